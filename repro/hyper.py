@@ -1,0 +1,50 @@
+"""The hyper-parameters of one row, named as the columns of Table 3."""
+
+from dataclasses import dataclass
+
+LEARNED_POSITIONS = (
+    512  # rows of the learned table of each side in row E, whose size the paper does not print
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hyper:
+    """One row of Table 3; the defaults are the base model. Paper: sections 5.3, 5.4 and 6.2."""
+
+    n_layers: int = 6  # N, in the encoder and again in the decoder
+    d_model: int = 512
+    d_ff: int = 2048
+    n_heads: int = 8  # h
+    d_k: int = 64
+    d_v: int = 64
+    dropout: float = 0.1  # P_drop
+    label_smoothing: float = 0.1  # epsilon_ls
+    learned_positions: bool = False  # row E
+    steps: int = 100_000  # optimizer updates ("train steps")
+    warmup: int = 4_000  # updates of rising learning rate
+    average: int = 1  # checkpoints averaged; Table 3 averages none, Table 2 five or twenty
+
+    def __post_init__(self) -> None:
+        for name in ("n_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v", "steps", "warmup", "average"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.d_model % 2:
+            raise ValueError(
+                f"d_model must be even, got {self.d_model}: sinusoidal positions pair a sine with a cosine."
+            )
+        for name in ("dropout", "label_smoothing"):
+            if not 0.0 <= getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
+
+
+BASE = Hyper()
+
+
+def divide(whole: int, parts: int) -> int:
+    """whole / parts, for rows that share a width out or cut it; refuses what does not come out even."""
+    if whole % parts:
+        raise ValueError(
+            f"{whole} cannot be divided evenly by {parts}. Choose a row or a base size where it can be: all "
+            f"scales keep h = 8, N divisible by 3, d_model by 64 and d_k by 4."
+        )
+    return whole // parts
