@@ -1,0 +1,111 @@
+"""Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
+
+Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v).
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
+    """Turn a mask (True = may be attended to) into a bias on the scores: 0 or very negative.
+
+    Half of the smallest finite number, not -infinity: a query that may see nothing then gets uniform
+    weights instead of NaN, forward and backward, and adding a score cannot overflow.
+    """
+    zero = torch.zeros((), dtype=dtype, device=may_see.device)
+    return torch.where(may_see, zero, torch.finfo(dtype).min / 2)
+
+
+def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+    """softmax(q k^T / sqrt(d_k) + bias), [B, H, Q, K]; each row sums to one. Paper: section 3.2.1."""
+    scores_BHQK = (q_BHQE * q_BHQE.shape[-1] ** -0.5) @ k_BHKE.transpose(-2, -1)
+    if bias is not None:
+        scores_BHQK = scores_BHQK + bias
+    return scores_BHQK.softmax(dim=-1)
+
+
+def attention(q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None = None) -> Tensor:
+    """softmax(q k^T / sqrt(d_k)) v, [B, H, Q, E]. Paper: section 3.2.1, equation (1).
+
+    On a GPU a fused kernel; on a CPU the two plain products, which are faster than the fused kernel at
+    sentence lengths (`benchmarks/attention.py`).
+    """
+    if q_BHQE.is_cuda:
+        if bias is not None:
+            bias = bias.to(q_BHQE.dtype)
+        return F.scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, attn_mask=bias)
+    return attention_weights(q_BHQE, k_BHKE, bias) @ v_BHKE
+
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head_1 .. head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V). Paper: section 3.2.2.
+
+    The general form: queries come from one sequence, keys and values from another (encoder-decoder
+    attention, section 3.2.3). W^Q, W^K and W^V of all heads are the rows of one matrix, heads side by
+    side. d_k and d_v are free: W^O is (h d_v) x d_model. Biases as in the first public code.
+    """
+
+    def __init__(self, *, d_model: int, n_heads: int, d_k: int, d_v: int) -> None:
+        super().__init__()
+        self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
+        self.d_queries = n_heads * d_k
+        self.weight = nn.Parameter(torch.empty(n_heads * (2 * d_k + d_v), d_model))
+        self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
+        self.output = nn.Linear(n_heads * d_v, d_model)
+        self.recorded: list[Tensor] | None = None  # per-head weights, kept while this is a list
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Glorot uniform; keys and values are one matrix here, as they were in the first public code."""
+        nn.init.xavier_uniform_(self.weight[: self.d_queries])
+        nn.init.xavier_uniform_(self.weight[self.d_queries :])
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def queries(self, x: Tensor) -> Tensor:
+        """[B, Q, d_model] -> [B, H, Q, d_k]."""
+        q = F.linear(x, self.weight[: self.d_queries], self.bias[: self.d_queries])
+        return self._split(q, self.d_k)
+
+    def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """[B, K, d_model] -> [B, H, K, d_k] and [B, H, K, d_v]."""
+        kv = F.linear(memory, self.weight[self.d_queries :], self.bias[self.d_queries :])
+        k, v = kv.split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
+        return self._split(k, self.d_k), self._split(v, self.d_v)
+
+    def attend(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+        """Heads apart in, [B, Q, d_model] out."""
+        if self.recorded is not None:
+            self.recorded.append(attention_weights(q_BHQE, k_BHKE, bias).detach())
+        heads_BHQE = attention(q_BHQE, k_BHKE, v_BHKE, bias)
+        joined: Tensor = self.output(heads_BHQE.transpose(1, 2).flatten(-2))
+        return joined
+
+    def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None = None) -> Tensor:
+        """x [B, Q, d_model] asks memory [B, K, d_model]; bias broadcasts to [B, H, Q, K]."""
+        return self.attend(self.queries(x), *self.keys_values(memory), bias)
+
+    def _split(self, x: Tensor, width: int) -> Tensor:
+        return x.unflatten(-1, (self.n_heads, width)).transpose(1, 2)
+
+
+class SelfAttention(MultiHeadAttention):
+    """Multi-head attention whose queries, keys and values come from one sequence. Paper: section 3.2.3."""
+
+    def reset_parameters(self) -> None:
+        """Glorot uniform over queries, keys and values as one matrix: bound sqrt(6 / 4 d), not sqrt(6 / 2 d)."""
+        nn.init.xavier_uniform_(self.weight)
+        nn.init.xavier_uniform_(self.output.weight)
+        nn.init.zeros_(self.output.bias)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[B, Q, d_model] -> q, k, v with heads apart, by one product."""
+        widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
+        q, k, v = F.linear(x, self.weight, self.bias).split(widths, dim=-1)
+        return self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
+
+    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """x [B, Q, d_model] asks itself; bias broadcasts to [B, H, Q, Q]."""
+        return self.attend(*self.project(x), bias)

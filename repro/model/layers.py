@@ -1,0 +1,108 @@
+"""Encoder and decoder layers: sub-layers with dropout, residual sum and normalisation. Paper: section 3.1, 3.3.
+
+Post-norm, as printed: LayerNorm(x + Dropout(Sublayer(x))). Layers take numbers and ready masks; they know no
+configuration and no ids. Shapes: B batch, S source pieces, T target pieces, D d_model.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from repro.model.attention import MultiHeadAttention, SelfAttention
+
+NORM_EPS = 1e-6  # not in the paper; the first public code's
+
+
+class Dropout(nn.Module):
+    """Zero each number with probability `p`, scale the rest. Paper: section 5.4 (residual dropout).
+
+    On a CPU, PyTorch draws one random number after another on one thread. Here each 64 random bits give four
+    16-bit numbers to compare with a threshold: ten times faster, with p rounded to a multiple of 1/65536
+    (deviation: p = 0.1 becomes 0.100006; the scale uses the rounded p, so the mean is kept).
+    """
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+        self.dropped = round(p * 2**16)  # of 65,536 equally likely values
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.dropped == 0:
+            return x
+        if x.device.type != "cpu":
+            return nn.functional.dropout(x, self.p)
+        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+        keep = bits.view(torch.int16)[: x.numel()].view(x.shape) >= self.dropped - 2**15
+        return x * (keep * (2**16 / (2**16 - self.dropped))).to(x.dtype)
+
+
+class FeedForward(nn.Sequential):
+    """max(0, x W_1 + b_1) W_2 + b_2, at each position alike. Paper: section 3.3, equation (2)."""
+
+    def __init__(self, *, d_model: int, d_ff: int) -> None:
+        super().__init__(nn.Linear(d_model, d_ff), nn.ReLU(inplace=True), nn.Linear(d_ff, d_model))
+        for linear in (self[0], self[2]):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network. Paper: section 3.1, left half of figure 1."""
+
+    def __init__(self, *, d_model: int, d_ff: int, n_heads: int, d_k: int, d_v: int, dropout: float) -> None:
+        super().__init__()
+        self.self_attention = SelfAttention(d_model=d_model, n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model, eps=NORM_EPS) for _ in range(2))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, source_bias: Tensor) -> Tensor:
+        """x [B, S, D], source_bias [B, 1, 1, S] -> [B, S, D]."""
+        x = self.norms[0](x + self.dropout(self.self_attention(x, source_bias)))
+        return self.norms[1](x + self.dropout(self.feed_forward(x)))
+
+
+@dataclass
+class LayerCache:
+    """What one decoder layer remembers of R hypotheses of B sentences while it writes them."""
+
+    k: Tensor  # [R, H, T so far, d_k]   the pieces written
+    v: Tensor  # [R, H, T so far, d_v]
+    source_k: Tensor  # [B, H, S, d_k]   the source, once a sentence
+    source_v: Tensor  # [B, H, S, d_v]
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, attention to the encoder, feed-forward. Paper: section 3.1, right half of figure 1."""
+
+    def __init__(self, *, d_model: int, d_ff: int, n_heads: int, d_k: int, d_v: int, dropout: float) -> None:
+        super().__init__()
+        self.self_attention = SelfAttention(d_model=d_model, n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.cross_attention = MultiHeadAttention(d_model=d_model, n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.feed_forward = FeedForward(d_model=d_model, d_ff=d_ff)
+        self.norms = nn.ModuleList(nn.LayerNorm(d_model, eps=NORM_EPS) for _ in range(3))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, memory: Tensor, causal_bias: Tensor, source_bias: Tensor) -> Tensor:
+        """x [B, T, D], memory [B, S, D], causal_bias [T, T], source_bias [B, 1, 1, S] -> [B, T, D]."""
+        x = self.norms[0](x + self.dropout(self.self_attention(x, causal_bias)))
+        x = self.norms[1](x + self.dropout(self.cross_attention(x, memory, source_bias)))
+        return self.norms[2](x + self.dropout(self.feed_forward(x)))
+
+    def step(self, x: Tensor, past: LayerCache, source_bias: Tensor) -> tuple[Tensor, LayerCache]:
+        """The same for one new position, [R, 1, D], of R hypotheses; grows the cache by one.
+
+        The W hypotheses of a sentence ask the same source, so in cross-attention they stand side by side as W
+        queries of one sentence and its keys and values are never copied.
+        """
+        q, k, v = self.self_attention.project(x)
+        k, v = torch.cat([past.k, k], dim=2), torch.cat([past.v, v], dim=2)
+        x = self.norms[0](x + self.self_attention.attend(q, k, v, None))
+        n_sentences = past.source_k.shape[0]
+        side_by_side = x.view(n_sentences, -1, x.shape[-1])  # [B, W, D]
+        asked = self.cross_attention.attend(
+            self.cross_attention.queries(side_by_side), past.source_k, past.source_v, source_bias
+        )
+        x = self.norms[1](x + asked.view(x.shape))
+        return self.norms[2](x + self.feed_forward(x)), LayerCache(k, v, past.source_k, past.source_v)
