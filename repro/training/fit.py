@@ -1,0 +1,263 @@
+"""Training of one run: Lightning's Trainer with our batches, our checkpoints and our journal.
+
+Everything happens at optimizer steps: logging, validation, checkpoints, stopping. A run that is started again goes on
+from its newest good checkpoint.
+"""
+
+import logging
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import lightning as L
+import torch
+from lightning.pytorch.strategies import DDPStrategy
+
+from repro.data.batch import Batch
+from repro.durable import sweep
+from repro.training import checkpoint
+from repro.training.averaging import average
+from repro.training.module import NonFiniteLoss, TranslationModule
+
+# Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
+logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
+warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
+
+PATIENCE = timedelta(hours=2)  # how long one process waits for the others, e.g. while rank 0 decodes
+
+
+Precision = Literal["fp32", "bf16", "fp64"]
+LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
+Watch = Callable[[str, int, dict[str, float]], None]  # kind of line, optimizer step, its numbers
+
+
+class Log(Protocol):
+    """Where numbers go: the journal of the run (`tracking.Journal`)."""
+
+    def append(self, kind: str, step: int, **values: float) -> None: ...
+    def sync(self) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Every:
+    """How often, in optimizer steps."""
+
+    log: int
+    validate: int
+    checkpoint: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What the training of a run has consumed so far, over all its attempts."""
+
+    steps: int = 0
+    source_tokens: int = 0  # real pieces, no padding
+    target_tokens: int = 0
+    slots: int = 0  # places of both sides, padding included
+    seconds: float = 0.0  # in steps, without validation, checkpoints and start-up
+
+    @property
+    def tokens_per_second(self) -> float:
+        return (self.source_tokens + self.target_tokens) / self.seconds if self.seconds else 0.0
+
+    @property
+    def padding(self) -> float:
+        return 1 - (self.source_tokens + self.target_tokens) / self.slots if self.slots else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fitted:
+    """How training ended: at its last step, earlier because it was asked to, or in a loss that is no number."""
+
+    cost: Cost
+    diverged: str | None = None  # what happened
+
+
+def fit(
+    module: TranslationModule,
+    data: L.LightningDataModule,
+    *,
+    folder: Path,
+    run: str,
+    log: Log,
+    every: Every,
+    watch: Watch,
+    should_stop: Callable[[], bool],
+    devices: int = 1,
+    precision: Precision = "fp32",
+    accumulate: int = 1,
+) -> Fitted:
+    """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
+
+    Checkpoints go to `folder`; as many are kept as the row averages, and one more, so that a crash while writing
+    never leaves fewer. `watch` receives each logged line. The cost tells by its steps whether training is finished.
+    """
+    sweep(folder)
+    resume = newest(folder, run)
+    recorder = _Recorder(log, every.log, watch)
+    keeper = _Keeper(recorder, folder, every.checkpoint, module.hyper.average + 1, should_stop)
+    trainer = L.Trainer(
+        accelerator="auto",
+        devices=devices,
+        strategy=DDPStrategy(timeout=PATIENCE) if devices > 1 else "auto",
+        precision=LIGHTNING_PRECISION[precision],
+        max_steps=module.hyper.steps,
+        accumulate_grad_batches=accumulate,
+        val_check_interval=every.validate * accumulate,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        callbacks=[recorder, keeper],  # numbers are written down before the checkpoint that follows them
+        plugins=[checkpoint.SafetensorsIO(run)],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+    )
+    try:
+        trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+    except NonFiniteLoss as error:
+        return Fitted(cost=recorder.total, diverged=str(error))
+    return Fitted(cost=recorder.total)
+
+
+def newest(folder: Path, run: str) -> Path | None:
+    """The newest checkpoint that is whole; damaged ones are named, moved aside and passed over."""
+    for path in reversed(checkpoint.checkpoints(folder)):
+        try:
+            checkpoint.load(path, run)
+        except checkpoint.DamagedCheckpoint as error:
+            print(f"Warning: {error}\nGoing on from the checkpoint before it.", flush=True)
+            path.rename(path.with_suffix(".damaged"))
+        else:
+            return path
+    return None
+
+
+class _Recorder(L.Callback):
+    """Writes a line to the journal every few steps and after each validation; adds up the cost."""
+
+    def __init__(self, log: Log, every: int, watch: Watch) -> None:
+        self.journal, self.every, self.watch = log, every, watch
+        self.cost = Cost()
+        self.step = 0
+        self.window = Cost()
+        self.clock = 0.0
+
+    @property
+    def total(self) -> Cost:
+        """The cost up to now, the lines not yet written included."""
+        return _sum(self.cost, self.window)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"cost": vars(self.cost), "window": vars(self.window)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.cost, self.window = Cost(**state["cost"]), Cost(**state["window"])
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.step, self.clock = trainer.global_step, time.monotonic()
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        now = time.monotonic()
+        share = Cost(
+            steps=trainer.global_step - self.step,  # 0 for a micro-batch that does not end its update
+            source_tokens=batch.n_source,
+            target_tokens=batch.n_target,
+            slots=batch.source.numel() + batch.target.numel(),
+            seconds=now - self.clock,
+        )
+        self.window = _sum(self.window, share)
+        self.step, self.clock = trainer.global_step, now
+        if not share.steps:
+            return
+        if self.step % self.every == 0 or self.step == trainer.max_steps:
+            window = self._all_ranks(trainer)
+            self.cost, self.window = _sum(self.cost, window), Cost()
+            line = {
+                "loss": pl_module.train_loss.compute().item(),
+                "nll": pl_module.train_nll.compute().item(),
+                "lr": trainer.optimizers[0].param_groups[0]["lr"],
+                "tokens_per_second": window.tokens_per_second,
+                "padding": window.padding,
+            }
+            pl_module.train_loss.reset()
+            pl_module.train_nll.reset()
+            self._write(trainer, "train", line)
+
+    def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.paused = time.monotonic()
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        nll = pl_module.dev_nll.compute()
+        pl_module.dev_nll.reset()
+        self._write(trainer, "dev", {"nll": nll.item(), "ppl": nll.exp().item()})
+        self.journal.sync()
+        self.clock += time.monotonic() - self.paused
+
+    def _all_ranks(self, trainer: L.Trainer) -> Cost:
+        """The window of all processes together; time and steps are the same for each."""
+        own = torch.tensor([self.window.source_tokens, self.window.target_tokens, self.window.slots])
+        source, target, slots = trainer.strategy.reduce(own.to(trainer.strategy.root_device), reduce_op="sum").tolist()
+        return replace(self.window, source_tokens=source, target_tokens=target, slots=slots)
+
+    def _write(self, trainer: L.Trainer, kind: str, line: dict[str, float]) -> None:
+        if trainer.is_global_zero:
+            self.journal.append(kind, self.step, **line)
+            self.watch(kind, self.step, line)
+
+
+class _Keeper(L.Callback):
+    """Writes a checkpoint every few steps, at the last step and when asked to stop; removes the oldest."""
+
+    def __init__(
+        self, recorder: _Recorder, folder: Path, every: int, keep: int, should_stop: Callable[[], bool]
+    ) -> None:
+        self.recorder, self.folder, self.every, self.keep = recorder, folder, every, keep
+        self.should_stop = should_stop
+        self.step = 0
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.step = trainer.global_step
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        if trainer.global_step == self.step:
+            return
+        self.step = trainer.global_step
+        stop = trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False)
+        if stop or self.step % self.every == 0 or self.step == trainer.max_steps:
+            paused = time.monotonic()
+            self.recorder.journal.sync()
+            trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
+            if trainer.is_global_zero:
+                for path in checkpoint.checkpoints(self.folder)[: -self.keep]:
+                    path.unlink()
+            self.recorder.clock += time.monotonic() - paused
+        trainer.should_stop = stop
+
+
+def _sum(a: Cost, b: Cost) -> Cost:
+    return Cost(**{name: value + getattr(b, name) for name, value in vars(a).items()})
+
+
+def averaged(folder: Path, run: str, n: int) -> dict[str, torch.Tensor]:
+    """The weights to decode with: the mean of the last `n` checkpoints. Paper: section 6.1."""
+    paths = checkpoint.checkpoints(folder)[-n:]
+    if len(paths) < n:
+        raise ValueError(
+            f"The row averages {n} checkpoints, but {folder} has {len(paths)}. "
+            f"Train longer or with checkpoints closer together."
+        )
+    return average(checkpoint.weights(path, run) for path in paths)
