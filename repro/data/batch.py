@@ -1,0 +1,78 @@
+"""One micro-batch as the model reads it: padded ids, and the target shifted right. Paper: section 3.1.
+
+B sentences, S source and T target pieces of the longest, end of sentence included.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from repro.data.buckets import Ints
+from repro.data.store import Store
+from repro.symbols import PAD
+
+
+@dataclass
+class Batch:
+    """The share of one update that one process reads at once."""
+
+    sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty share
+    source: Tensor  # int64 [B, S] x1 .. xm EOS PAD ..
+    decoder_in: Tensor  # int64 [B, T] PAD y1 .. yn: what has been written before ...
+    target: Tensor  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
+    n_source: int  # pieces in `source` that are not padding
+    n_target: int
+    n_update: int  # target pieces of the whole update, over all its shares
+    micro: int  # this is micro-batch number `micro` of its update in this process
+    step: int  # number of the update, from 0
+
+    def to(self, device: torch.device | str) -> Self:
+        """The batch on a device; the copy of a pinned batch runs beside the computation."""
+        return self._map(lambda tensor: tensor.to(device, non_blocking=self.source.is_pinned()))
+
+    def pin_memory(self) -> Self:
+        """The batch in pinned memory; called by the `DataLoader`."""
+        return self._map(Tensor.pin_memory)
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        return replace(
+            self,
+            sentence=function(self.sentence),
+            source=function(self.source),
+            decoder_in=function(self.decoder_in),
+            target=function(self.target),
+        )
+
+
+def make_batch(
+    source: Store, target: Store, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0
+) -> Batch:
+    """Pad and shift these sentences. None give one row of padding, which weighs nothing in the loss."""
+    source_ids, n_source = _padded(source, sentences)
+    target_ids, n_target = _padded(target, sentences)
+    return Batch(
+        sentence=torch.from_numpy(np.array(sentences, np.int64) if len(sentences) else np.array([-1])),
+        source=source_ids,
+        decoder_in=pad(target_ids[:, :-1], (1, 0), value=PAD),
+        target=target_ids,
+        n_source=n_source,
+        n_target=n_target,
+        n_update=n_update,
+        micro=micro,
+        step=step,
+    )
+
+
+def _padded(side: Store, sentences: Ints) -> tuple[Tensor, int]:
+    """Ids [B, longest], int64, and how many of them are pieces."""
+    if len(sentences) == 0:
+        return torch.full((1, 1), PAD), 0
+    flat, lengths = side.gather(sentences)
+    ids = np.full((len(lengths), lengths.max()), PAD, dtype=np.int64)
+    ids[np.arange(ids.shape[1]) < lengths[:, None]] = flat
+    return torch.from_numpy(ids), len(flat)
