@@ -1,0 +1,207 @@
+"""Beam search: width 4, length penalty 0.6, at most input + 50 pieces, early stop. Paper: section 6.1.
+
+Search knows no model. It is given a function that reads the last piece of every hypothesis and answers
+with log-probabilities of the next one; whatever that function remembers travels beside it as a `State`.
+
+    N sentences asked for    B sentences still searched    W hypotheses of each    R = B W rows of the model
+    V pieces                 K candidates of a sentence    T pieces so far, the end symbol counted
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from repro.symbols import EOS, PAD
+
+
+class State(Protocol):
+    """What the step function remembers. Rows stand grouped by sentence, equally many for each."""
+
+    def reorder(self, rows: Tensor) -> Self:
+        """Keep these rows (int64 [R'], some twice, some not at all), in this order."""
+        ...
+
+    def keep(self, sentences: Tensor) -> Self:
+        """Keep these sentences (int64 [B'], ascending) with all their rows; the others are done."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+# (last pieces int64 [R], state) -> (log-probabilities float [R, V], state)
+Step = Callable[[Tensor, S], tuple[Tensor, S]]
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation and what it is worth."""
+
+    ids: tuple[int, ...]  # without the end symbol
+    log_prob: float  # of all pieces, the end symbol included; -inf: nothing was possible
+    score: float  # log_prob over the length penalty
+    finished: bool  # False: cut at the limit, no hypothesis of its sentence had ended by then
+
+
+def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alpha: float = 0.6) -> list[Hypothesis]:
+    """The best hypothesis found for each sentence, in order. `state` starts with one row per sentence.
+
+    `limits`, int64 [N], holds the most pieces of each sentence, its end symbol counted. Equal candidates
+    are taken by earlier end, then better hypothesis, then lower id, so that no other sentence has a say.
+    """
+    if width < 1:
+        raise ValueError(f"width must be at least 1, got {width}.")
+    if not 0 <= alpha < math.inf:  # below 0 a penalty falls with length and step 5 would stop too early
+        raise ValueError(f"alpha must be finite and at least 0, got {alpha}.")
+    if len(limits) == 0:
+        return []
+    shortest, longest = (int(limit) for limit in limits.aminmax())
+    if shortest < 1:
+        raise ValueError(f"every sentence needs room for its end symbol: limits start at 1, got {shortest}.")
+
+    # As in the first public code: 2W candidates, since up to W of them end; and width 1 is greedy search,
+    # where an end symbol in second place is no candidate.
+    n_candidates = 2 * width if width > 1 else 1
+    best = _Best.none(limits, longest)
+    live = _Live.start(limits)
+    last_R = limits.new_full((len(limits),), PAD)
+    for length in range(1, longest + 1):
+        n_rows = live.log_prob.shape[1]  # of each sentence: 1 at first, then W
+
+        # 1. Extend every live hypothesis by every piece but padding.
+        log_probs_RV, state = step(last_R, state)
+        n_pieces = log_probs_RV.shape[1]
+        total_BWV = live.log_prob[:, :, None] + log_probs_RV.view(*live.log_prob.shape, n_pieces)
+        total_BWV[:, :, PAD] = -math.inf
+
+        # 2. The best candidates of each sentence, best first.
+        value_BK, index_BK = _largest(total_BWV.flatten(1), n_candidates)
+        parent_BK, piece_BK = index_BK // n_pieces, index_BK % n_pieces
+        ids_BKT = torch.cat([_pick(live.ids, parent_BK), piece_BK[:, :, None]], dim=2)
+
+        # 3. Those that end compete for the answer. They are equally long, so the likeliest scores best.
+        ends_BK = piece_BK == EOS
+        ended_B1, choice_B1 = _largest(value_BK.masked_fill(~ends_BK, -math.inf), 1)
+        best.offer(live.sentence, _pick(ids_BKT, choice_B1)[:, 0], ended_B1[:, 0], alpha, finished=True)
+
+        # 4. The best of the others live on.
+        log_prob_BW, choice_BW = _largest(value_BK.masked_fill(ends_BK, -math.inf), width)
+        ids_BWT, parent_BW = _pick(ids_BKT, choice_BW), parent_BK.gather(1, choice_BW)
+
+        # 5. At its limit a sentence takes a live hypothesis if none has ended. It is done there, or when none
+        #    can win: log-probabilities only fall and the penalty only grows, so no live hypothesis will score
+        #    above what the best would if it reached the limit for nothing.
+        at_limit_B = live.limit == length
+        cut_B = at_limit_B & ~best.finished[live.sentence]
+        cut_log_prob_B = log_prob_BW[:, 0].masked_fill(~cut_B, -math.inf)
+        best.offer(live.sentence, ids_BWT[:, 0], cut_log_prob_B, alpha, finished=False)
+        hope_B = log_prob_BW[:, 0] / length_penalty(live.limit.to(log_prob_BW.dtype), alpha)
+        done_B = at_limit_B | (best.score[live.sentence] >= hope_B)
+
+        # 6. Drop the sentences that are done, then let the model's rows follow their hypotheses.
+        done_B, broken_B = torch.stack([done_B, value_BK[:, 0].isnan()]).cpu()  # the one wait for the device
+        if broken_B.any():
+            raise ValueError(
+                f"expected log-probabilities, got NaN from the step function at piece {length}. "
+                "The model has probably diverged: decode an earlier checkpoint."
+            )
+        if done_B.all():
+            break
+        going = (~done_B).nonzero()[:, 0].to(limits.device)
+        if len(going) < len(done_B):
+            state = state.keep(going)
+        live = _Live(live.sentence[going], live.limit[going], ids_BWT[going], log_prob_BW[going])
+        first_row_B1 = n_rows * torch.arange(len(going), device=limits.device)[:, None]
+        state = state.reorder((first_row_B1 + parent_BW[going]).flatten())
+        last_R = live.ids[:, :, -1].flatten()
+    return best.hypotheses()
+
+
+def length_penalty(length: Tensor, alpha: float) -> Tensor:
+    """((5 + length) / 6)^alpha, the end symbol counted. Wu et al. (2016), equation 14; paper: section 6.1."""
+    return ((5 + length) / 6) ** alpha
+
+
+@dataclass
+class _Live:
+    """The hypotheses that have not ended, best first; a place without one has log-probability -inf."""
+
+    sentence: Tensor  # int64 [B]  place among the N
+    limit: Tensor  # int64 [B]
+    ids: Tensor  # int64 [B, W, T]
+    log_prob: Tensor  # float [B, W]
+
+    @classmethod
+    def start(cls, limits: Tensor) -> Self:
+        """One empty hypothesis for each sentence."""
+        n = len(limits)
+        empty, certain = limits.new_zeros(n, 1, 0), torch.zeros(n, 1, device=limits.device)
+        return cls(torch.arange(n, device=limits.device), limits, empty, certain)
+
+
+@dataclass
+class _Best:
+    """The best hypothesis of each of the N sentences so far. Precision follows the step function's."""
+
+    ids: Tensor  # int64 [N, longest limit]
+    length: Tensor  # int64 [N]  pieces in use, the end symbol counted; 0: none so far
+    log_prob: Tensor  # float [N]
+    score: Tensor  # float [N]
+    finished: Tensor  # bool [N]
+
+    @classmethod
+    def none(cls, limits: Tensor, longest: int) -> Self:
+        nothing = torch.full(limits.shape, -math.inf, device=limits.device)
+        ids, length = limits.new_full((len(limits), longest), PAD), torch.zeros_like(limits)
+        return cls(ids, length, nothing, nothing, torch.zeros_like(limits, dtype=torch.bool))
+
+    def offer(self, sentence: Tensor, ids_BT: Tensor, log_prob_B: Tensor, alpha: float, *, finished: bool) -> None:
+        """Take a hypothesis for each of these sentences where it scores above the one at hand."""
+        length = ids_BT.shape[1]
+        score_B = log_prob_B / length_penalty(torch.full_like(log_prob_B, length), alpha)
+        better_B = score_B > self.score[sentence]
+
+        def put(held: Tensor, offered: Tensor) -> Tensor:
+            better = better_B.view(-1, *[1] * (held.dim() - 1))
+            return held.to(offered.dtype).index_copy(0, sentence, offered.where(better, held[sentence]))
+
+        self.ids[:, :length] = put(self.ids[:, :length], ids_BT)
+        self.length = put(self.length, torch.full_like(sentence, length))
+        self.log_prob = put(self.log_prob, log_prob_B)
+        self.score = put(self.score, score_B)
+        self.finished = put(self.finished, torch.full_like(better_B, finished))
+
+    def hypotheses(self) -> list[Hypothesis]:
+        """All of them, on the host."""
+        columns = (self.ids, self.length, self.log_prob, self.score, self.finished)
+        return [
+            Hypothesis(tuple(ids[: length - finished]), log_prob, score, finished)
+            for ids, length, log_prob, score, finished in zip(*(c.tolist() for c in columns), strict=True)
+        ]
+
+
+def _largest(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row and their places, largest first; of equals, the one that stands first.
+
+    `topk` promises no order among equals, which bfloat16 logits have many of, and a stable sort of everything
+    is 30 times slower. So: the k largest must stand in the k chunks of largest maximum; sort only those.
+    Where a row is shorter than k, its last place fills up with -inf.
+    """
+    n = x_BN.shape[1]
+    size = max(n, k)
+    d_chunk = math.isqrt(size // k) + 1  # as many maxima to sort as members
+    chunks_BCD = F.pad(x_BN, (0, size - n + -size % d_chunk), value=-math.inf).view(len(x_BN), -1, d_chunk)
+    chosen_BC = chunks_BCD.amax(2).sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
+    members_BM = _pick(chunks_BCD, chosen_BC).flatten(1)
+    value_BM, place_BM = members_BM.sort(dim=1, descending=True, stable=True)
+    value_BK, place_BK = value_BM[:, :k], place_BM[:, :k]
+    index_BK = chosen_BC.gather(1, place_BK // d_chunk) * d_chunk + place_BK % d_chunk
+    return value_BK, index_BK.clamp(max=n - 1)
+
+
+def _pick(x_BNT: Tensor, index_BK: Tensor) -> Tensor:
+    """Of each sentence its entries at these places: [B, K, T]."""
+    return x_BNT.gather(1, index_BK[:, :, None].expand(-1, -1, x_BNT.shape[2]))

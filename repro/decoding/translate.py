@@ -1,0 +1,94 @@
+"""From a trained model to translations and perplexity. Paper: section 6.1.
+
+Sentences are translated in batches of like length and come back in their own order.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from repro.data.batch import Batch
+from repro.decoding.beam import beam_search
+from repro.model.transformer import Transformer
+from repro.symbols import PAD
+from repro.training.loss import smoothed_cross_entropy
+
+BEAM = 4
+ALPHA = 0.6
+EXTRA = 50  # the longest output: source length + 50
+BATCH_TOKENS = 4_096  # source pieces searched at once, padding included
+
+
+class Pieces(Protocol):
+    """Ids of a list of sentences (`data.store.Store`)."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]: ...
+
+    def sentence(self, i: int) -> NDArray[np.integer]: ...
+
+
+@torch.inference_mode()
+def translate(
+    model: Transformer,
+    source: Pieces,
+    *,
+    width: int = BEAM,
+    alpha: float = ALPHA,
+    extra: int = EXTRA,
+    batch_tokens: int = BATCH_TOKENS,
+    between: Callable[[int], None] = lambda done: None,
+) -> list[Sequence[int]]:
+    """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
+
+    `between` is called with the number of sentences done, after each batch.
+    """
+    model.eval()
+    device = model.embedding.weight.device
+    found: dict[int, Sequence[int]] = {}
+    for sentences in _batches_by_length(np.asarray(source.lengths), batch_tokens):
+        ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
+        limits = (ids != PAD).sum(dim=1) + extra
+        hypotheses = beam_search(model.step, model.start(ids), limits, width=width, alpha=alpha)
+        found.update((int(i), best.ids) for i, best in zip(sentences, hypotheses, strict=True))
+        between(len(found))
+    return [found[i] for i in range(len(found))]
+
+
+@torch.inference_mode()
+def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
+    """Negative log-likelihood per target piece in nats: natural log, no smoothing, end symbol included.
+
+    Its exponential is the perplexity per word-piece of Table 3.
+    """
+    model.eval()
+    device = model.embedding.weight.device
+    total, n = 0.0, 0
+    for batch in batches:
+        source, decoder_in = batch.source.to(device), batch.decoder_in.to(device)
+        hidden = model.decode(decoder_in, model.encode(source), source)
+        _, nll = smoothed_cross_entropy(hidden, model.embedding.weight, batch.target.to(device), epsilon=0.0)
+        total += nll.item()
+        n += batch.n_target
+    return total / n
+
+
+def _batches_by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Sentences longest first, cut so that number x longest stays within `batch_tokens`."""
+    order = np.argsort(-lengths, kind="stable")
+    i = 0
+    while i < len(order):
+        n = max(1, batch_tokens // int(lengths[order[i]]))
+        yield order[i : i + n]
+        i += n
+
+
+def _pad(rows: list[NDArray[np.integer]]) -> Tensor:
+    ids = np.full((len(rows), max(len(row) for row in rows)), PAD, dtype=np.int64)
+    for row, line in zip(rows, ids, strict=True):
+        line[: len(row)] = row
+    return torch.from_numpy(ids)
