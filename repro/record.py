@@ -1,0 +1,218 @@
+"""What a finished run leaves: one JSON file from which every table is made.
+
+It is strict where it is written and where it is read: each key, each type, finite numbers only.
+It carries the SHA-256 of its own content, so a file that was edited afterwards is known as such.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import re
+from dataclasses import asdict, dataclass, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+
+from repro.durable import write_json
+from repro.hyper import Hyper
+from repro.stamp import Provenance
+
+FORMAT: Literal[1] = 1
+BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
+FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
+PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
+
+
+class CorpusFacts(TypedDict):
+    """The text a run learned from and was scored on."""
+
+    name: str
+    sha256: str
+    n_train: int  # sentence pairs
+    n_dev: int
+    n_test: int
+    dropped: dict[str, int]  # pairs left out, by reason
+
+
+class TokenizerFacts(TypedDict):
+    """The word-pieces of a run."""
+
+    sha256: str
+    size: int  # word-pieces
+
+
+class PaperNumbers(TypedDict):
+    """What the paper prints for the row; None where it prints nothing."""
+
+    ppl: float | None
+    bleu: float | None
+    params: float | None  # millions
+
+
+class Params(TypedDict):
+    """How many numbers the model learns."""
+
+    here: int  # at this scale, with this tokenizer
+    paper_size: int  # the same row of the paper's base, at its vocabulary
+
+
+class Score(TypedDict):
+    """How well one split is translated; None only where the run diverged."""
+
+    nll: float | None  # nats per word-piece, unsmoothed
+    ppl: float | None  # exp(nll)
+    bleu: float | None  # sacreBLEU
+    bleu_signature: str | None
+    bleu_published: float | None  # Moses tokens, compounds split
+    bleu_published_signature: str | None
+
+
+class Scores(TypedDict):
+    """Dev, by which choices are made, and test, read once after all of them."""
+
+    dev: Score
+    test: Score
+
+
+class Cost(TypedDict):
+    """What the run took."""
+
+    steps: int
+    source_tokens: int  # real pieces, no padding
+    target_tokens: int
+    train_seconds: float
+    decode_seconds: float
+    tokens_per_second: float
+    padding: float  # share of the slots that held no piece
+    flops: float
+    peak_memory_bytes: int | None  # None: the system does not tell
+    gpu_hours: float
+
+
+class Stamp(Provenance):
+    """Where the record comes from, and where its curves are."""
+
+    mlflow_run: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One run: which row at which scale, what was set, what came out, what it cost, where it comes from."""
+
+    format: Literal[1] = FORMAT
+    run: str  # 16 hexadecimal digits: the hash of all that decides the result
+    table: str
+    row: str
+    position: int  # of the row in its table; the base row has -1
+    scale: str
+    seed: int
+    pair: str  # "en-de"
+    corpus: CorpusFacts
+    tokenizer: TokenizerFacts
+    hyper: dict[str, Any]  # the fields of Hyper
+    settings: dict[str, Any]  # what else was chosen: batch, precision, search; what the scale may claim
+    paper: PaperNumbers
+    params: Params
+    scores: Scores
+    cost: Cost
+    stamp: Stamp
+    status: Literal["finished", "diverged"]
+
+    def __post_init__(self) -> None:
+        _check(vars(self), Record, "record")
+        _check(self.hyper, Hyper, "record.hyper")
+        for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
+            if not re.fullmatch(pattern, getattr(self, name)):
+                raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
+        missing = None in (*self.scores["dev"].values(), *self.scores["test"].values())
+        if self.status == "finished" and missing:
+            raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
+        if json.loads(_canonical(asdict(self))) != asdict(self):
+            raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
+
+    def save(self, path: Path) -> None:
+        """Write the record together with the checksum of its content."""
+        content = asdict(self)
+        write_json(path, {**content, "sha256": _checksum(content)})
+
+
+def load(path: Path) -> Record:
+    """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
+    try:
+        content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
+        got = content.get("format") if isinstance(content, dict) else content
+        if got != FORMAT:
+            raise ValueError(f"expected a record of format {FORMAT}, got {got!r}")
+        stated, counted = content.pop("sha256", None), _checksum(content)
+        if stated != counted:
+            raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+        _check(content, Record, "record")
+        return Record(**content)
+    except (ValueError, RecursionError) as error:
+        advice = "Restore the file from git, or delete it and run the row again."
+        raise ValueError(f"{path}: {error}. {advice}") from error
+
+
+def path(results: Path, record: Record) -> Path:
+    """The place of a record: results/<scale>/<table>/<row>-seed<k>.json."""
+    return results / record.scale / record.table / f"{slug(record.row)}-seed{record.seed}.json"
+
+
+def slug(name: str) -> str:
+    """A file name for any text, [a-z0-9._=-]{1,80}: "h=16" stays, "N=2" becomes "n=2--" and a hash.
+
+    Two names never share one, not even where the disk takes "N" for "n": a text is kept only where it is
+    plain and free of "--", and any other ends in "--" and eight digits of its SHA-256.
+    """
+    if re.fullmatch(PLAIN, name):
+        return name
+    readable = re.sub("[^a-z0-9._=]+", "-", name.lower())[:70].strip("-._=") or "row"
+    return f"{readable}--{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except TypeError as error:
+        raise ValueError(f"record.settings: {error}") from error
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    return hashlib.sha256(_canonical(content)).hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(content := dict(pairs)) < len(pairs):
+        raise ValueError(f"expected each key once, got {[key for key, _ in pairs]}")
+    return content
+
+
+def _not_finite(name: str) -> float:
+    raise ValueError(f"expected finite numbers, got {name}")
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def _check(value: Any, kind: Any, where: str) -> None:
+    """Hold a value against its annotation, down to the last key. Raises ValueError."""
+    named = is_typeddict(kind) or is_dataclass(kind)
+    if named or get_origin(kind) is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected a dictionary, got {value!r}")
+        hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
+        if value.keys() != hints.keys():
+            missing, unknown = sorted(hints.keys() - value.keys()), sorted(value.keys() - hints.keys())
+            raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
+        for name, hint in hints.items():
+            _check(value[name], hint, f"{where}.{name}")
+    elif get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {value!r}")
+    elif kind is not Any:
+        kinds = get_args(kind) or (kind,)
+        fits = isinstance(value, (*kinds, int) if float in kinds else kinds)
+        if not fits or (isinstance(value, bool) and bool not in kinds):
+            raise ValueError(f"{where}: expected {' or '.join(k.__name__ for k in kinds)}, got {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{where}: expected a finite number, got {value}")
