@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-LEARNED_POSITIONS = (
-    512  # rows of the learned table of each side in row E, whose size the paper does not print
-)
+LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
 
 
 @dataclass(frozen=True, kw_only=True)

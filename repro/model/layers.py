@@ -41,8 +41,9 @@ class FeedForward(nn.Sequential):
     """max(0, x W_1 + b_1) W_2 + b_2, at each position alike. Paper: section 3.3, equation (2)."""
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
-        super().__init__(nn.Linear(d_model, d_ff), nn.ReLU(inplace=True), nn.Linear(d_ff, d_model))
-        for linear in (self[0], self[2]):
+        up, down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
+        super().__init__(up, nn.ReLU(inplace=True), down)
+        for linear in (up, down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
 

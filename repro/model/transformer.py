@@ -21,9 +21,7 @@ class Transformer(nn.Module):
 
     def __init__(self, hyper: Hyper, vocab_size: int) -> None:
         super().__init__()
-        sizes = {
-            name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout")
-        }
+        sizes = {name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout")}
         positions = LearnedPositions if hyper.learned_positions else SinusoidalPositions
         self.embedding = TiedEmbedding(vocab_size, hyper.d_model)
         self.source_positions = positions(hyper.d_model)
@@ -74,7 +72,7 @@ class Transformer(nn.Module):
         """Encode source [B, S] and be ready to write: one hypothesis a sentence, nothing written."""
         memory = self.encode(source)
         layers = []
-        for layer in self.decoder:
+        for layer in self.decoder_layers:
             k, v = layer.cross_attention.keys_values(memory)
             layers.append(LayerCache(k[:, :, :0], v[:, :, :0], k, v))
         return Cache(layers, self._source_bias(source))
@@ -87,11 +85,16 @@ class Transformer(nn.Module):
         position = cache.layers[0].k.shape[2]
         x = self.embedding(ids.unsqueeze(1)) + self.target_positions(position, position + 1)
         layers = []
-        for layer, past in zip(self.decoder, cache.layers, strict=True):
+        for layer, past in zip(self.decoder_layers, cache.layers, strict=True):
             x, grown = layer.step(x, past, cache.source_bias)
             layers.append(grown)
         log_prob = self.embedding.logits(x.squeeze(1)).log_softmax(dim=-1)
         return log_prob, Cache(layers, cache.source_bias)
+
+    @property
+    def decoder_layers(self) -> list[DecoderLayer]:
+        """The decoder's layers, bottom first, as what they are."""
+        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
     def _source_bias(self, source: Tensor) -> Tensor:
         return hidden_bias(source != PAD, self.embedding.weight.dtype)[:, None, None, :]
@@ -113,8 +116,5 @@ class Cache:
         """Only `sentences` int64 [B'] go on, each with all its hypotheses."""
         width = self.layers[0].k.shape[0] // self.source_bias.shape[0]
         rows = (sentences.unsqueeze(1) * width + torch.arange(width, device=sentences.device)).flatten()
-        layers = [
-            LayerCache(c.k[rows], c.v[rows], c.source_k[sentences], c.source_v[sentences])
-            for c in self.layers
-        ]
+        layers = [LayerCache(c.k[rows], c.v[rows], c.source_k[sentences], c.source_v[sentences]) for c in self.layers]
         return Cache(layers, self.source_bias[sentences])

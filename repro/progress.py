@@ -1,0 +1,69 @@
+"""What a person watches while a table is made: one moving line in a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+PLAIN_EVERY = 15.0  # seconds between plain lines
+
+
+class Progress:
+    """Table, row, step, loss, tokens per second, time left. Use as a context; quiet on all ranks but the first."""
+
+    def __init__(self, table: str, n_runs: int, *, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self.table, self.n_runs, self.n_done = table, n_runs, 0
+        self.console = Console(quiet=quiet, highlight=False)
+        self.live = self.console.is_terminal
+        self.bars = Bars(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[numbers]}"),
+            TimeRemainingColumn(compact=True),
+            console=self.console,
+            disable=not self.live,
+            transient=True,
+        )
+        self.run_task = self.bars.add_task("", total=1, numbers="", visible=False)
+        self.table_task = self.bars.add_task(table, total=n_runs, numbers="runs", visible=n_runs > 1)
+        self.started = self.printed = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(text, markup=False, soft_wrap=True)
+        sys.stdout.flush()
+
+    def begin(self, what: str, total: int, done: int = 0) -> None:
+        """A new piece of work: "h=1 seed 1", "decode dev"."""
+        self.what, self.total, self.first = what, total, done
+        self.started = self.printed = time.monotonic()
+        self.bars.reset(self.run_task, total=total, completed=done, description=what, visible=True, numbers="")
+
+    def step(self, done: int, **numbers: float) -> None:
+        """Progress of the current piece of work, with the numbers to show beside it."""
+        shown = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
+        self.bars.update(self.run_task, completed=done, numbers=shown)
+        now = time.monotonic()
+        if not self.live and (now - self.printed >= PLAIN_EVERY or done >= self.total):
+            self.printed = now
+            left = (now - self.started) / max(1, done - self.first) * (self.total - done)
+            self.say(f"{self.table}  {self.what}  {done}/{self.total}  {shown}  {left:.0f} s left")
+
+    def finish_run(self) -> None:
+        """One more run of the table is done."""
+        self.n_done += 1
+        self.bars.update(self.table_task, completed=self.n_done)

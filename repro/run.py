@@ -1,0 +1,310 @@
+"""One run, from its settings to its record: train, average, decode, score.
+
+A run is one row, one seed, one scale, one corpus. Its id is a hash of all that decides its result, so what is finished
+is recognised and what was interrupted goes on.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from repro import durable, machine, record
+from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.data.corpus import Corpus
+from repro.data.store import Prepared, Split
+from repro.data.translation import DevBatches, Translation
+from repro.decoding.bleu import published_score, sacrebleu_score
+from repro.decoding.translate import ALPHA, BEAM, EXTRA, mean_nll, translate
+from repro.hyper import Hyper
+from repro.model.transformer import Transformer
+from repro.progress import Progress
+from repro.record import Record
+from repro.scales import Scale
+from repro.stamp import Provenance, fingerprint, provenance
+from repro.tracking import Journal, Mirror, write_run
+from repro.training import fit
+from repro.training.module import TranslationModule
+
+NOT_SCORED = record.Score(
+    nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
+)
+
+
+class Stopped(Exception):
+    """The run was asked to stop; it has left a checkpoint and will go on from it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a run is: all that decides its result, and the names it goes by."""
+
+    table: str
+    tables: tuple[str, ...]  # all that show the row
+    row: str
+    position: int
+    paper: record.PaperNumbers
+    paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
+    hyper: Hyper
+    seed: int
+    scale: Scale
+    devices: int
+    precision: fit.Precision
+
+    @property
+    def name(self) -> str:
+        return f"{self.row} seed {self.seed}"
+
+    @property
+    def accumulate(self) -> int:
+        """Micro-batches per update and device, so that each fits the scale's `device_tokens`."""
+        return -(-self.scale.batch_tokens // (self.devices * self.scale.device_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run in its folder `runs/<id>/`."""
+
+    settings: Settings
+    corpus: Corpus
+    prepared: Prepared
+    runs: Path
+    tracking_uri: str
+    progress: Progress
+    should_stop: Callable[[], bool]
+    is_first: bool = True  # of the processes that train together: it alone writes, decodes and scores
+
+    @property
+    def id(self) -> str:
+        """16 hexadecimal digits: a hash of all that decides the result."""
+        decides = {
+            "hyper": asdict(self.settings.hyper),
+            "seed": self.settings.seed,
+            "data": self.prepared.data_hash,
+            "batch_tokens": self.settings.scale.batch_tokens,
+            "shares": self.settings.devices * self.settings.accumulate,  # each share has its own dropout
+            "precision": self.settings.precision,
+            "search": [BEAM, ALPHA, EXTRA],
+            "code": fingerprint(),
+        }
+        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / self.id
+
+    def finished(self) -> Record | None:
+        """The record of this run, verified, if it is there."""
+        path = self.folder / "record.json"
+        return record.load(path) if path.exists() else None
+
+    def execute(self) -> Record | None:
+        """Train or go on, evaluate, write `record.json`. Processes after the first train only, and give None.
+
+        Raises `Stopped` if asked to stop before the end.
+        """
+        stamp = provenance()
+        machine.tune()
+        machine.start_peak_memory()
+        module = TranslationModule(self.settings.hyper, self.prepared.tokenizer.size, self.settings.seed)
+        if not self.is_first:
+            self._train(module, _Silence())
+            return None
+        self._describe()
+        with Journal(self.folder / "journal.jsonl") as journal:
+            mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
+            outcome = "KILLED"
+            try:
+                done = self._train_and_evaluate(module, journal, stamp, mirror)
+                outcome = "FINISHED" if done.status == "finished" else "FAILED"
+            except Exception:
+                outcome = "FAILED"
+                raise
+            finally:
+                journal.sync()
+                mirror.close(outcome)
+        done.save(self.folder / "record.json")
+        return done
+
+    def _train_and_evaluate(
+        self, module: TranslationModule, journal: Journal, stamp: Provenance, mirror: Mirror
+    ) -> Record:
+        status: Literal["finished", "diverged"] = "finished"
+        scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
+        fitted = self._train(module, journal)
+        started = time.monotonic()
+        if fitted.diverged:
+            self.progress.say(f"{self.settings.name}: {fitted.diverged}")
+            status = "diverged"
+        else:
+            model = module.model
+            model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, self.settings.hyper.average))
+            scores = record.Scores(
+                dev=self._evaluate(model, "dev", self.prepared.dev),
+                test=self._evaluate(model, "test", self.prepared.test),
+            )
+        for split, score in scores.items():
+            numbers = {f"{split}_{k}": v for k, v in score.items() if isinstance(v, float)}  # type: ignore[attr-defined]
+            if numbers:
+                journal.append("final", 0, **numbers)
+        return Record(
+            run=self.id,
+            table=self.settings.table,
+            row=self.settings.row,
+            position=self.settings.position,
+            scale=self.settings.scale.name,
+            seed=self.settings.seed,
+            pair=self.corpus.pair,
+            corpus=record.CorpusFacts(
+                name=self.corpus.name,
+                sha256=self.corpus.sha256,
+                n_train=len(self.prepared.train),
+                n_dev=len(self.prepared.dev),
+                n_test=len(self.prepared.test),
+                dropped=self.prepared.train.dropped,
+            ),
+            tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
+            hyper=asdict(self.settings.hyper),
+            settings=self._chosen(),
+            paper=self.settings.paper,
+            params={
+                "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
+                "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
+            },
+            scores=scores,
+            cost=self._cost(fitted.cost, time.monotonic() - started),
+            stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
+            status=status,
+        )
+
+    def _train(self, module: TranslationModule, log: fit.Log) -> fit.Fitted:
+        scale, steps = self.settings.scale, self.settings.hyper.steps
+
+        def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            if kind == "train":
+                shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
+                self.progress.step(step, **shown)
+
+        self.progress.begin(self.settings.name, steps)
+        fitted = fit.fit(
+            module,
+            Translation(
+                (self.prepared.train.source, self.prepared.train.target),
+                (self.prepared.dev.source, self.prepared.dev.target),
+                budget=scale.batch_tokens,
+                data_hash=self.prepared.data_hash,
+                seed=self.settings.seed,
+                accumulate=self.settings.accumulate,
+            ),
+            folder=self.folder / "checkpoints",
+            run=self.id,
+            log=log,
+            every=fit.Every(log=scale.log_every, validate=scale.validate_every, checkpoint=scale.checkpoint_every),
+            watch=watch,
+            should_stop=self.should_stop,
+            devices=self.settings.devices,
+            precision=self.settings.precision,
+            accumulate=self.settings.accumulate,
+        )
+        if fitted.cost.steps < steps and not fitted.diverged:
+            raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
+        return fitted
+
+    def _evaluate(self, model: Transformer, name: str, split: Split) -> record.Score:
+        """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
+        self.progress.begin(f"{self.settings.name}, {name}", len(split))
+
+        def between(done: int) -> None:
+            self.progress.step(done)
+            if self.should_stop():
+                raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
+
+        batches = DevBatches(split.source, split.target, budget=self.settings.scale.batch_tokens, rank=0, world=1)
+        device = model.embedding.weight.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            nll = mean_nll(model, (batches[i] for i in range(len(batches))))
+            ids = translate(model, split.source, between=between)
+        hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
+        durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
+        plain = sacrebleu_score(hypotheses, split.references)
+        published = published_score(hypotheses, split.references, self.corpus.pair.split("-")[1])
+        return record.Score(
+            nll=nll,
+            ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),
+            bleu=plain.bleu,
+            bleu_signature=plain.signature,
+            bleu_published=published.bleu,
+            bleu_published_signature=published.signature,
+        )
+
+    def _describe(self) -> None:
+        """Write `run.json`, from which MLflow learns what the run is."""
+        settings = self.settings
+        write_run(
+            self.folder,
+            self.id,
+            tags={
+                "table": settings.table,
+                "tables": " ".join(settings.tables),
+                "row": settings.row,
+                "seed": settings.seed,
+                "scale": settings.scale.name,
+                "corpus": self.corpus.name,
+                "pair": self.corpus.pair,
+            },
+            params={**asdict(settings.hyper), **self._chosen(), "data": self.prepared.data_hash[:16]},
+            paper={name: settings.paper[name] for name in ("ppl", "bleu")},
+            order=settings.position,
+        )
+
+    def _chosen(self) -> dict[str, str | int | float]:
+        """What was chosen beside the row."""
+        return {
+            "batch_tokens": self.settings.scale.batch_tokens,
+            "max_length": self.settings.scale.max_length,
+            "vocab_size": self.settings.scale.vocab_size,
+            "precision": self.settings.precision,
+            "devices": self.settings.devices,
+            "accumulate": self.settings.accumulate,
+            "beam": BEAM,
+            "alpha": ALPHA,
+            "extra_length": EXTRA,
+            "claim": self.settings.scale.claim,
+        }
+
+    def _cost(self, cost: fit.Cost, decode_seconds: float) -> record.Cost:
+        train = self.prepared.train
+        text = Text(
+            sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+        )
+        flops = training_flops(self.settings.hyper, self.prepared.tokenizer.size, text)
+        on_gpu = torch.cuda.is_available()
+        return record.Cost(
+            steps=cost.steps,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+            train_seconds=round(cost.seconds, 3),
+            decode_seconds=round(decode_seconds, 3),
+            tokens_per_second=round(cost.tokens_per_second, 1),
+            padding=round(cost.padding, 5),
+            flops=flops,
+            peak_memory_bytes=machine.peak_memory(),
+            gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
+        )
+
+
+class _Silence:
+    """The log of the processes that do not write."""
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
