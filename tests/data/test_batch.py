@@ -1,0 +1,126 @@
+"""A batch holds the pieces of its sentences, padded, and the target shifted right by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from lightning.fabric.utilities import move_data_to_device
+from torch.utils.data._utils.pin_memory import pin_memory
+
+from repro.data.batch import Batch, make_batch
+from repro.symbols import EOS, PAD
+
+
+class Side:
+    """Sentences in memory, stored as `Store` does: unsigned 16 bits, one after the other."""
+
+    def __init__(self, sentences: list[list[int]]) -> None:
+        self.ids = [np.array([*sentence, EOS], dtype=np.uint16) for sentence in sentences]
+        self.lengths = np.array([len(sentence) for sentence in self.ids])
+
+    def gather(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
+
+
+SOURCE = Side([[5, 6, 7], [], [60_000], [8, 9]])
+TARGET = Side([[11], [12, 13], [14, 15, 16], [17, 18]])
+
+piece = st.integers(2, 2**16 - 1)
+sides = st.lists(st.tuples(st.lists(piece, max_size=9), st.lists(piece, max_size=9)), min_size=1, max_size=12)
+
+
+def test_a_batch_made_by_hand() -> None:
+    batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23, micro=1, step=7)
+    assert batch.sentence.tolist() == [3, 0, 2]
+    assert batch.source.tolist() == [
+        [8, 9, EOS, PAD],
+        [5, 6, 7, EOS],
+        [60_000, EOS, PAD, PAD],
+    ]
+    assert batch.target.tolist() == [
+        [17, 18, EOS, PAD],
+        [11, EOS, PAD, PAD],
+        [14, 15, 16, EOS],
+    ]
+    assert batch.decoder_in.tolist() == [
+        [PAD, 17, 18, EOS],
+        [PAD, 11, EOS, PAD],
+        [PAD, 14, 15, 16],
+    ]
+    assert (batch.n_source, batch.n_target) == (3 + 4 + 2, 3 + 2 + 4)
+    assert (batch.n_update, batch.micro, batch.step) == (23, 1, 7)
+
+
+def test_an_empty_share_is_one_row_of_padding() -> None:
+    batch = make_batch(SOURCE, TARGET, np.array([], dtype=np.int64), n_update=23)
+    assert batch.sentence.tolist() == [-1]
+    for ids in (batch.source, batch.decoder_in, batch.target):
+        assert ids.tolist() == [[PAD]]
+        assert ids.dtype == torch.int64
+    assert (batch.n_source, batch.n_target, batch.n_update) == (0, 0, 23)
+
+
+@given(sides, st.randoms(use_true_random=False))
+def test_nothing_is_lost_and_nothing_added(pairs, random) -> None:
+    source, target = (Side(list(side)) for side in zip(*pairs, strict=True))
+    sentences = np.array(random.choices(range(len(pairs)), k=len(pairs)))
+    batch = make_batch(source, target, sentences, n_update=1)
+    for ids, side in ((batch.source, source), (batch.target, target)):
+        assert ids.dtype == torch.int64
+        assert ids.shape == (len(sentences), side.lengths[sentences].max())
+        for row, i in zip(ids.tolist(), sentences, strict=True):
+            assert row == side.ids[i].tolist() + [PAD] * (len(row) - side.lengths[i])
+    assert batch.n_source == (batch.source != PAD).sum()
+    assert batch.n_target == (batch.target != PAD).sum()
+
+
+@given(sides)
+def test_what_is_read_is_what_came_before(pairs) -> None:
+    source, target = (Side(list(side)) for side in zip(*pairs, strict=True))
+    batch = make_batch(source, target, np.arange(len(pairs)), n_update=1)
+    assert (batch.decoder_in[:, 0] == PAD).all()
+    assert torch.equal(batch.decoder_in[:, 1:], batch.target[:, :-1])
+    assert batch.decoder_in.shape == batch.target.shape
+
+
+def test_a_batch_does_not_change_the_plan() -> None:
+    # the plan's array must not be shared: a batch that is written to would change the epoch
+    sentences = np.array([3, 0, 2])
+    make_batch(SOURCE, TARGET, sentences, n_update=23).sentence.zero_()
+    assert sentences.tolist() == [3, 0, 2]
+
+
+def same(one: Batch, other: Batch) -> bool:
+    return all(
+        torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+        for a, b in zip(vars(one).values(), vars(other).values(), strict=True)
+    )
+
+
+def test_lightning_moves_a_batch_to_the_device() -> None:
+    batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23, micro=1, step=7)
+    moved = move_data_to_device(batch, torch.device("meta"))
+    tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
+    assert [tensor.device.type for tensor in tensors] == ["meta"] * 4
+    assert (moved.n_source, moved.n_target, moved.n_update, moved.micro, moved.step) == (9, 9, 23, 1, 7)
+    assert same(move_data_to_device(batch, torch.device("cpu")), batch)
+
+
+def test_the_loader_pins_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    # pinning needs an accelerator: count the calls instead
+    calls = itertools.count()
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: (next(calls), tensor.clone())[1])
+    batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23, micro=1, step=7)
+    assert same(pin_memory(batch), batch)
+    assert next(calls) == 4
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: pinned memory is a matter of CUDA")
+def test_a_pinned_batch_reaches_the_gpu() -> None:
+    batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23)
+    moved = move_data_to_device(pin_memory(batch), torch.device("cuda"))
+    assert moved.source.device.type == "cuda"
+    assert same(moved.to("cpu"), batch)

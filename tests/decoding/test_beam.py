@@ -1,0 +1,381 @@
+"""Search on scripted models: greedy is lured, enumeration agrees, no sentence minds its neighbours."""
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from repro.decoding.beam import Hypothesis, Step, _largest, beam_search, length_penalty
+from repro.symbols import EOS, PAD
+
+A, B, C, D = 2, 3, 4, 5
+IMPOSSIBLE = -math.inf
+
+# (sentence, pieces so far) -> log-probability of each piece
+Model = Callable[[int, tuple[int, ...]], tuple[float, ...]]
+
+
+@dataclass
+class Prefixes:
+    """All that each row has read: after a wrong reorder or keep, the model answers for another hypothesis."""
+
+    sentence: Tensor  # int64 [R]
+    pieces: Tensor  # int64 [R, T]
+
+    def reorder(self, rows: Tensor) -> "Prefixes":
+        assert rows.dtype == torch.int64
+        old, new = self._by_sentence(self.sentence), self._by_sentence(self.sentence[rows])
+        assert torch.equal(old[:, 0], new[:, 0])  # same sentences, same order
+        return Prefixes(self.sentence[rows], self.pieces[rows])
+
+    def keep(self, sentences: Tensor) -> "Prefixes":
+        assert 0 < len(sentences) < len(self._by_sentence(self.sentence))
+        assert bool((sentences.diff() > 0).all())
+        rows = self._by_sentence(torch.arange(len(self.sentence)))[sentences].flatten()
+        return Prefixes(self.sentence[rows], self.pieces[rows])
+
+    def _by_sentence(self, x: Tensor) -> Tensor:
+        n = len(self.sentence.unique())
+        assert bool((self.sentence.view(n, -1) == self.sentence.view(n, -1)[:, :1]).all())
+        return x.view(n, -1)
+
+
+def search(
+    model: Model,
+    limits: list[int],
+    *,
+    sentences: list[int] | None = None,
+    dtype: torch.dtype = torch.float64,
+    rows: list[int] | None = None,
+    width: int = 4,
+    alpha: float = 0.6,
+) -> list[Hypothesis]:
+    """Beam search over a scripted model; `rows` collects how many hypotheses each step had to extend."""
+    start = torch.tensor(range(len(limits)) if sentences is None else sentences, dtype=torch.int64)
+
+    def step(last: Tensor, state: Prefixes) -> tuple[Tensor, Prefixes]:
+        state = Prefixes(state.sentence, torch.cat([state.pieces, last[:, None]], dim=1))
+        assert bool((state.pieces[:, 0] == PAD).all())  # the first input of the decoder
+        if rows is not None:
+            rows.append(len(last))
+        read = zip(state.sentence.tolist(), state.pieces[:, 1:].tolist(), strict=True)
+        return torch.tensor([model(sentence, tuple(pieces)) for sentence, pieces in read], dtype=dtype), state
+
+    typed: Step[Prefixes] = step
+    state = Prefixes(start, start.new_zeros(len(start), 0))
+    return beam_search(typed, state, torch.tensor(limits), width=width, alpha=alpha)
+
+
+def script(table: dict[tuple[int, ...], dict[int, float]], n_pieces: int = 6) -> Model:
+    """A model from probabilities: prefix -> {piece: probability}; a prefix not in the table must end."""
+
+    def model(_: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        chances = table.get(prefix, {EOS: 1.0})
+        return tuple(log(chances.get(piece, 0.0)) for piece in range(n_pieces))
+
+    return model
+
+
+def log(probability: float) -> float:
+    return math.log(probability) if probability else IMPOSSIBLE
+
+
+def random_model(seed: int, *, n_pieces: int, levels: int, memory: int, end: float) -> Model:
+    """Chances from small whole numbers, so that few `levels` give many ties and zeros.
+
+    It depends on the sentence and on the last `memory` pieces: 1 makes a Markov chain, many a tree. The end
+    symbol has `end` times its share: where ends are rare, answers are long.
+    """
+
+    @cache
+    def model(sentence: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        chance = random.Random(f"{seed} {sentence} {prefix[-memory:]}").random
+        weights = [float(int(levels * chance())) for _ in range(n_pieces)]  # padding has its share as well
+        weights[EOS] *= end
+        return tuple(log(weight / (sum(weights) or 1)) for weight in weights)
+
+    return model
+
+
+models = st.builds(
+    random_model,
+    st.integers(0, 10**6),
+    n_pieces=st.sampled_from([4, 5]),
+    levels=st.sampled_from([2, 3, 1000]),
+    memory=st.sampled_from([1, 9]),
+    end=st.sampled_from([1.0, 0.1, 0.01]),
+)
+alphas = st.sampled_from([0.0, 0.6, 1.0, 2.5])
+
+
+def penalty(length: int, alpha: float) -> float:
+    return ((5 + length) / 6) ** alpha
+
+
+# References: one sentence, plain loops.
+
+
+def loop_search(model: Model, sentence: int, limit: int, width: int, alpha: float) -> Hypothesis:
+    """Beam search to the very limit: no batch, no early stop."""
+    live: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    ended: list[Hypothesis] = []
+    for length in range(1, limit + 1):
+        candidates = [
+            (-(log_prob + more), beam, piece)
+            for beam, (log_prob, ids) in enumerate(live)
+            for piece, more in enumerate(model(sentence, ids))
+            if piece != PAD and log_prob + more > IMPOSSIBLE
+        ]
+        others = []
+        for minus, beam, piece in sorted(candidates)[: 2 * width if width > 1 else 1]:
+            if piece == EOS:
+                ended.append(Hypothesis(live[beam][1], -minus, -minus / penalty(length, alpha), True))
+            else:
+                others.append((-minus, (*live[beam][1], piece)))
+        live = others[:width]
+    cut = [Hypothesis(ids, log_prob, log_prob / penalty(limit, alpha), False) for log_prob, ids in live]
+    nothing = Hypothesis((), IMPOSSIBLE, IMPOSSIBLE, False)
+    return max(ended or cut, key=lambda hypothesis: hypothesis.score, default=nothing)
+
+
+def all_endings(model: Model, limit: int, ids: tuple[int, ...] = (), log_prob: float = 0.0) -> Iterator[Hypothesis]:
+    """Every sequence that ends within the limit; scored under alpha = 0."""
+    chances = model(0, ids)
+    if chances[EOS] > IMPOSSIBLE:
+        yield Hypothesis(ids, log_prob + chances[EOS], log_prob + chances[EOS], True)
+    if limit > 1:
+        for piece in range(EOS + 1, len(chances)):
+            if chances[piece] > IMPOSSIBLE:
+                yield from all_endings(model, limit - 1, (*ids, piece), log_prob + chances[piece])
+
+
+def greedy(model: Model, sentence: int, limit: int) -> tuple[int, ...]:
+    """The likeliest piece, again and again."""
+    ids: tuple[int, ...] = ()
+    while len(ids) < limit:
+        chances = model(sentence, ids)
+        piece = max((p for p in range(len(chances)) if p != PAD), key=lambda p: chances[p])
+        if chances[piece] == IMPOSSIBLE:
+            return ()
+        if piece == EOS:
+            break
+        ids = (*ids, piece)
+    return ids
+
+
+def same(found: Hypothesis, expected: Hypothesis) -> bool:
+    """The same pieces at the same log-probability, to the bit; penalties may differ in the last bit."""
+    if found.score == expected.score == IMPOSSIBLE:
+        return found == expected
+    return found == replace(expected, score=pytest.approx(expected.score, rel=1e-12))
+
+
+# After a come only halves, after b comes 0.9.
+LURE = script({(): {A: 0.6, B: 0.4}, (A,): {C: 0.5, D: 0.5}, (B,): {D: 0.9, C: 0.1}})
+
+
+def test_greedy_search_is_lured_and_two_beams_are_not() -> None:
+    [one] = search(LURE, [9], width=1)
+    [two] = search(LURE, [9], width=2)
+    assert one.ids == (A, C)
+    assert math.exp(one.log_prob) == pytest.approx(0.30)
+    assert two.ids == (B, D)
+    assert math.exp(two.log_prob) == pytest.approx(0.36)
+
+
+def test_the_score_is_log_probability_over_penalty_with_the_end_symbol_counted() -> None:
+    [two] = search(LURE, [9], width=2, alpha=0.6)
+    assert two.score == pytest.approx(math.log(0.36) / (8 / 6) ** 0.6)  # b, d and the end: 3 pieces
+    assert two.finished
+
+
+def test_length_penalty_by_hand() -> None:
+    lengths = torch.tensor([1, 4, 7, 13], dtype=torch.float64)
+    assert length_penalty(lengths, 1.0).tolist() == pytest.approx([1.0, 1.5, 2.0, 3.0])
+    assert length_penalty(lengths, 0.6)[2].item() == pytest.approx(2**0.6)
+    assert length_penalty(lengths, 0.0).tolist() == [1.0, 1.0, 1.0, 1.0]
+
+
+# One piece, or a long sentence that is less likely by a third: 0.6 against 0.4, lengths 1 and 7.
+SHORT_OR_LONG = script({(): {EOS: 0.6, A: 0.4}, **{(A,) * n: {A: 1.0} for n in range(1, 6)}})
+
+
+def test_a_penalty_prefers_the_longer_and_none_the_likelier() -> None:
+    [likelier] = search(SHORT_OR_LONG, [9], width=2, alpha=0.0)
+    assert likelier == Hypothesis((), math.log(0.6), math.log(0.6), True)
+    [longer] = search(SHORT_OR_LONG, [9], width=2, alpha=1.0)
+    assert longer.ids == (A,) * 6
+    assert longer.score == pytest.approx(math.log(0.4) / 2)  # -0.458 beats -0.511: a stop at 0.6 loses it
+
+
+def test_search_stops_when_no_live_hypothesis_can_win() -> None:
+    rows: list[int] = []
+    hopeless = script({(): {EOS: 0.9, A: 0.1}, **{(A,) * n: {A: 1.0} for n in range(1, 50)}})
+    [best] = search(hopeless, [50], rows=rows)
+    assert best.ids == ()
+    assert rows == [1]  # log 0.1 over the penalty of 50 pieces is -0.61, below log 0.9 = -0.11
+
+
+def test_sentences_that_are_done_leave_the_batch() -> None:
+    rows: list[int] = []
+
+    def after(n: int) -> Model:
+        return script({(A,) * length: {A: 1.0} for length in range(n)})
+
+    ends = [after(n) for n in (4, 1, 6, 1, 2)]
+    found = search(lambda sentence, prefix: ends[sentence](sentence, prefix), [9] * 5, rows=rows, width=3)
+    assert [hypothesis.ids for hypothesis in found] == [(A,) * n for n in (4, 1, 6, 1, 2)]
+    assert rows == [5, 15, 9, 6, 6, 3, 3]
+
+
+def test_a_limit_counts_the_end_symbol() -> None:
+    two_pieces = script({(): {A: 1.0}, (A,): {B: 1.0}})
+    assert [(h.ids, h.finished) for h in search(two_pieces, [3])] == [((A, B), True)]
+    assert [(h.ids, h.finished) for h in search(two_pieces, [2])] == [((A, B), False)]
+    assert [(h.ids, h.finished) for h in search(two_pieces, [1])] == [((A,), False)]
+
+
+def test_a_live_hypothesis_counts_only_where_none_has_ended() -> None:
+    # at the limit of 2: a a at 0.81 has not ended, b has at 0.1
+    slow = script({(): {A: 0.9, B: 0.1}, (A,): {A: 0.9, D: 0.1}})
+    assert [(h.ids, h.finished) for h in search(slow, [2], width=2)] == [((B,), True)]
+    [cut] = search(slow, [1], width=2)
+    assert cut == Hypothesis((A,), math.log(0.9), math.log(0.9), False)
+
+
+def test_padding_is_never_produced() -> None:
+    padded = script({(): {PAD: 0.8, A: 0.2}, (A,): {PAD: 0.7, EOS: 0.3}})
+    [best] = search(padded, [5])
+    assert best.ids == (A,)
+    assert math.exp(best.log_prob) == pytest.approx(0.06)
+
+
+@pytest.mark.parametrize("chances", [{}, {PAD: 1.0}, {A: 1.0}])
+def test_where_nothing_is_possible_the_answer_is_empty_and_no_nan(chances: dict[int, float]) -> None:
+    dead_end = script({(): chances, (A,): {}})
+    assert search(dead_end, [4, 2], width=3) == [Hypothesis((), IMPOSSIBLE, IMPOSSIBLE, False)] * 2
+
+
+def test_equals_are_taken_by_better_hypothesis_then_lower_id() -> None:
+    even = script({(): {piece: 0.25 for piece in (A, B, C, D)}})
+    assert [h.ids for h in search(even, [1, 2], width=2)] == [(A,), (A,)]
+    # b stands first after one piece; b c, b d, a c and a d are equals after two
+    crossed = script({(): {A: 0.25, B: 0.5}, (A,): {C: 1.0, D: 1.0}, (B,): {C: 0.5, D: 0.5}})
+    assert [h.ids for h in search(crossed, [3], width=2)] == [(B, C)]
+
+
+@given(st.lists(st.sampled_from([IMPOSSIBLE, -2.0, -1.0]), min_size=1, max_size=150), st.integers(1, 12))
+def test_the_largest_come_as_a_stable_sort_would_bring_them(x: list[float], k: int) -> None:
+    values, places = _largest(torch.tensor([x]), k)
+    expected = sorted(range(len(x)), key=lambda place: -x[place])[:k]
+    assert places[0].tolist() == expected + [len(x) - 1] * (k - len(expected))
+    assert values[0].tolist() == [x[place] for place in expected] + [IMPOSSIBLE] * (k - len(expected))
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_equals_among_many_pieces(width: int) -> None:
+    # 1,000 pieces on three levels: the answer is the first of the best, wherever the cut falls among equals
+    chance = random.Random(11).random
+    level = [0.0, 0.0] + [[1.0, 0.5, 0.25][int(3 * chance())] for _ in range(998)]
+
+    def model(_: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        return tuple(log(x) for x in level) if len(prefix) < 2 else (IMPOSSIBLE, 0.0, *[IMPOSSIBLE] * 998)
+
+    first = level.index(1.0)
+    assert [h.ids for h in search(model, [3], width=width)] == [(first, first)]
+    assert same(search(model, [3], width=width)[0], loop_search(model, 0, 3, width, 0.6))
+
+
+@given(models, st.integers(1, 5), alphas)
+def test_a_wide_beam_finds_the_optimum_of_all_sequences(model: Model, limit: int, alpha: float) -> None:
+    limit = min(limit, 4) if len(model(0, ())) == 5 else limit
+    [found] = search(model, [limit], width=60, alpha=alpha)  # 3^3 live x 4 pieces, or 2^4 x 3: all of them
+    scores = [h.log_prob / penalty(len(h.ids) + 1, alpha) for h in all_endings(model, limit)]
+    assert found.finished == bool(scores)
+    if scores:
+        assert found.score == pytest.approx(max(scores), rel=1e-12)
+        again = sum(model(0, found.ids[:n])[piece] for n, piece in enumerate([*found.ids, EOS]))
+        assert found.log_prob == pytest.approx(again, rel=1e-12)
+
+
+@settings(max_examples=150)
+@given(models, st.integers(1, 9), st.integers(1, 5), alphas)
+def test_no_optimum_is_lost_by_stopping_early(model: Model, limit: int, width: int, alpha: float) -> None:
+    [found] = search(model, [limit], width=width, alpha=alpha)
+    assert same(found, loop_search(model, 0, limit, width, alpha))
+
+
+@given(models, st.lists(st.integers(1, 7), min_size=1, max_size=5))
+def test_width_one_is_greedy(model: Model, limits: list[int]) -> None:
+    found = search(model, limits, width=1)
+    assert [h.ids for h in found] == [greedy(model, sentence, limit) for sentence, limit in enumerate(limits)]
+
+
+@settings(max_examples=30)
+@given(models, st.data(), st.integers(1, 5), alphas)
+def test_batch_order_and_batch_size_change_nothing(model: Model, data: st.DataObject, width: int, alpha: float) -> None:
+    limits = data.draw(st.lists(st.integers(1, 7), min_size=2, max_size=6))
+    order = data.draw(st.permutations(range(len(limits))))
+    cut = data.draw(st.integers(1, len(limits) - 1))
+
+    def ask(sentences: list[int]) -> list[Hypothesis]:
+        chosen = [limits[sentence] for sentence in sentences]
+        return search(model, chosen, sentences=sentences, width=width, alpha=alpha)
+
+    alone = [ask([sentence])[0] for sentence in range(len(limits))]
+    assert ask(list(range(len(limits)))) == alone
+    assert ask(order[:cut]) + ask(order[cut:]) == [alone[sentence] for sentence in order]
+
+
+@given(
+    st.integers(0, 10**6).map(lambda seed: random_model(seed, n_pieces=5, levels=10**6, memory=9, end=0.1)),
+    st.integers(1, 7),
+    st.integers(1, 5),
+)
+def test_single_precision_finds_the_same(model: Model, limit: int, width: int) -> None:
+    [exact] = search(model, [limit], width=width)
+    [single] = search(model, [limit], width=width, dtype=torch.float32)
+    assert (single.ids, single.finished) == (exact.ids, exact.finished)
+    assert single.log_prob == pytest.approx(exact.log_prob, rel=1e-6)
+    assert single.score == pytest.approx(exact.score, rel=1e-6)
+
+
+def test_half_precision_is_summed_in_single() -> None:
+    # 0.75 a piece over 40 pieces: the sum -11.5 would be off by 0.03 if it were kept in bfloat16
+    steady = script({(A,) * n: {A: 0.75} for n in range(40)})
+    [found] = search(steady, [60], dtype=torch.bfloat16)
+    rounded = torch.tensor(math.log(0.75), dtype=torch.bfloat16).item()
+    assert found.log_prob == pytest.approx(40 * rounded, rel=1e-6)
+
+
+def test_no_sentences_no_hypotheses() -> None:
+    assert search(LURE, []) == []
+
+
+@pytest.mark.parametrize(
+    ("limits", "options", "message"),
+    [
+        ([5], {"alpha": -0.1}, "alpha must be finite and at least 0, got -0.1"),
+        ([5], {"alpha": math.nan}, "alpha must be finite and at least 0, got nan"),
+        ([5], {"width": 0}, "width must be at least 1, got 0"),
+        ([5, 0], {}, "limits start at 1, got 0"),
+    ],
+)
+def test_bad_input_is_refused(limits: list[int], options: dict[str, float], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        search(LURE, limits, **options)  # type: ignore[arg-type]
+
+
+def test_a_model_that_gives_nan_is_named() -> None:
+    def diverged(sentence: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
+        return (0.0, 0.0, math.nan, -1.0) if (sentence, prefix) == (1, (B,)) else (0.0, -2.0, -3.0, -0.2)
+
+    with pytest.raises(ValueError, match="got NaN from the step function at piece 2"):
+        search(diverged, [5, 5, 5], width=2)

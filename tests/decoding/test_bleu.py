@@ -1,0 +1,200 @@
+"""Both scorers against golden files, published outputs, an own count of n-grams and the script's Perl."""
+
+import gzip
+import math
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.decoding.bleu import Score, published_score, published_tokens, sacrebleu_score, split_compounds
+
+GOLDEN = Path(__file__).parent / "golden"  # 60 sentences of ours in German, 60 in French, and poorer versions
+AT = "##AT##-##AT##"
+SCORERS: dict[str, Callable[[list[str], list[str]], Score]] = {
+    "sacrebleu": sacrebleu_score,
+    "published": lambda hypotheses, references: published_score(hypotheses, references, "de"),
+}
+
+
+def read(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8").split("\n")[:-1]
+
+
+def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
+    """BLEU of tokenised lines by its definition: clipped n-gram precisions, geometric mean, brevity."""
+    matched, total = [0] * 4, [0] * 4
+    hypothesis_length = reference_length = 0
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        words, wanted = hypothesis.split(), reference.split()
+        hypothesis_length += len(words)
+        reference_length += len(wanted)
+        for n in range(1, 5):
+            ours, theirs = (Counter(zip(*(w[i:] for i in range(n)), strict=False)) for w in (words, wanted))
+            matched[n - 1] += (ours & theirs).total()
+            total[n - 1] += ours.total()
+    if not all(matched):
+        return 0.0
+    brevity = min(1.0, math.exp(1 - reference_length / hypothesis_length))
+    return 100 * brevity * math.prod(m / t for m, t in zip(matched, total, strict=True)) ** 0.25
+
+
+# Pinned; the published scores agree with the original Perl scripts run over these files to all four decimals.
+@pytest.mark.parametrize(
+    ("language", "sacre", "published", "lengths"),
+    [("de", 67.5295, 70.8460, (662, 687)), ("fr", 70.2992, 72.3837, (764, 790))],
+)
+def test_golden_files(language: str, sacre: float, published: float, lengths: tuple[int, int]) -> None:
+    hypotheses, references = read(GOLDEN / f"hyp.{language}"), read(GOLDEN / f"ref.{language}")
+    assert len(hypotheses) == len(references) == 60
+    assert sacrebleu_score(hypotheses, references).bleu == pytest.approx(sacre, abs=5e-5)
+    score = published_score(hypotheses, references, language)
+    assert score.bleu == pytest.approx(published, abs=5e-5)
+    assert (score.hyp_len, score.ref_len) == lengths
+
+
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_published_is_multi_bleu_of_its_tokens(language: str) -> None:
+    hypotheses, references = (read(GOLDEN / f"{side}.{language}") for side in ("hyp", "ref"))
+    own = multi_bleu(*([published_tokens(line, language) for line in side] for side in (hypotheses, references)))
+    assert published_score(hypotheses, references, language).bleu == pytest.approx(own, rel=1e-12)
+
+
+words = st.lists(st.sampled_from("abc"), max_size=6).map(" ".join)
+
+
+@given(st.lists(st.tuples(words, words.filter(bool)), min_size=1, max_size=4))
+def test_published_is_multi_bleu_on_small_corpora(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = (list(side) for side in zip(*pairs, strict=True))
+    own = multi_bleu(hypotheses, references)
+    assert published_score(hypotheses, references, "de").bleu == pytest.approx(own, rel=1e-9)
+
+
+def test_by_hand() -> None:
+    # 6 words for 7, the first 5 right
+    hypotheses, references = ["der Hund schläft unter dem Baum"], ["der Hund schläft unter dem alten Tisch"]
+    score = published_score(hypotheses, references, "de")
+    assert score.precisions == pytest.approx((100 * 5 / 6, 100 * 4 / 5, 100 * 3 / 4, 100 * 2 / 3))
+    assert (score.hyp_len, score.ref_len) == (6, 7)
+    assert score.bp == pytest.approx(math.exp(-1 / 6))
+    assert score.bleu == pytest.approx(100 * math.exp(-1 / 6) * (5 / 6 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25)
+
+
+def test_signatures_name_every_step_and_version() -> None:
+    pair, end = (["ein Satz"], ["ein Wort"]), f"version:{version('sacrebleu')}"
+    assert sacrebleu_score(*pair).signature == f"BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{end}"
+    assert published_score(*pair, "fr").signature == (
+        "BLEU|nrefs:1|case:mixed|punct:replace-unicode+low-quote"
+        f"|tok:moses-fr-sacremoses-{version('sacremoses')}|split:compounds|smooth:none|{end}"
+    )
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_references_score_100_against_themselves(scorer: str) -> None:
+    references = read(GOLDEN / "ref.de")
+    assert SCORERS[scorer](references, references).bleu == pytest.approx(100)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_case_counts(scorer: str) -> None:
+    references = read(GOLDEN / "ref.de")
+    assert SCORERS[scorer]([line.lower() for line in references], references).bleu < 60
+
+
+@pytest.mark.parametrize(("scorer", "bleu"), [("sacrebleu", 19.3049), ("published", 0.0)])
+def test_only_sacrebleu_smooths_what_never_matches(scorer: str, bleu: float) -> None:
+    score = SCORERS[scorer](["a x b y c d"], ["a b c d e f"])  # 4/6, 1/5, 0/4, 0/3: the zeros as 1/8, 1/12
+    assert score.bleu == pytest.approx(bleu, abs=5e-5)
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_translations_may_be_empty(scorer: str) -> None:
+    assert SCORERS[scorer](["", ""], ["ein Satz", "noch einer"]).bleu == 0
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_sides_that_do_not_match_are_refused(scorer: str) -> None:
+    with pytest.raises(ValueError, match="got 2 for 3: the two must be parallel"):
+        SCORERS[scorer](["a", "b"], ["a", "b", "c"])
+    with pytest.raises(ValueError, match="at least one hypothesis"):
+        SCORERS[scorer]([], [])
+
+
+def test_a_language_without_rules_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of the languages de, en, fr, got 'xx'"):
+        published_score(["a"], ["a"], "xx")
+
+
+# A dash between two characters that are not blank; each match uses up a byte on either side, as in Perl.
+COMPOUNDS = {
+    "rich-text format": f"rich {AT} text format",
+    "a-b-c": f"a {AT} b-c",
+    "a-b-c-d": f"a {AT} b-c {AT} d",
+    "ab-cd-ef": f"ab {AT} cd {AT} ef",
+    "ä-ö-ü": f"ä {AT} ö {AT} ü",  # two bytes each: one is left for the second dash
+    "a-ö-c": f"a {AT} ö {AT} c",
+    "là-bas": f"là {AT} bas",  # the last byte of à would be a no-break space in Latin-1
+    "Å-Band": f"Å {AT} Band",  # and that of Å a line end
+    "a--b": f"a {AT} -b",
+    "a---b": f"a {AT} --b",
+    "- a - b -": "- a - b -",
+    "-a b-": "-a b-",
+    "a –b": "a –b",
+    "2014-07-13": f"2014 {AT} 07 {AT} 13",
+    "\u00a0-\u00a0": f"\u00a0 {AT} \u00a0",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("line", COMPOUNDS)
+def test_compounds_are_split(line: str) -> None:
+    assert split_compounds(line) == COMPOUNDS[line]
+
+
+@pytest.mark.skipif(shutil.which("perl") is None, reason="needs perl, to ask what the script's own line does")
+def test_compounds_are_split_as_perl_splits_them() -> None:
+    lines = [*COMPOUNDS, *(line for path in sorted(GOLDEN.iterdir()) for line in read(path))]
+    command = [str(shutil.which("perl")), "-ple", r"s{(\S)-(\S)}{$1 ##AT##-##AT## $2}g"]
+    given = "".join(f"{line}\n" for line in lines).encode()
+    written = subprocess.run(command, input=given, capture_output=True, check=True, env={}).stdout
+    assert [split_compounds(line) for line in lines] == written.decode("utf-8").split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("language", "line", "tokens"),
+    [
+        ("de", "„Komm“, sagte sie …", '" Komm " , sagte sie ...'),
+        ("de", "Dr. Lindner zahlt 1.249,90 Euro.", "Dr. Lindner zahlt 1.249,90 Euro ."),
+        ("de", "Die E-Mail-Adresse & das <b>.", f"Die E {AT} Mail {AT} Adresse & das < b > ."),
+        ("fr", "L’élève n'a pas peur.", "L' élève n' a pas peur ."),
+        ("en", "It's Tom's half-open door.", f"It 's Tom 's half {AT} open door ."),
+        ("fr", "Qui\u00a0?", "Qui ?"),
+    ],
+)
+def test_published_tokens(language: str, line: str, tokens: str) -> None:
+    assert published_tokens(line, language) == tokens
+
+
+@pytest.mark.parametrize(
+    ("test_set", "system", "language", "sacre", "published"),
+    [
+        ("outputs_newstest2017_ende/newstest2017", "transformer-tensor2tensor", "de", 26.34, 26.51),
+        ("outputs_newstest2017_ende/newstest2017", "rnn-nematus", "de", 23.78, 23.93),
+        ("outputs_newstest2014/newstest2014_ende", "bergamot-tiny", "de", 29.90, 31.70),
+        ("outputs_newstest2014/newstest2014_enfr_sacrebleu_order", "bergamot-base-memory", "fr", 41.06, 43.22),
+    ],
+)
+def test_outputs_of_published_systems(
+    real_text: Path, test_set: str, system: str, language: str, sacre: float, published: float
+) -> None:
+    hypotheses = read(real_text / f"{test_set}.hyp.{system}.{language}.gz")
+    references = read(real_text / f"{test_set}.ref.{language}.gz")
+    assert round(sacrebleu_score(hypotheses, references).bleu, 2) == sacre
+    assert round(published_score(hypotheses, references, language).bleu, 2) == published

@@ -1,0 +1,202 @@
+"""Attention by hand, by PyTorch's own, and head by head in a loop."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from repro.model.attention import (
+    MultiHeadAttention,
+    SelfAttention,
+    attention,
+    attention_weights,
+    hidden_bias,
+)
+
+B, Q, K = 2, 13, 17
+SIZES = {"d_model": 7, "n_heads": 3, "d_k": 5, "d_v": 11}
+
+
+def normal(*shape: int) -> Tensor:
+    return torch.randn(shape, dtype=torch.float64)
+
+
+def some_seen(*shape: int) -> Tensor:
+    """A mask, True = may be seen; in each row at least the first key."""
+    may_see = torch.rand(shape) < 0.5
+    may_see[..., 0] = True
+    return may_see
+
+
+def with_all_parameters(layer: nn.Module) -> nn.Module:
+    """The layer in float64, biases and norms drawn too: where they are zero, a lost one goes unseen."""
+    layer.double()
+    for parameter in layer.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    return layer
+
+
+def head_by_head(layer: MultiHeadAttention, x: Tensor, memory: Tensor, may_see: Tensor) -> Tensor:
+    """Section 3.2.2 as it is read aloud; keys that may not be seen are not there. may_see [B, Q, K]."""
+    widths = [layer.n_heads * layer.d_k, layer.n_heads * layer.d_k, layer.n_heads * layer.d_v]
+    (w_q, w_k, w_v), (b_q, b_k, b_v) = layer.weight.split(widths), layer.bias.split(widths)
+    result = torch.empty_like(x)
+    for b in range(len(x)):
+        for t in range(x.shape[1]):
+            heads, seen = [], memory[b, may_see[b, t]]
+            for h in range(layer.n_heads):
+                key = slice(h * layer.d_k, (h + 1) * layer.d_k)
+                value = slice(h * layer.d_v, (h + 1) * layer.d_v)
+                q = w_q[key] @ x[b, t] + b_q[key]
+                k, v = seen @ w_k[key].T + b_k[key], seen @ w_v[value].T + b_v[value]
+                heads.append((k @ q / math.sqrt(layer.d_k)).softmax(0) @ v)
+            result[b, t] = layer.output.weight @ torch.cat(heads) + layer.output.bias
+    return result
+
+
+def test_by_hand() -> None:
+    q = torch.tensor([[[[0.0, 2**0.5]]]], dtype=torch.float64)
+    k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]], dtype=torch.float64)
+    v = torch.tensor([[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]], dtype=torch.float64)
+    # the scores are 0 and 2^0.5, over sqrt(d_k) 0 and 1, so the weights are (1, e) / (1 + e)
+    expected = torch.tensor([1.0, math.e], dtype=torch.float64) / (1 + math.e)
+    torch.testing.assert_close(attention_weights(q, k, None)[0, 0, 0], expected)
+    torch.testing.assert_close(attention(q, k, v)[0, 0, 0], torch.cat([expected, expected.new_zeros(1)]))
+
+
+@pytest.mark.parametrize("d_k", [1, 3, 64])
+def test_scores_are_divided_by_the_root_of_d_k(d_k: int) -> None:
+    # q . k is d_k for the first key and 0 for the second: the odds are e^sqrt(d_k)
+    q, k = torch.ones(1, 1, 1, d_k), torch.stack([torch.ones(d_k), torch.zeros(d_k)])[None, None]
+    first, second = attention_weights(q, k, None)[0, 0, 0]
+    assert math.log(first / second) == pytest.approx(math.sqrt(d_k), rel=1e-5)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_the_library(masked: bool) -> None:
+    q, k, v = normal(B, 3, Q, 5), normal(B, 3, K, 5), normal(B, 3, K, 11)
+    mask = some_seen(B, 1, Q, K) if masked else None
+    bias = hidden_bias(mask, q.dtype) if mask is not None else None
+    expected = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    torch.testing.assert_close(attention(q, k, v, bias), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="compares the fused kernel of a GPU")
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-5), (torch.bfloat16, 3e-2)])
+def test_the_kernel_of_a_gpu_equals_the_plain_products(dtype: torch.dtype, atol: float) -> None:
+    q, k, v = normal(B, 3, Q, 8), normal(B, 3, K, 8), normal(B, 3, K, 16)
+    may_see = some_seen(B, 1, Q, K)
+    may_see[1, 0, 0] = False  # a query that may see nothing
+    expected = attention(q, k, v, hidden_bias(may_see, q.dtype))
+    found = attention(*(x.to("cuda", dtype) for x in (q, k, v)), hidden_bias(may_see, torch.float32).cuda())
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=0, atol=atol)
+
+
+def test_true_means_may_be_seen() -> None:
+    bias = hidden_bias(torch.tensor([True, False]), torch.float32)
+    assert bias[0] == 0
+    q, k = torch.ones(1, 1, 1, 3), torch.ones(1, 1, 2, 3)
+    assert attention_weights(q, k, bias).tolist() == [[[[1.0, 0.0]]]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_hidden_key_stays_hidden_whatever_its_score(dtype: torch.dtype) -> None:
+    bias = hidden_bias(torch.tensor([True, False]), dtype)
+    huge = torch.tensor(torch.finfo(dtype).max / 8, dtype=dtype)
+    assert (bias - huge).isfinite().all()
+    assert (bias + torch.stack([-huge, huge])).softmax(0).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_a_query_that_sees_nothing_stays_finite(dtype: torch.dtype) -> None:
+    q, k, v = (normal(1, 1, 4, 2).to(dtype).requires_grad_() for _ in range(3))
+    may_see = torch.ones(4, 4, dtype=torch.bool).tril(-1)  # row 0 sees nothing
+    with torch.autograd.set_detect_anomaly(True):
+        weights = attention_weights(q, k, hidden_bias(may_see, dtype))
+        attention(q, k, v, hidden_bias(may_see, dtype)).sum().backward()
+    assert weights[0, 0, 0].tolist() == [0.25] * 4
+    assert all(x.grad is not None and x.grad.isfinite().all() for x in (q, k, v))
+
+
+def test_heads_in_a_loop() -> None:
+    layer = with_all_parameters(MultiHeadAttention(**SIZES))
+    x, memory, may_see = normal(B, Q, 7), normal(B, K, 7), some_seen(B, Q, K)
+    found = layer(x, memory, hidden_bias(may_see, x.dtype).unsqueeze(1))
+    torch.testing.assert_close(found, head_by_head(layer, x, memory, may_see), rtol=0, atol=1e-12)
+
+
+def test_heads_of_self_attention_in_a_loop() -> None:
+    layer = with_all_parameters(SelfAttention(**SIZES))
+    x, may_see = normal(B, Q, 7), some_seen(B, Q, Q)
+    found = layer(x, hidden_bias(may_see, x.dtype).unsqueeze(1))
+    torch.testing.assert_close(found, head_by_head(layer, x, x, may_see), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
+def test_equals_the_librarys_layer(kind: type[MultiHeadAttention]) -> None:
+    ours = with_all_parameters(kind(d_model=15, n_heads=3, d_k=5, d_v=5))
+    library = nn.MultiheadAttention(15, 3, batch_first=True, dtype=torch.float64)
+    names = {"weight": "in_proj_weight", "bias": "in_proj_bias", "output.weight": "out_proj.weight"}
+    names["output.bias"] = "out_proj.bias"
+    library.load_state_dict({names[name]: tensor for name, tensor in ours.state_dict().items()})
+    x, may_see = normal(B, Q, 15), some_seen(B, Q)
+    bias = hidden_bias(may_see, x.dtype)[:, None, None, :]
+    memory = x if kind is SelfAttention else normal(B, Q, 15)
+    found = ours(x, bias) if kind is SelfAttention else ours(x, memory, bias)
+    expected, _ = library(x, memory, memory, key_padding_mask=~may_see)  # there True means hidden
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("d_k", "d_v"), [(1, 1), (5, 11), (11, 5), (16, 64)])
+def test_d_k_and_d_v_are_free(d_k: int, d_v: int) -> None:
+    layer = MultiHeadAttention(d_model=7, n_heads=3, d_k=d_k, d_v=d_v)
+    assert layer.output.weight.shape == (7, 3 * d_v)  # W^O is d_model x h d_v, transposed
+    assert layer(torch.randn(B, Q, 7), torch.randn(B, K, 7)).shape == (B, Q, 7)
+
+
+def test_recorded_weights_are_those_of_each_head() -> None:
+    layer = with_all_parameters(MultiHeadAttention(**SIZES))
+    x, memory, may_see = normal(B, Q, 7), normal(B, K, 7), some_seen(B, 1, Q, K)
+    layer.recorded = []
+    plain = layer(x, memory, hidden_bias(may_see, x.dtype))
+    (weights,) = layer.recorded
+    assert weights.shape == (B, 3, Q, K)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(B, 3, Q, dtype=torch.float64))
+    assert not weights[~may_see.expand_as(weights)].any()
+    _, v = layer.keys_values(memory)
+    torch.testing.assert_close(layer.output((weights @ v).transpose(1, 2).flatten(-2)), plain)
+
+
+def glorot(weight: Tensor, fan_in: int, fan_out: int) -> bool:
+    """Whether the numbers fill -b to b evenly, b = sqrt(6 / (fan_in + fan_out))."""
+    bound = math.sqrt(6 / (fan_in + fan_out))
+    spread = weight.std().item() * math.sqrt(3) / bound  # 1 for an even distribution
+    return 0.98 * bound < weight.abs().max().item() <= bound and 0.97 < spread < 1.03
+
+
+def test_first_weights_of_self_attention() -> None:
+    # q, k and v of all heads as one matrix: sqrt(6 / 4 d) where h d_k = h d_v = d
+    layer = SelfAttention(d_model=96, n_heads=3, d_k=32, d_v=32)
+    assert glorot(layer.weight, 96, 3 * 96)
+    assert glorot(layer.output.weight, 96, 96)
+    assert not layer.bias.any()
+    assert not layer.output.bias.any()
+
+
+def test_first_weights_of_attention_to_the_source() -> None:
+    # q alone, sqrt(6 / 2 d); k and v as one matrix, sqrt(6 / 3 d)
+    layer = MultiHeadAttention(d_model=96, n_heads=3, d_k=32, d_v=32)
+    assert glorot(layer.weight[:96], 96, 96)
+    assert glorot(layer.weight[96:], 96, 2 * 96)
+    assert glorot(layer.output.weight, 96, 96)
+    assert not layer.bias.any()
+    assert not layer.output.bias.any()
+
+
+def test_first_weights_where_d_k_and_d_v_are_free() -> None:
+    layer = MultiHeadAttention(d_model=96, n_heads=3, d_k=8, d_v=64)
+    assert glorot(layer.weight[: 3 * 8], 96, 3 * 8)
+    assert glorot(layer.weight[3 * 8 :], 96, 3 * (8 + 64))
+    assert glorot(layer.output.weight, 3 * 64, 96)

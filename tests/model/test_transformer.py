@@ -1,0 +1,303 @@
+"""The whole model: what it may see, what it costs at first, and that a search sees what training saw."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from repro.hyper import Hyper
+from repro.model.attention import MultiHeadAttention
+from repro.model.layers import DecoderLayer, Dropout, EncoderLayer
+from repro.model.transformer import Cache, Transformer
+from repro.symbols import EOS, PAD
+
+B, S, T, V = 2, 7, 5, 23
+TINY = Hyper(n_layers=3, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0)
+
+
+def model(hyper: Hyper = TINY, vocab_size: int = V) -> Transformer:
+    """In float64, with biases and norms drawn too: where they are zero, a lost one goes unseen."""
+    made = Transformer(hyper, vocab_size).double().eval()
+    for name, parameter in made.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norms" in name), std=0.3)
+    return made
+
+
+def pieces(*shape: int) -> Tensor:
+    """Random ids without padding."""
+    return torch.randint(EOS, V, shape)
+
+
+def shifted(target: Tensor) -> Tensor:
+    """What the decoder reads: padding first, then all but the last piece."""
+    return F.pad(target[:, :-1], (1, 0), value=PAD)
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def library_attention(ours: MultiHeadAttention) -> nn.MultiheadAttention:
+    library = nn.MultiheadAttention(ours.output.out_features, ours.n_heads, batch_first=True).double()
+    library.in_proj_weight, library.in_proj_bias = ours.weight, ours.bias
+    library.out_proj.weight, library.out_proj.bias = ours.output.weight, ours.output.bias
+    return library
+
+
+def library_layer(ours: EncoderLayer | DecoderLayer, hyper: Hyper) -> nn.Module:
+    """PyTorch's own layer around our weights."""
+    kind = nn.TransformerDecoderLayer if isinstance(ours, DecoderLayer) else nn.TransformerEncoderLayer
+    layer = kind(hyper.d_model, hyper.n_heads, hyper.d_ff, dropout=0.0, layer_norm_eps=1e-6, batch_first=True)
+    layer.self_attn = library_attention(ours.self_attention)
+    if isinstance(ours, DecoderLayer):
+        layer.multihead_attn = library_attention(ours.cross_attention)
+    layer.linear1, layer.linear2 = ours.feed_forward[0], ours.feed_forward[2]
+    for i, norm in enumerate(ours.norms, start=1):
+        setattr(layer, f"norm{i}", norm)
+    return layer
+
+
+def test_both_stacks_equal_the_librarys() -> None:
+    hyper = replace(TINY, n_heads=7, d_k=2, d_v=2)
+    ours = model(hyper)
+    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source[1, 4:] = PAD
+
+    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(14, 7), 0, enable_nested_tensor=False)
+    encoder.layers = nn.ModuleList(library_layer(layer, hyper) for layer in ours.encoder)
+    decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(14, 7), 0)
+    decoder.layers = nn.ModuleList(library_layer(layer, hyper) for layer in ours.decoder)
+    # in training mode, so that the library's fast path for inference stays out of it; no final norm
+    padding, future = source == PAD, torch.ones(T, T, dtype=torch.bool).triu(1)
+    memory = encoder(ours.embedding(source) + ours.source_positions(0, S), src_key_padding_mask=padding)
+    hidden = decoder(
+        ours.embedding(decoder_in) + ours.target_positions(0, T),
+        memory,
+        tgt_mask=future,
+        memory_key_padding_mask=padding,
+    )
+    same(ours.encode(source), memory)
+    same(ours.decode(decoder_in, ours.encode(source), source), hidden)
+    same(ours(source, decoder_in), hidden @ ours.embedding.weight.T)
+
+
+@pytest.mark.parametrize("learned_positions", [False, True])
+def test_no_logit_sees_a_later_piece(learned_positions: bool) -> None:
+    ours = model(replace(TINY, learned_positions=learned_positions))
+    source, decoder_in = pieces(B, S), pieces(B, T)
+    logits = ours(source, decoder_in)
+    for i in range(T):
+        other = decoder_in.clone()
+        other[:, i:] = 1 + other[:, i:] % (V - 1)  # every piece from i on is another one
+        changed = ours(source, other)
+        assert torch.equal(changed[:, :i], logits[:, :i])
+        assert (changed[:, i:] != logits[:, i:]).all()
+
+
+def test_every_logit_sees_the_whole_source_and_all_before() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    logits = ours(source, decoder_in)
+    for i in range(S):
+        other = source.clone()
+        other[:, i] = 1 + other[:, i] % (V - 1)
+        assert (ours(other, decoder_in) != logits).all()
+
+
+def test_order_matters_by_the_positions_alone() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    turned = source.flip(1)
+    assert not torch.allclose(ours(turned, decoder_in), ours(source, decoder_in))
+    ours.source_positions.table.zero_()
+    same(ours(turned, decoder_in), ours(source, decoder_in))
+
+
+@pytest.mark.parametrize("extra", [1, 6])
+def test_padding_changes_no_logit(extra: int) -> None:
+    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    logits = ours(source, decoder_in)
+    same(ours(F.pad(source, (0, extra), value=PAD), decoder_in), logits)
+    same(ours(source, F.pad(decoder_in, (0, extra), value=PAD))[:, :T], logits)
+
+
+def test_a_sentence_is_the_same_alone_and_beside_a_longer_one() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    source[1, 4:], decoder_in[1, 3:] = PAD, PAD
+    together = ours(source, decoder_in)
+    same(together[:1], ours(source[:1], decoder_in[:1]))
+    same(together[1:, :3], ours(source[1:, :4], decoder_in[1:, :3]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_a_sentence_of_padding_stays_finite(dtype: torch.dtype) -> None:
+    ours = model().to(dtype)
+    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source[1], decoder_in[1] = PAD, PAD
+    with torch.autograd.set_detect_anomaly(True):
+        logits = ours(source, decoder_in)
+        logits.logsumexp(-1).sum().backward()
+    assert logits.isfinite().all()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in ours.parameters())
+
+
+@pytest.mark.parametrize(
+    ("change", "vocab_size"),
+    [
+        ({"d_model": 64, "d_ff": 256, "d_k": 8, "d_v": 8}, 600),
+        ({}, 1_500),
+        ({"d_model": 256, "d_ff": 1_024, "d_k": 32, "d_v": 32}, 10_000),
+        ({"n_layers": 6}, 1_500),
+        ({"n_heads": 1, "d_k": 128, "d_v": 128}, 1_500),
+        ({"n_heads": 32, "d_k": 4, "d_v": 4}, 1_500),
+        ({"d_k": 4}, 1_500),
+        ({"learned_positions": True}, 1_500),
+    ],
+)
+def test_the_first_loss_is_that_of_a_guess(change: dict[str, int], vocab_size: int) -> None:
+    base = Hyper(n_layers=3, d_model=128, d_ff=512, n_heads=8, d_k=16, d_v=16)
+    ours = Transformer(replace(base, **change), vocab_size).eval()
+    source, target = torch.randint(2, vocab_size, (8, 31)), torch.randint(2, vocab_size, (8, 37))
+    with torch.no_grad():
+        logits = ours(source, shifted(target))
+    loss = F.cross_entropy(logits.flatten(0, 1), target.flatten()).item()
+    assert loss == pytest.approx(math.log(vocab_size), rel=0.1)
+
+
+def test_the_first_weights_differ_from_layer_to_layer() -> None:
+    ours = Transformer(TINY, V)
+    pairs = itertools.combinations([p for p in ours.parameters() if p.dim() == 2], 2)
+    assert not any(a.shape == b.shape and torch.equal(a, b) for a, b in pairs)
+
+
+def test_one_matrix_is_embedding_and_softmax() -> None:
+    names = [name for name, p in Transformer(TINY, V).named_parameters() if p.shape[0] == V]
+    assert names == ["embedding.weight"]
+
+
+def test_norms_follow_every_sub_layer_and_nothing_else() -> None:
+    norms = [m for m in Transformer(TINY, V).modules() if isinstance(m, nn.LayerNorm)]
+    assert len(norms) == 3 * 2 + 3 * 3  # no final norm: that is pre-norm's
+    assert {norm.eps for norm in norms} == {1e-6}
+
+
+def test_dropout_is_where_the_paper_prints_it() -> None:
+    # on each sub-layer's output and on both sums of embedding and position; nowhere else (section 5.4)
+    ours, calls = Transformer(replace(TINY, dropout=0.1), V), []
+    for module in ours.modules():
+        assert not isinstance(module, nn.Dropout)
+        if isinstance(module, Dropout):
+            assert module.p == 0.1
+            module.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
+    ours(pieces(B, S), pieces(B, T))
+    assert calls == [(B, S, 14)] * (1 + 3 * 2) + [(B, T, 14)] * (1 + 3 * 3)
+
+
+def test_dropout_is_for_training_only() -> None:
+    ours, source, decoder_in = Transformer(replace(TINY, dropout=0.5), V), pieces(B, S), pieces(B, T)
+    assert not torch.equal(ours(source, decoder_in), ours(source, decoder_in))
+    ours.eval()
+    assert torch.equal(ours(source, decoder_in), ours(source, decoder_in))
+
+
+def test_attention_maps() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    source[1, 4:] = PAD
+    maps = ours.attention_maps(source, decoder_in)
+    shapes = {f"encoder.{i}.self_attention": (B, 3, S, S) for i in range(3)}
+    shapes |= {f"decoder.{i}.self_attention": (B, 3, T, T) for i in range(3)}
+    shapes |= {f"decoder.{i}.cross_attention": (B, 3, T, S) for i in range(3)}
+    assert {name: tuple(weights.shape) for name, weights in maps.items()} == shapes
+    for name, weights in maps.items():
+        same(weights.sum(-1), torch.ones(weights.shape[:-1], dtype=torch.float64))
+        assert not torch.equal(weights[:, 0], weights[:, 1]), "the heads are not averaged"
+        if weights.shape[-1] == S:
+            assert not weights[1, :, :, 4:].any(), "padding is looked at"
+        if name.startswith("decoder") and name.endswith("self_attention"):
+            assert not weights.triu(1).any(), "the future is looked at"
+
+
+def test_attention_maps_leave_no_trace() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    ours.attention_maps(source, decoder_in)
+    with pytest.raises(IndexError):
+        ours.attention_maps(source, torch.full_like(decoder_in, V))  # no such piece
+    assert all(m.recorded is None for m in ours.modules() if isinstance(m, MultiHeadAttention))
+
+
+# A search reads one piece at a time; what it computes must be what training computed.
+
+
+def written(ours: Transformer, cache: Cache, decoder_in: Tensor) -> tuple[Tensor, Cache]:
+    """Log-probabilities [R, T, V] of one step after the other, and the cache behind them."""
+    steps = []
+    for ids in decoder_in.T:
+        log_prob, cache = ours.step(ids, cache)
+        steps.append(log_prob)
+    return torch.stack(steps, dim=1), cache
+
+
+def in_one_pass(ours: Transformer, source: Tensor, decoder_in: Tensor) -> Tensor:
+    return ours(source, decoder_in).log_softmax(-1)
+
+
+@pytest.mark.parametrize("learned_positions", [False, True])
+def test_step_by_step_equals_one_pass(learned_positions: bool) -> None:
+    ours = model(replace(TINY, learned_positions=learned_positions))
+    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source[1, 4:] = PAD
+    steps, _ = written(ours, ours.start(source), decoder_in)
+    same(steps, in_one_pass(ours, source, decoder_in))
+
+
+def test_step_by_step_past_the_table_of_positions() -> None:
+    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    expected = in_one_pass(ours, source, decoder_in)
+    ours.target_positions.table = ours.target_positions.table[:2]
+    steps, _ = written(ours, ours.start(source), decoder_in)
+    same(steps, expected)
+
+
+def test_hypotheses_change_places() -> None:
+    ours, source, begun = model(), pieces(B, S), shifted(pieces(2 * B, 3))
+    source[1, 4:] = PAD
+    _, cache = written(ours, ours.start(source).reorder(torch.tensor([0, 0, 1, 1])), begun)
+    # sentence 0 goes on with its second hypothesis twice, sentence 1 with both, exchanged
+    rows = torch.tensor([1, 1, 3, 2])
+    cache, more = cache.reorder(rows), pieces(2 * B, 2)
+    found, _ = written(ours, cache, more)
+    whole = torch.cat([begun[rows], more], dim=1)
+    same(found, in_one_pass(ours, source.repeat_interleave(2, dim=0), whole)[:, 3:])
+
+
+def test_hypotheses_grow_in_number() -> None:
+    ours, source, begun = model(), pieces(B, S), shifted(pieces(B, 3))
+    _, cache = written(ours, ours.start(source), begun)
+    rows = torch.tensor([0, 0, 0, 1, 1, 1])
+    more = pieces(6, 2)
+    found, _ = written(ours, cache.reorder(rows), more)
+    whole = torch.cat([begun[rows], more], dim=1)
+    same(found, in_one_pass(ours, source[[0, 0, 0, 1, 1, 1]], whole)[:, 3:])
+
+
+def test_finished_sentences_leave() -> None:
+    ours, source, begun = model(), pieces(3, S), shifted(pieces(6, 3))
+    source[2, 4:] = PAD
+    _, cache = written(ours, ours.start(source).reorder(torch.tensor([0, 0, 1, 1, 2, 2])), begun)
+    cache = cache.keep(torch.tensor([2, 0]))  # sentence 1 is done; the others may change places
+    more = pieces(4, 2)
+    found, _ = written(ours, cache, more)
+    whole = torch.cat([begun[[4, 5, 0, 1]], more], dim=1)
+    same(found, in_one_pass(ours, source[[2, 2, 0, 0]], whole)[:, 3:])
+
+
+def test_a_step_leaves_its_cache_as_it_was() -> None:
+    ours, source = model(), pieces(B, S)
+    start = ours.start(source)
+    first, _ = ours.step(torch.full((B,), PAD), start)
+    ours.step(pieces(B), start)
+    again, _ = ours.step(torch.full((B,), PAD), start)
+    assert torch.equal(first, again)

@@ -1,0 +1,184 @@
+"""The project keeps its promises: exact versions, commands that CI runs, light imports, true documents."""
+
+import ast
+import itertools
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+SOURCES = [*(ROOT / "repro").rglob("*.py"), *(ROOT / "experiments").glob("*.py")]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+NOT_IMPORTED_BY_US = {"jinja2", "tabulate"}  # pandas imports them; pyproject says where
+DISTRIBUTION = {"pynvml": "nvidia-ml-py"}  # where it is called otherwise than the package
+
+
+def requirement(line: str) -> tuple[str, str]:
+    """The name and the rest: ("rich", ">=15,<16") for "rich>=15,<16"."""
+    match = re.fullmatch(r"([A-Za-z0-9._-]+)(?:\[[a-z]+\])?\s*(.*)", line)
+    assert match, line
+    return re.sub(r"[-_.]+", "-", match[1]).lower(), match[2]
+
+
+def constraints() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text("utf-8").split("\n")
+    return dict(requirement(line) for line in lines if line and not line.startswith("#"))
+
+
+def command(name: str) -> str:
+    """The code block of README.md that follows the mark `<!-- command: name -->`."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [block] = re.findall(rf"^<!-- command: {name} -->\n```\w*\n(.*?)^```$", readme, flags=re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | variables
+    return subprocess.run(arguments, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+# ---- versions
+
+
+def test_constraints_are_exact_and_installable_by_everyone() -> None:
+    wrong = {name: rest for name, rest in constraints().items() if not re.fullmatch(r"==[0-9][0-9a-z.]*", rest)}
+    assert wrong == {}, "expected name==version; a local suffix such as +cpu exists on one machine only"
+
+
+def test_each_declared_package_is_locked_inside_its_range() -> None:
+    from packaging.specifiers import SpecifierSet
+
+    project = PROJECT["project"]
+    lists = [
+        project["dependencies"],
+        *project["optional-dependencies"].values(),
+        PROJECT["build-system"]["requires"],
+    ]
+    for name, allowed in map(requirement, itertools.chain(*lists)):
+        if name != project["name"]:
+            assert SpecifierSet(allowed).contains(constraints()[name].removeprefix("==")), name
+
+
+def test_what_is_imported_is_declared_and_the_reverse() -> None:
+    project = PROJECT["project"]
+    needed = {requirement(line)[0] for line in project["dependencies"]}
+    optional = {requirement(line)[0] for line in project["optional-dependencies"]["gpu"]}
+    nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_bytes()))]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    used = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"repro"}
+    used = {DISTRIBUTION.get(name, name) for name in used}
+    assert used - needed - optional == set(), "imported, but not among the dependencies in pyproject.toml"
+    assert (needed | optional) - used == NOT_IMPORTED_BY_US, "declared, but nobody imports it"
+
+
+def test_the_malicious_releases_stay_out() -> None:
+    # lightning 2.6.2 and 2.6.3 stole credentials on import; before 2.6.6 a checkpoint could run code
+    from packaging.specifiers import SpecifierSet
+
+    allowed = SpecifierSet(dict(map(requirement, PROJECT["project"]["dependencies"]))["lightning"])
+    assert [version for version in ("2.6.2", "2.6.3", "2.6.5") if version in allowed] == []
+
+
+# ---- the two commands
+
+
+def test_the_readme_has_two_commands_that_need_no_global_install() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert re.findall(r"^<!-- command: (\w+) -->$", readme, flags=re.MULTILINE) == ["run", "test"]
+    for name in ("run", "test"):
+        steps = [step.strip() for step in command(name).replace("\\\n", " ").split("&&")]
+        assert steps[0] == "python3 -m venv .venv"
+        assert all(step.startswith(".venv/bin/") for step in steps[1:])
+        assert all("-c constraints.txt" in step for step in steps if "pip install" in step)
+    assert steps[-1] == ".venv/bin/tox"
+
+
+def planted_project(folder: Path, block: str) -> Path:
+    (folder / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", folder / ".ci" / "run")
+    (folder / "README.md").write_text(block, "utf-8")
+    return folder / ".ci" / "run"
+
+
+def test_ci_runs_the_test_command_of_the_readme(tmp_path: Path) -> None:
+    # in a folder of its own, with a python3 that only says how it was called and fails
+    script = planted_project(tmp_path, (ROOT / "README.md").read_text("utf-8"))
+    (tmp_path / "python3").write_text('#!/bin/sh\necho "python3 $*"\nexit 3\n', "utf-8")
+    (tmp_path / "python3").chmod(0o755)
+    done = run("bash", str(script), PATH=f"{tmp_path}:{os.environ['PATH']}")
+    assert done.stdout == f"+ {command('test')}python3 -m venv .venv\n"
+    assert done.returncode == 3
+
+
+def test_ci_prints_the_command_and_passes_its_exit_code_on(tmp_path: Path) -> None:
+    other = "```bash\necho other\n```\n"
+    block = "<!-- command: test -->\n```bash\necho one &&\n  pwd\nexit 7\n```\n"
+    script = planted_project(tmp_path, other + block + other)
+    done = run("bash", str(script), cwd=tmp_path.parent)
+    assert done.stdout == f"+ echo one &&\n  pwd\nexit 7\none\n{tmp_path}\n"
+    assert done.returncode == 7
+
+
+def test_ci_stops_at_the_first_failure_and_where_the_mark_is_gone(tmp_path: Path) -> None:
+    script = planted_project(tmp_path, "<!-- command: test -->\n```bash\nfalse\necho later\n```\n")
+    assert run("bash", str(script)).returncode == 1
+    (tmp_path / "README.md").write_text("```bash\necho other\n```\n", "utf-8")
+    done = run("bash", str(script))
+    assert done.returncode == 2
+    assert "expected a code block" in done.stderr
+
+
+# ---- imports
+
+
+def test_the_command_line_and_the_tables_import_nothing_heavy() -> None:
+    # torch, lightning and mlflow cost five seconds: --help, --dry-run and tables must not pay them. Nor may
+    # an import connect, start a process or write: a stolen release would.
+    script = """
+import sys
+def watch(event, args):
+    if event in ("socket.connect", "subprocess.Popen", "os.posix_spawn"):
+        raise SystemExit(f"an import did {event} {args}")
+    if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
+        raise SystemExit(f"an import wrote {args}")
+sys.addaudithook(watch)
+import repro.experiment, repro.report
+print(sorted({"torch", "lightning", "pytorch_lightning", "mlflow", "sacrebleu"} & set(sys.modules)))
+"""
+    done = run(sys.executable, "-c", script, PYTHONDONTWRITEBYTECODE="1")
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_no_test_reaches_another_machine() -> None:
+    with socket.socket() as connection, pytest.raises(PermissionError, match="without a network"):
+        connection.settimeout(0.1)
+        connection.connect(("192.0.2.1", 9))  # an address kept for examples: nobody answers there
+
+
+# ---- documents
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_name_what_exists(path: Path) -> None:
+    # every `folder/file.py` and every `tests/file.py::test_name` in a document
+    text = path.read_text("utf-8")
+    names = set(re.findall(r"`((?:repro|tests|experiments|benchmarks|docs|results)/[\w./-]*\w)(?:::\w+)*`", text))
+    assert {name for name in names if not (ROOT / name).exists()} == set()
+    for file, test in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", text):
+        assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_links_inside_the_project_lead_somewhere(path: Path) -> None:
+    targets = re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", path.read_text("utf-8"))
+    assert [target for target in targets if not (path.parent / target).exists()] == []

@@ -1,0 +1,248 @@
+"""A record comes back as it was saved, or not at all; and no two rows share a file."""
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from repro.hyper import Hyper
+from repro.record import Record, load, path, slug
+
+SCORE: dict[str, Any] = {
+    "nll": 1.5,
+    "ppl": 4.25,
+    "bleu": 61.25,
+    "bleu_signature": "nrefs:1|tok:13a",
+    "bleu_published": 63.5,
+    "bleu_published_signature": "tok:moses|compounds:split",
+}
+
+
+def fields() -> dict[str, Any]:
+    """A record's content, new on each call."""
+    return {
+        "format": 1,
+        "run": "0123456789abcdef",
+        "table": "table3_A",
+        "row": "h=16",
+        "position": 2,
+        "scale": "laptop",
+        "seed": 1,
+        "pair": "en-de",
+        "corpus": {
+            "name": "grammar",
+            "sha256": "ab" * 32,
+            "n_train": 20_011,
+            "n_dev": 503,
+            "n_test": 509,
+            "dropped": {"empty line": 3},
+        },
+        "tokenizer": {"sha256": "cd" * 32, "size": 1_009},
+        "hyper": asdict(Hyper(n_heads=16, d_k=32, d_v=32)),
+        "settings": {"precision": "fp32", "alpha": 0.6, "search": {"beam": 4, "stops": [True, None]}},
+        "paper": {"ppl": 4.91, "bleu": 25.8, "params": None},
+        "params": {"here": 1_234_567, "paper_size": 65_111_040},
+        "scores": {"dev": dict(SCORE), "test": dict(SCORE)},
+        "cost": {
+            "steps": 600,
+            "source_tokens": 10**6,
+            "target_tokens": 10**6 + 7,
+            "train_seconds": 48.25,
+            "decode_seconds": 6.5,
+            "tokens_per_second": 40_000.5,
+            "padding": 0.031,
+            "flops": 1.5e14,
+            "peak_memory_bytes": None,
+            "gpu_hours": 0.0,
+        },
+        "stamp": {
+            "fingerprint": "ef" * 32,
+            "commit": "12" * 20,
+            "dirty": False,
+            "why_dirty": None,
+            "python": "3.11.7",
+            "platform": "Linux",
+            "cpu": "a processor",
+            "device": "a processor",
+            "n_threads": 2,
+            "versions": {"torch": "2.13.0", "lightning": None},
+            "started": "2026-11-21T01:13:21+00:00",
+            "mlflow_run": None,
+        },
+        "status": "finished",
+    }
+
+
+def put(content: Any, *keys: str, value: Any) -> None:
+    for key in keys[:-1]:
+        content = content[key]
+    content[keys[-1]] = value
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    record = Record(**fields())
+    file = path(tmp_path, record)
+    record.save(file)
+    assert load(file) == record
+    first = file.read_bytes()
+    load(file).save(file)
+    assert file.read_bytes() == first
+    assert first.endswith(b"}\n")
+
+
+def test_its_place(tmp_path: Path) -> None:
+    record = Record(**fields())
+    assert path(tmp_path, record) == tmp_path / "laptop" / "table3_A" / "h=16-seed1.json"
+    other = replace(record, row="../../N=2", seed=7)
+    assert path(tmp_path, other).parent == tmp_path / "laptop" / "table3_A"
+    assert path(tmp_path, other).name.endswith("-seed7.json")
+
+
+def test_a_diverged_run_has_no_scores() -> None:
+    content = fields()
+    content["scores"]["test"] = dict.fromkeys(SCORE)
+    with pytest.raises(ValueError, match="expected all of them from a finished run"):
+        Record(**content)
+    assert Record(**{**content, "status": "diverged"}).scores["test"]["bleu"] is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "complaint"),
+    [
+        (("seed",), "1", "record.seed: expected int, got '1'"),
+        (("seed",), True, "record.seed: expected int, got True"),
+        (("seed",), 1.0, "record.seed: expected int, got 1.0"),
+        (("row",), None, "record.row: expected str, got None"),
+        (("run",), "0123456789ABCDEF", "record.run: expected text like"),
+        (("table",), "../table3_A", "record.table: expected text like"),
+        (("scale",), "", "record.scale: expected text like"),
+        (("status",), "running", "record.status: expected one of"),
+        (("corpus",), "grammar", "record.corpus: expected a dictionary, got 'grammar'"),
+        (("corpus", "dropped", "empty line"), "3", "record.corpus.dropped.empty line: expected int"),
+        (("hyper", "n_heads"), 16.0, "record.hyper.n_heads: expected int, got 16.0"),
+        (("hyper", "heads"), 16, r"record.hyper: missing \[\], unknown \['heads'\]"),
+        (("scores", "dev", "bleu"), math.nan, "record.scores.dev.bleu: expected a finite number, got nan"),
+        (("cost", "flops"), math.inf, "record.cost.flops: expected a finite number, got inf"),
+        (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
+        (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
+        (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
+        (("settings", "beams"), {1: 4}, "record.settings: expected what JSON keeps"),
+        (("settings", "alpha"), math.nan, "Out of range float values"),
+        (("settings", "folder"), Path("x"), "record.settings: Object of type"),
+        (("row",), "\ud800", "surrogates not allowed"),
+    ],
+)
+def test_what_does_not_belong_cannot_be_recorded(keys: tuple[str, ...], value: Any, complaint: str) -> None:
+    content = fields()
+    put(content, *keys, value=value)
+    with pytest.raises(ValueError, match=complaint):
+        Record(**content)
+
+
+def signed(content: dict[str, Any]) -> bytes:
+    """A file whose checksum is right, whatever it holds."""
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
+    return json.dumps({**content, "sha256": hashlib.sha256(canonical).hexdigest()}).encode()
+
+
+def without(key: str) -> Callable[[dict[str, Any]], bytes]:
+    return lambda content: signed({name: value for name, value in content.items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda content: signed({**content, "note": "x"}), r"record: missing \[\], unknown \['note'\]"),
+        (without("seed"), r"record: missing \['seed'\], unknown \[\]"),
+        (without("format"), "expected a record of format 1, got None"),
+        (lambda content: signed({**content, "format": 2}), "expected a record of format 1, got 2"),
+        (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
+        (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
+        (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
+        (lambda content: signed(content).replace(b"61.25", b"NaN"), "expected finite numbers, got NaN"),
+        (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
+        (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
+        (lambda content: b"[1]", r"expected a record of format 1, got \[1\]"),
+        (lambda content: b"", "Expecting value"),
+        (lambda content: b"\xff\xfe{}", "decode|Expecting"),
+        (lambda content: b"[" * 100_000, "recursion|nested"),
+    ],
+)
+def test_a_file_that_cannot_be_believed_is_named(
+    spoil: Callable[[dict[str, Any]], bytes], complaint: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "h=16-seed1.json"
+    file.write_bytes(signed(fields()))
+    load(file)  # it is the change that is refused
+    file.write_bytes(spoil(fields()))
+    with pytest.raises(ValueError, match=complaint) as error:
+        load(file)
+    assert str(error.value).startswith(f"{file}: ")
+    assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
+
+
+def test_every_digit_is_guarded(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**fields()).save(file)
+    content = file.read_bytes()
+    for found in re.finditer(rb"\d", content):
+        other = b"%d" % (9 - int(found[0]))
+        file.write_bytes(content[: found.start()] + other + content[found.end() :])
+        with pytest.raises(ValueError, match=r"record\.json: "):
+            load(file)
+
+
+def test_layout_is_not_content(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**fields()).save(file)
+    file.write_bytes(json.dumps(json.loads(file.read_bytes()), indent=7).encode())
+    assert load(file) == Record(**fields())
+
+
+@pytest.mark.parametrize("name", ["h=1", "d_k=16", "base", "0.1"])
+def test_a_plain_name_is_its_own_slug(name: str) -> None:
+    assert slug(name) == name
+
+
+def test_another_name_stays_readable() -> None:
+    assert re.fullmatch("n=2--[0-9a-f]{8}", slug("N=2"))
+    assert re.fullmatch("learned-positions--[0-9a-f]{8}", slug("learned positions"))
+
+
+NAMES = st.text() | st.text("aA-=./_ \\\n", max_size=6) | st.text("ab-", min_size=75, max_size=90)
+
+
+@given(name=NAMES)
+@example("")
+@example("..")
+@example("../../etc/passwd")
+@example("-rf")
+@example("CON")
+@example("a" * 300)
+@example("\ud800")
+def test_a_slug_is_a_name_for_a_file(name: str) -> None:
+    assert re.fullmatch(r"[a-z0-9._=-]{1,80}", slug(name))
+    assert slug(name)[0] not in ".-"
+
+
+@given(one=NAMES, other=NAMES)
+@example("N=2", "n=2")
+@example("a b", "a-b")
+@example("a" * 80, "a" * 81)
+@example("", "row")
+def test_two_names_never_share_a_slug(one: str, other: str) -> None:
+    assert (slug(one) == slug(other)) == (one == other)
+
+
+@given(name=NAMES)
+def test_no_name_is_the_slug_of_another(name: str) -> None:
+    # a row that is called as the file of another row is called
+    assert slug(name) == name or slug(slug(name)) != slug(name)

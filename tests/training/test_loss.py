@@ -1,0 +1,183 @@
+"""The loss against its definition, summed up piece by piece."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro.symbols import PAD
+from repro.training import loss
+from repro.training.loss import smoothed_cross_entropy
+
+B, T, D, V = 2, 7, 3, 11
+
+
+def example() -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states, matrix and ragged targets, float64."""
+    torch.manual_seed(0)
+    hidden = torch.randn(B, T, D, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(V, D, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(1, V, (B, T))
+    target[1, 3:] = PAD
+    return hidden, weight, target
+
+
+def by_definition(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """- sum_v q(v) log p(v) with q spelt out: 1 - epsilon on the gold piece, epsilon over the others."""
+    loss, nll = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
+    for h, gold in zip(hidden.flatten(0, -2), target.flatten(), strict=True):
+        if gold == PAD:
+            continue
+        log_p = (weight @ h).log_softmax(0)
+        q = torch.full((V,), epsilon / (V - 1), dtype=torch.float64)  # the padding piece has its share too
+        q[gold] = 1 - epsilon
+        assert q.sum().item() == pytest.approx(1)
+        loss, nll = loss - q @ log_p, nll - log_p[gold]
+    return loss, nll
+
+
+def gradients(value: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(value, inputs)
+
+
+def same(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_by_hand() -> None:
+    # logits (ln 1, ln 2, ln 5), so p = 1/8, 2/8, 5/8; gold is the last; q = 0.1, 0.1, 0.8
+    hidden, weight = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [5.0]]).log()
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([2]), epsilon=0.2)
+    assert found.item() == pytest.approx(0.1 * math.log(8) + 0.1 * math.log(4) + 0.8 * math.log(8 / 5))
+    assert nll.item() == pytest.approx(math.log(8 / 5))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.6])
+def test_equals_its_definition(epsilon: float) -> None:
+    hidden, weight, target = example()
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
+    # PyTorch spreads epsilon over all V pieces, the gold one included; the paper's code over the V - 1 others
+    hidden, weight, target = example()
+    found, _ = smoothed_cross_entropy(hidden, weight, target, epsilon)
+    expected = F.cross_entropy(
+        (hidden @ weight.T).flatten(0, 1),
+        target.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+        label_smoothing=epsilon * V / (V - 1),
+    )
+    same(found, expected)
+    same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
+
+
+def test_the_gradient_is_the_slope() -> None:
+    hidden, weight, target = example()
+    assert torch.autograd.gradcheck(
+        lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
+    )
+
+
+def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
+    hidden, weight, target = example()
+    both = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden, weight)
+    same(gradients(smoothed_cross_entropy(hidden, weight.detach(), target, 0.1)[0], hidden), both[:1])
+    same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, B * T, 100])
+def test_any_chunk_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    hidden, weight, target = example()
+    monkeypatch.setattr(loss, "CHUNK_BYTES", rows * V * 8)
+    found, expected = (f(hidden, weight, target, 0.1) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, target = example()
+    monkeypatch.setattr(loss, "CHUNK_BYTES", 2 * V * 8)
+    sizes = []
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = func(*args, **(kwargs or {}))
+            sizes.append(result.numel() if isinstance(result, Tensor) else 0)
+            return result
+
+    with Watch():
+        loss._LinearCrossEntropy.forward(
+            torch.autograd.function.FunctionCtx(), hidden.flatten(0, 1), weight, target.flatten(), 0.1
+        )
+    assert max(sizes) < B * T * V
+
+
+def test_a_target_of_padding_weighs_nothing() -> None:
+    hidden, weight, target = example()
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
+    assert (found.item(), nll.item()) == (0, 0)
+    assert not any(g.any() for g in gradients(found, hidden, weight))
+
+
+def test_a_padded_position_gets_no_gradient() -> None:
+    hidden, weight, target = example()
+    (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
+    assert torch.equal(d_hidden.any(-1), target != PAD)
+
+
+@pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
+def test_no_gradient_is_made_where_none_is_wanted(quiet: type[torch.no_grad]) -> None:
+    hidden, weight, target = example()
+    expected = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    with quiet(), FlopCounterMode(display=False) as counter:
+        found = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    same(found, tuple(x.detach() for x in expected))
+    assert counter.get_total_flops() == 2 * B * T * D * V  # the logits, once
+
+
+def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
+    hidden, weight, target = example()
+    _, nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    assert not nll.requires_grad
+    same(nll, smoothed_cross_entropy(hidden, weight, target, 0.0)[0].detach())
+
+
+def test_bfloat16_products_stay_close() -> None:
+    hidden, weight, target = example()
+    exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
+    assert found.dtype == nll.dtype == torch.float32
+    assert found.item() == pytest.approx(exact.item(), rel=0.01)
+    assert nll.item() == pytest.approx(exact_nll.item(), rel=0.01)
+    for rough, fine in zip(gradients(found, h, w), gradients(exact, hidden, weight), strict=True):
+        assert rough.dtype == torch.float32  # master weights get a float32 gradient
+        assert (rough - fine).norm() < 0.02 * fine.norm()
+
+
+def test_large_logits_stay_finite() -> None:
+    hidden, weight = torch.full((1, 1), 1e4, requires_grad=True), torch.arange(V).float().unsqueeze(1)
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.1)
+    (slope,) = gradients(found, hidden)
+    assert torch.stack([found.detach(), nll, slope.squeeze()]).isfinite().all()
+
+
+def test_the_smoothed_perplexity_has_a_floor() -> None:
+    # the best model of a smoothed target is the smoothed target: its loss is the entropy of q, and
+    # exp(entropy) = 3.96 at 37,000 pieces, so the paper's 4.67 to 6.11 cannot be smoothed ones
+    v, epsilon = 37_000, 0.1
+    q = torch.full((v, 1), epsilon / (v - 1), dtype=torch.float64)
+    q[7] = 1 - epsilon
+    hidden = torch.ones(1, 1, dtype=torch.float64)
+    found, nll = smoothed_cross_entropy(hidden, q.log(), torch.tensor([7]), epsilon)
+    assert found.exp().item() == pytest.approx(3.96, abs=0.005)
+    assert nll.exp().item() == pytest.approx(1 / 0.9)
