@@ -378,11 +378,13 @@ def _recognised(path: Path, name: str, pair: str, stem: str, language: str) -> s
 
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
     """The folder of the embedded corpus; another generator or size is another folder."""
-    from repro.data import lexicon, synthetic  # here: the names of the corpora are wanted without them
+    # here, not above: the names of the corpora are wanted without them
+    from repro.data import english, french, german, lexicon, sentence, synthetic
 
     if sizes is None:
         raise ValueError("Corpus 'grammar' needs its sizes; the scales state them.")
-    generator = b"".join(Path(file).read_bytes() for file in (lexicon.__file__, synthetic.__file__))
+    sources = (lexicon, sentence, english, german, french, synthetic)
+    generator = b"".join(Path(str(source.__file__)).read_bytes() for source in sources)
     version = hashlib.sha256(generator).hexdigest()[:12]
     folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
 
