@@ -107,7 +107,7 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
     add(
         "--steps",
         type=int | None,
-        help="optimizer steps of the base instead of the scale's own; warm-up follows",
+        help="optimizer steps of the base instead of the scale's own; the warm-up stays",
     )
     add("--devices", type=int, default=1, help="processes that share each update (GPUs, or CPU processes)")
     add(
@@ -138,8 +138,7 @@ def _scale(options: Any) -> Scale:
             raise ValueError(f"--{name} must be at least 1, got {getattr(options, name)}.")
     base = scale.base
     if options.steps:
-        warmup = max(1, round(base.warmup / base.steps * options.steps))
-        base = replace(base, steps=options.steps, warmup=warmup)
+        base = replace(base, steps=options.steps)
     return replace(scale, base=base, corpus=corpus)
 
 

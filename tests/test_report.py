@@ -193,6 +193,8 @@ def test_an_interval_never_reads_zero() -> None:
 def test_the_base_comes_first_and_the_rest_in_the_papers_order() -> None:
     assert list(report.table(FULL[::-1])["row"]) == ["base", "h=1", "h=4", "h=16"]
     assert list(report.table(FULL[3:][::-1], base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    early = [replace(record, table="a_table") for record in FULL[3:]]  # by its name before "base"
+    assert list(report.table(early, base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
 
 
 def test_the_base_in_full_and_of_others_what_they_change() -> None:

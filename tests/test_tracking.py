@@ -315,6 +315,7 @@ def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
     exact = [[(p.key, p.step, repr(p.value), p.time) for p in sorted(points(f))] for f in (copy, folder)]
     assert exact[0] == exact[1]
     for name in tracking.JOURNALS:
+        assert {line["kind"] for line in read(copy / name)} == {line["kind"] for line in read(folder / name)}
         strict(b"[%s]" % (copy / name).read_bytes().strip().replace(b"\n", b","))
     assert mirror(rebuilt, copy) == run_id
     assert same(stored(rebuilt, run_id), points(folder))

@@ -82,7 +82,7 @@ class Parallel:
 def fingerprint(path: Path) -> tuple[str, int]:
     """(SHA-256 of the text, number of its lines); a file is read once per process while it stays the same.
 
-    Of the text: uncompressed and after the named rules, so the hash does not tell plain from gzip or
+    Of the text: uncompressed and without the three things above, so it does not tell plain from gzip or
     Windows from Unix line ends. For a plain file with Unix line ends it is what `sha256sum` prints.
     """
     status = path.stat()

@@ -16,20 +16,14 @@ from repro.training.schedule import rate
 )
 def test_the_papers_numbers(step: int, expected: float) -> None:
     assert rate(step, d_model=512, warmup=4_000) == pytest.approx(expected, rel=1e-12)
-    assert rate(step, d_model=512) == rate(step, d_model=512, warmup=4_000)
 
 
-@pytest.mark.parametrize("warmup", [1, 20, 400, 4_000, 16_000])
-def test_the_peak_is_the_papers_whatever_the_warm_up(warmup: int) -> None:
-    rates = {step: rate(step, d_model=128, warmup=warmup) for step in range(1, 4 * warmup + 1)}
+@pytest.mark.parametrize("warmup", [1, 20, 800, 4_000])
+def test_the_peak_stands_at_the_end_of_the_warm_up(warmup: int) -> None:
+    rates = {step: rate(step, d_model=64, warmup=warmup) for step in range(1, 4 * warmup + 1)}
     assert max(rates, key=rates.__getitem__) == warmup
-    assert rates[warmup] == pytest.approx((4_000 * 128) ** -0.5)
+    assert rates[warmup] == pytest.approx((64 * warmup) ** -0.5)
     assert rates[4 * warmup] == pytest.approx(rates[warmup] / 2)
-
-
-def test_a_shorter_warm_up_walks_the_same_curve() -> None:
-    for step in (1, 3, 20, 57, 500):
-        assert rate(step, 128, warmup=20) == pytest.approx(rate(200 * step, 128, warmup=4_000))
 
 
 def test_it_rises_in_a_line_and_falls_with_the_root() -> None:
@@ -39,4 +33,4 @@ def test_it_rises_in_a_line_and_falls_with_the_root() -> None:
 
 def test_steps_count_from_one() -> None:
     with pytest.raises(ValueError, match="counted from 1, got 0"):
-        rate(0, 512)
+        rate(0, 512, 4_000)
