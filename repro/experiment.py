@@ -335,13 +335,14 @@ class _Experiment:
         from repro.report import console_table, write_tables
 
         known: Any = [(row.name, asdict(row.paper)) for row in (BASE_ROW, *self.rows)]
-        written = write_tables(self.results, self.scale.name, self.table)
+        has_rows = any((self.results / self.scale.name / self.table).glob("*.json"))  # beside the base row
+        written = write_tables(self.results, self.scale.name, self.table) if has_rows else []
         return "\n".join(
             [
                 "",
                 console_table(records, known),
                 "",
-                f"{len(records)} runs in {_duration(seconds)}. Tables: {', '.join(map(str, written))}",
+                f"{len(records)} runs in {_duration(seconds)}. Tables: {', '.join(map(str, written)) or 'none yet'}",
                 "What next:",
                 f"  python -m repro.ui --table {self.table} --scale {self.scale.name}   compare the runs in MLflow",
                 f"  python experiments/{self.table}.py --scale {self.scale.name} --seeds 3   intervals over seeds",

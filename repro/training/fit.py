@@ -5,6 +5,7 @@ from its newest good checkpoint.
 """
 
 import logging
+import signal
 import time
 import warnings
 from collections.abc import Callable
@@ -226,9 +227,13 @@ class _Keeper(L.Callback):
         self.recorder, self.folder, self.every, self.keep = recorder, folder, every, keep
         self.should_stop = should_stop
         self.step = 0
+        self.on_sigterm = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.step = trainer.global_step
+        # Lightning has put its own handler here, which ends training inside a step, unsaved, with exit code 0.
+        # The caller's goes back in its place: it is for `should_stop` to say when.
+        signal.signal(signal.SIGTERM, self.on_sigterm)
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int

@@ -1,0 +1,296 @@
+"""A table from one command: what it leaves, what it skips, how it stops, and what it says to bad input."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from repro import record, report, tracking
+from repro.experiment import BASE_ROW, Paper, Row, main
+from repro.hyper import BASE, divide
+from repro.scales import SCALES
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "experiments" / "table3_A.py"
+
+
+def table3_a() -> ModuleType:
+    module = ModuleType("table3_A")
+    exec(compile(SCRIPT.read_text("utf-8"), SCRIPT, "exec"), vars(module))
+    return module
+
+
+TABLE3_A = table3_a()
+
+
+def places(folder: Path, *more: str) -> list[str]:
+    """The options that keep an experiment inside `folder`."""
+    return [
+        "--scale=smoke",
+        f"--results-dir={folder / 'results'}",
+        f"--runs-dir={folder / 'runs'}",
+        f"--cache-dir={folder / 'cache'}",
+        f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}",
+        *more,
+    ]
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every row of the table, trained, decoded and scored at smoke scale."""
+    folder = tmp_path_factory.mktemp("made")
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(folder))
+    return folder
+
+
+def records(folder: Path) -> list[record.Record]:
+    return [record.load(path) for path in sorted((folder / "runs").glob("*/record.json"))]
+
+
+# ---- what it leaves
+
+
+def test_every_row_is_trained_and_scored(made: Path) -> None:
+    done = records(made)
+    assert sorted(one.row for one in done) == ["base", "h=1", "h=16", "h=32", "h=4"]
+    for one in done:
+        assert one.status == "finished"
+        assert one.cost["steps"] == SCALES["smoke"].base.steps
+        assert one.params["here"] > 0
+        assert round(one.params["paper_size"] / 1e6) == 65  # heads change no parameter count
+        assert "tok:13a" in (one.scores["test"]["bleu_signature"] or "")
+
+
+def test_losses_fall(made: Path) -> None:
+    for path in (made / "runs").glob("*/journal.jsonl"):
+        losses = [line["nll"] for line in tracking.read(path) if line["kind"] == "train"]
+        assert losses == sorted(losses, reverse=True)
+
+
+def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
+    assert (made / "results/smoke/base/base-seed1.json").exists()
+    assert len(list((made / "results/smoke/table3_A").glob("*.json"))) == 4
+    written = (made / "results/smoke/table3_A.md").read_text("utf-8")
+    assert "base" in written
+
+
+def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
+    for path, text in report.build(made / "results", "smoke", "table3_A").items():
+        assert path.read_text("utf-8") == text
+
+
+def test_a_record_states_the_papers_numbers_as_the_experiment_does(made: Path) -> None:
+    printed = {row.name: row.paper for row in (BASE_ROW, *TABLE3_A.ROWS)}
+    for one in records(made):
+        assert one.paper == {
+            "ppl": printed[one.row].ppl,
+            "bleu": printed[one.row].bleu,
+            "params": printed[one.row].params,
+        }
+
+
+def test_the_papers_numbers_are_those_of_the_facts() -> None:
+    assert [(row.name, row.paper.ppl, row.paper.bleu) for row in (BASE_ROW, *TABLE3_A.ROWS)] == [
+        ("base", 4.92, 25.8),
+        ("h=1", 5.29, 24.9),
+        ("h=4", 5.00, 25.5),
+        ("h=16", 4.91, 25.8),
+        ("h=32", 5.01, 25.4),
+    ]
+
+
+@pytest.mark.parametrize("scale", SCALES.values(), ids=lambda scale: scale.name)
+def test_every_row_exists_at_every_scale(scale: object) -> None:
+    base = scale.base  # type: ignore[attr-defined]
+    assert (base.n_heads, base.n_layers % 3, base.d_model % 64, base.d_k % 4) == (8, 0, 0, 0)
+    for row in TABLE3_A.ROWS:
+        changed = row.change(base)
+        assert changed.n_heads * changed.d_k == base.d_model  # constant computation
+        assert changed.d_v == changed.d_k
+
+
+# ---- what it skips
+
+
+def test_finished_runs_are_skipped(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")}
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(made))
+    assert capsys.readouterr().out.count("finished before") == 5
+    assert {path: path.stat().st_mtime_ns for path in (made / "runs").rglob("*")} == before
+
+
+def test_a_published_record_alone_skips_nothing(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "results", tmp_path / "results")
+    shutil.copytree(made / "cache", tmp_path / "cache")
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "base", "--steps=2"))
+    assert len(records(tmp_path)) == 1
+
+
+def test_an_edited_record_is_named(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(made, tmp_path / "copy")
+    [path] = [p for p in (tmp_path / "copy/runs").glob("*/record.json") if record.load(p).row == "base"]
+    content = json.loads(path.read_bytes())
+    content["scores"]["dev"]["bleu"] = 99.9
+    path.write_text(json.dumps(content), "utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path / "copy", "--rows", "base"))
+    assert stopped.value.code == 2
+    assert "edited by hand" in capsys.readouterr().err
+
+
+# ---- how it stops
+
+
+def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "cache", tmp_path / "cache")
+    command = [sys.executable, str(SCRIPT), *places(tmp_path, "--rows", "base", "--steps=300")]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+    journal: list[Path] = []
+    while not (journal and journal[0].read_bytes().count(b"\n") >= 2) and process.poll() is None:
+        journal = list((tmp_path / "runs").glob("*/journal.jsonl"))
+    process.send_signal(signal.SIGTERM)
+    printed, _ = process.communicate(timeout=120)
+    assert process.returncode == 128 + signal.SIGTERM, printed
+    [(done, steps)] = re.findall(r"stopped after step (\d+) of (\d+)", printed)
+    assert 0 < int(done) < int(steps) == 300
+    assert list((tmp_path / "runs").glob(f"*/checkpoints/step-*{done}.safetensors"))
+    assert not list((tmp_path / "runs").glob("*/record.json"))
+
+    again = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    assert "base seed 1: dev PPL" in again.stdout
+    [finished] = records(tmp_path)
+    steps_written = [line["step"] for line in tracking.read(journal[0]) if line["kind"] == "train"]
+    assert steps_written == sorted(set(steps_written))
+    assert finished.cost["steps"] == 300
+
+
+# ---- bad input
+
+SHARED_OUT_UNEVENLY = Row(
+    "h=3", lambda base: replace(base, n_heads=3, d_k=divide(base.d_model, 3)), Paper(ppl=1.0, bleu=1.0)
+)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rows", "h=5"], "Unknown row 'h=5' of table3_A; expected some of base, h=1, h=4, h=16, h=32."),
+        (["--scale", "giant"], "Unknown scale 'giant'; expected one of smoke, laptop"),
+        (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),
+        (["--pair", "en-it"], "'grammar' has no pair 'en-it'; expected one of en-de, en-fr"),
+        (["--seeds", "0"], "--seeds must be at least 1, got 0."),
+        (["--steps", "-3"], "--steps must be at least 1, got -3."),
+        (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
+    ],
+)
+def test_bad_options_are_named(
+    options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fails(places(tmp_path, *options), capsys) == (2, said)
+
+
+def fails(
+    arguments: list[str], capsys: pytest.CaptureFixture[str], rows: list[Row] | None = None
+) -> tuple[object, str]:
+    """The exit code and the part of the message before a test stops caring."""
+    with pytest.raises(SystemExit) as stopped:
+        main(TABLE3_A.TABLE, rows or TABLE3_A.ROWS, arguments)
+    return stopped.value.code, _Said(capsys.readouterr().err)
+
+
+class _Said(str):
+    """Equal to any part of itself; one line, and no traceback."""
+
+    def __eq__(self, part: object) -> bool:
+        return "Traceback" not in self and self.startswith("error: ") and str(part) in str(self)
+
+    __hash__ = str.__hash__
+
+
+def test_a_width_that_does_not_divide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert fails(places(tmp_path), capsys, [SHARED_OUT_UNEVENLY]) == (2, "64 cannot be divided evenly by 3.")
+
+
+def test_a_folder_that_cannot_be_written_stops_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    assert fails(places(tmp_path, f"--results-dir={tmp_path / 'file'}"), capsys) == (2, "cannot be written to")
+    assert not (tmp_path / "cache" / "grammar").exists()
+
+
+def test_a_tracking_store_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_bytes(b"this is no database")
+    assert fails(places(tmp_path, f"--tracking-uri=sqlite:///{tmp_path / 'text'}"), capsys) == (
+        2,
+        "is no SQLite database",
+    )
+    assert (tmp_path / "text").read_bytes() == b"this is no database"
+
+
+def test_text_that_is_missing_or_unequal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").mkdir()
+    folder = ["--corpus=folder", f"--data-dir={tmp_path / 'text'}"]
+    assert fails(places(tmp_path, *folder), capsys) == (2, "train.en")
+    for name in ("train", "dev", "test"):
+        (tmp_path / "text" / f"{name}.en").write_bytes(b"one\ntwo\n")
+        (tmp_path / "text" / f"{name}.de").write_bytes(b"eins\n")
+    assert fails(places(tmp_path, *folder), capsys) == (2, "train.en has 2 lines, ")
+
+
+def test_a_checkpoint_of_another_run(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(made / "cache", tmp_path / "cache")
+    [base] = [one.run for one in records(made) if one.row == "base"]
+    [other] = [one.run for one in records(made) if one.row == "h=1"]
+    checkpoints = tmp_path / "runs" / base / "checkpoints"
+    shutil.copytree(made / "runs" / other / "checkpoints", checkpoints)
+    assert fails(places(tmp_path, "--rows", "base"), capsys) == (2, f"is a checkpoint of run {other}")
+    assert list(checkpoints.glob("step-*.safetensors"))  # nothing was deleted
+
+
+# ---- at once
+
+
+def test_help_and_dry_run_import_nothing_heavy(tmp_path: Path) -> None:
+    for option in ("--help", "--dry-run"):
+        program = (
+            "import runpy, sys\n"
+            f"sys.argv = [{str(SCRIPT)!r}, {option!r}, '--runs-dir', {str(tmp_path)!r}]\n"
+            "try: runpy.run_path(sys.argv[0], run_name='__main__')\n"
+            "except SystemExit as stopped: assert not stopped.code, stopped.code\n"
+            "heavy = {'torch', 'lightning', 'mlflow', 'pandas', 'tokenizers'} & set(sys.modules)\n"
+            "assert not heavy, heavy\n"
+        )
+        subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
+
+
+def test_a_dry_run_tells_parameters_and_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, ["--scale=paper", "--dry-run", f"--runs-dir={tmp_path}"])
+    printed = capsys.readouterr().out
+    assert printed.count("65.1M") == 5
+    assert "100,000" in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_divide_names_what_does_not_come_out_even() -> None:
+    assert divide(BASE.d_model, 8) == 64
+    with pytest.raises(ValueError, match="512 cannot be divided evenly by 7"):
+        divide(BASE.d_model, 7)
