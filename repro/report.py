@@ -16,7 +16,7 @@ import re
 import statistics
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,9 +63,7 @@ def load_records(folder: Path) -> list[Record]:
             continue
         key, place = (record.row, record.seed), path(folder.parent.parent, record)
         if key in found:
-            faults.append(
-                f"{found[key][0]} and {file} both hold seed {key[1]} of row {key[0]!r}. Delete one."
-            )
+            faults.append(f"{found[key][0]} and {file} both hold seed {key[1]} of row {key[0]!r}. Delete one.")
         elif file != place:
             faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
         else:
@@ -133,9 +131,7 @@ def _refuse_mixtures(records: Iterable[Record]) -> None:
         if record.scale != first.scale:
             raise ValueError(f"{where}: expected scale {first.scale}, got {record.scale}. A table has one.")
         if other := seeds.get(record.seed):
-            raise ValueError(
-                f"{where}: runs {other.run} and {record.run} have seed {record.seed}. Delete one."
-            )
+            raise ValueError(f"{where}: runs {other.run} and {record.run} have seed {record.seed}. Delete one.")
         if changed := [name for name, value in record.hyper.items() if value != like.hyper[name]]:
             raise ValueError(
                 f"{where}: seeds {like.seed} and {record.seed} differ in {', '.join(changed)}, so they have "
@@ -144,9 +140,7 @@ def _refuse_mixtures(records: Iterable[Record]) -> None:
         seeds[record.seed] = record
 
 
-def _rows(
-    records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]]
-) -> dict[tuple[str, str], PaperNumbers]:
+def _rows(records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]]) -> dict[tuple[str, str], PaperNumbers]:
     """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
     known = {(record.table, record.row): (record.position, record.paper) for record in records}
     of = next((of for of, _ in known if of != BASE), "")
@@ -168,9 +162,7 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> 
     line["diverged"] = len(runs) - len(finished)
     line["seeds"] = " ".join(str(run["seed"]) for run in finished)
     line |= {name: runs[0].hyper[name] if runs else None for name in SYMBOLS}
-    line |= {
-        f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")
-    }
+    line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
     for score in SCORES:
         split, name = score.split("/")
@@ -264,9 +256,7 @@ def columns(frame: "DataFrame") -> list[Column]:
             changes = [text if i == 0 or text != of_base else "" for i, text in enumerate(texts)]
             shown.append(Column("", symbol, changes))
     runs = zip(frame["n"], frame["diverged"], strict=True)
-    shown.append(
-        Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs])
-    )
+    shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
     for name, decimals in (("ppl", 2), ("bleu", 1)):
         group, (ours, own) = f"{name.upper()} (dev)", _spreads(frame, f"dev/{name}", decimals)
         shown += [
@@ -521,24 +511,44 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.results.is_dir():
         parser.error(f"{options.results}: expected a folder of records, found none. Run an experiment first.")
-    differs = False
+    files: dict[Path, str] = {}
     for folder in sorted({file.parent for file in options.results.glob("*/*/*.json")}):
         if folder.name == BASE:
             continue
         try:
-            files = build(options.results, folder.parent.name, folder.name)
+            files |= build(options.results, folder.parent.name, folder.name)
         except ValueError as error:
             parser.exit(1, f"{error}\n")
-        for file, text in files.items():
-            stands = file.read_bytes().decode("utf-8", "backslashreplace") if file.exists() else ""
-            if stands != text and options.check:
-                differs = True
-                sides = stands.split("\n"), text.split("\n")
-                print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
-            elif stands != text:
-                write_text(file, text)
-                print(file)
+    readme = options.results.parent / "README.md"
+    if readme.exists():
+        files[readme] = quote(_text(readme), readme.parent, files)
+    differs = False
+    for file, text in files.items():
+        stands = _text(file) if file.exists() else ""
+        if stands != text and options.check:
+            differs = True
+            sides = stands.split("\n"), text.split("\n")
+            print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
+        elif stands != text:
+            write_text(file, text)
+            print(file)
     return int(differs)
+
+
+def quote(document: str, root: Path, files: Mapping[Path, str]) -> str:
+    """Renew what stands between `<!-- table: FILE -->` and `<!-- end -->`: the first table of that file."""
+
+    def grid(mark: re.Match[str]) -> str:
+        page = files.get(root / mark["file"], "")
+        table = re.search(r"(?:^\|.*\n)+", page, flags=re.MULTILINE)
+        return f"{mark['begin']}{table[0] if table else ''}{mark['end']}"
+
+    marked = r"(?P<begin><!-- table: (?P<file>\S+) -->\n).*?(?P<end><!-- end -->)"
+    return re.sub(marked, grid, document, flags=re.DOTALL)
+
+
+def _text(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "backslashreplace")
 
 
 if __name__ == "__main__":

@@ -224,7 +224,8 @@ class Run:
             if self.should_stop():
                 raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
 
-        batches = DevBatches(split.source, split.target, budget=self.settings.scale.batch_tokens, rank=0, world=1)
+        budget = self.settings.scale.batch_tokens // self.settings.accumulate  # what fits in training fits here
+        batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
         device = model.embedding.weight.device.type
         with torch.autocast(device, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             nll = mean_nll(model, (batches[i] for i in range(len(batches))))

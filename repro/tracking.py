@@ -31,7 +31,7 @@ import urllib.request
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -526,7 +526,7 @@ class Mirror:
         self._thread = threading.Thread(target=self._follow, name=f"mirror of {folder.name}", daemon=True)
         self._thread.start()
 
-    def close(self, status: str = "FINISHED", timeout: float = 15.0) -> bool:
+    def close(self, status: str = "FINISHED", timeout: float = 30.0) -> bool:
         """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed."""
         self._status = status
         self._closing.set()
@@ -592,10 +592,14 @@ def _machine() -> dict[str, float]:
     for i, gpu in enumerate(_gpus()):
         import pynvml
 
-        memory, rates = pynvml.nvmlDeviceGetMemoryInfo(gpu), pynvml.nvmlDeviceGetUtilizationRates(gpu)
-        values[f"gpu_{i}_memory_usage_megabytes"] = memory.used / 1e6
-        values[f"gpu_{i}_utilization_percentage"] = rates.gpu
-        values[f"gpu_{i}_power_usage_watts"] = pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3
+        asked = {
+            "memory_usage_megabytes": lambda gpu: pynvml.nvmlDeviceGetMemoryInfo(gpu).used / 1e6,
+            "utilization_percentage": lambda gpu: pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
+            "power_usage_watts": lambda gpu: pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3,
+        }
+        for name, ask in asked.items():
+            with suppress(Exception):  # a card, or a part of one, need not support each of them
+                values[f"gpu_{i}_{name}"] = ask(gpu)
     return values
 
 

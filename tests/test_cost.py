@@ -43,20 +43,18 @@ def test_the_printed_number_of_parameters(row: str) -> None:
 
 
 def test_the_printed_numbers_know_the_vocabulary() -> None:
-    # "about 37000" misses every one of them; only 40,931 to 41,160 rows of the shared matrix hit all ten
+    # "about 37000" misses every one of them; only 40,932 to 41,160 rows of the shared matrix hit all ten
     def hits(vocab_size: int) -> int:
-        return sum(
-            round(n_parameters(replace(BASE, **c), vocab_size) / 1e6) == m for c, m in PRINTED.values()
-        )
+        return sum(round(n_parameters(replace(BASE, **c), vocab_size) / 1e6) == m for c, m in PRINTED.values())
 
     assert hits(37_000) == 0
-    assert [hits(v) for v in (40_930, 40_931, 41_160, 41_161)] == [9, 10, 10, 9]
+    assert [hits(v) for v in (40_931, 40_932, 41_160, 41_161)] == [9, 10, 10, 9]
 
 
 def test_big_is_the_exception() -> None:
     # the paper prints 213 million, which no vocabulary that fits the other rows gives
     big = replace(BASE, **BIG)
-    assert built(big, PAPER_VOCABULARY) == n_parameters(big, PAPER_VOCABULARY) == 218_349_568
+    assert built(big, PAPER_VOCABULARY) == n_parameters(big, PAPER_VOCABULARY) == 218_300_416
     assert round(n_parameters(big, 37_000) / 1e6) == 214
 
 
@@ -81,9 +79,7 @@ def test_the_arithmetic_counts_what_is_built(change: dict[str, Any], vocab_size:
     assert n_parameters(hyper, vocab_size) == built(hyper, vocab_size) == real
 
 
-@pytest.mark.parametrize(
-    "change", [{}, {"n_layers": 1}, {"d_k": 13, "d_v": 1}, {"learned_positions": True}], ids=str
-)
+@pytest.mark.parametrize("change", [{}, {"n_layers": 1}, {"d_k": 13, "d_v": 1}, {"learned_positions": True}], ids=str)
 def test_the_arithmetic_counts_what_is_computed(change: dict[str, Any]) -> None:
     hyper, n_source, n_target, vocab_size = replace(SMALL, **change), 7, 5, 23
     model = Transformer(hyper, vocab_size)

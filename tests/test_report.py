@@ -29,9 +29,7 @@ PRINTED = {
 SIGNATURE = "nrefs:1|case:mixed|tok:13a"
 
 
-def run(
-    row: str, seed: int = 1, *, bleu: float = 60.0, ppl: float = 2.0, dirty: bool = False, **other: Any
-) -> Record:
+def run(row: str, seed: int = 1, *, bleu: float = 60.0, ppl: float = 2.0, dirty: bool = False, **other: Any) -> Record:
     """A record of `base`, or of a row `h=...`."""
     is_base = row == "base"
     hyper = BASE
@@ -110,9 +108,7 @@ def stamped(record: Record, **changes: Any) -> Record:
     return replace(record, stamp=stamp)
 
 
-FULL = [
-    run(row, seed, bleu=60 + i + seed, ppl=2 - i / 10) for i, row in enumerate(PRINTED) for seed in (1, 2, 3)
-]
+FULL = [run(row, seed, bleu=60 + i + seed, ppl=2 - i / 10) for i, row in enumerate(PRINTED) for seed in (1, 2, 3)]
 
 
 def save(results: Path, records: Sequence[Record] = FULL) -> Path:
@@ -205,6 +201,10 @@ def test_the_base_in_full_and_of_others_what_they_change() -> None:
     assert cell(frame, "", "d_ff") == {"base": "512", "h=1": "", "h=4": "1,024"}
     assert cell(frame, "", "h") == {"base": "8", "h=1": "1", "h=4": ""}
     assert cell(frame, "", "positions") == {"base": "sinusoidal", "h=1": "", "h=4": "learned"}
+
+
+def test_every_hyper_parameter_has_a_column() -> None:
+    assert list(report.SYMBOLS) == list(asdict(BASE))
 
 
 def test_a_row_without_a_record_shows_with_n_0() -> None:
@@ -522,3 +522,11 @@ def test_importing_it_is_light() -> None:
 def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:
     made = loaded("from repro.report import main; main(['--results', sys.argv[1]])", str(save(tmp_path)))
     assert made == {"numpy", "pandas", "scipy"}
+
+
+def test_a_document_quotes_the_first_table_of_a_page() -> None:
+    document = "before\n<!-- table: results/x.md -->\n| old |\n<!-- end -->\nafter\n"
+    page = "# Page\n\n| a | b |\n| - | - |\n| 1 | 2 |\n\n| another |\n"
+    renewed = report.quote(document, Path("here"), {Path("here/results/x.md"): page})
+    assert renewed == document.replace("| old |\n", "| a | b |\n| - | - |\n| 1 | 2 |\n")
+    assert report.quote(renewed, Path("here"), {Path("here/results/x.md"): page}) == renewed

@@ -41,9 +41,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(root, "add", ".")
     git(root, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "first")
     monkeypatch.setattr(stamp, "PACKAGE", root / "repro")
-    monkeypatch.setattr(
-        stamp, "fingerprint", lambda: ""
-    )  # of this project's files, which no test here is about
+    monkeypatch.setattr(stamp, "fingerprint", lambda: "")  # of this project's files, which no test here is about
     return root
 
 
@@ -131,9 +129,7 @@ def test_a_clean_checkout(checkout: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["repro/hyper.py", "repro/new.py", "experiments/table3_A.py", "experiments/b é.py"]
-)
+@pytest.mark.parametrize("name", ["repro/hyper.py", "repro/new.py", "experiments/table3_A.py", "experiments/b é.py"])
 def test_uncommitted_code_is_dirty_and_named(checkout: Path, name: str) -> None:
     (checkout / name).write_bytes(b"2\n")
     found = stamp.provenance()
@@ -200,7 +196,5 @@ def test_the_device_is_the_one_that_was_used(
 
 def test_a_stamp_costs_no_import() -> None:
     code = "import sys; from repro import stamp; print(stamp.provenance()['device'], 'torch' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=stamp.PACKAGE.parent, capture_output=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=stamp.PACKAGE.parent, capture_output=True, check=True)
     assert done.stdout == b"None False\n"

@@ -3,7 +3,6 @@
 B sentences, S source and T target pieces of the longest, end of sentence included.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -31,27 +30,18 @@ class Batch:
     micro: int  # this is micro-batch number `micro` of its update in this process
     step: int  # number of the update, from 0
 
-    def to(self, device: torch.device | str) -> Self:
-        """The batch on a device; the copy of a pinned batch runs beside the computation."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=self.source.is_pinned()))
-
     def pin_memory(self) -> Self:
-        """The batch in pinned memory; called by the `DataLoader`."""
-        return self._map(Tensor.pin_memory)
-
-    def _map(self, function: Callable[[Tensor], Tensor]) -> Self:
+        """The batch in pinned memory; called by the `DataLoader`. Lightning moves it to the device by itself."""
         return replace(
             self,
-            sentence=function(self.sentence),
-            source=function(self.source),
-            decoder_in=function(self.decoder_in),
-            target=function(self.target),
+            sentence=self.sentence.pin_memory(),
+            source=self.source.pin_memory(),
+            decoder_in=self.decoder_in.pin_memory(),
+            target=self.target.pin_memory(),
         )
 
 
-def make_batch(
-    source: Store, target: Store, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0
-) -> Batch:
+def make_batch(source: Store, target: Store, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0) -> Batch:
     """Pad and shift these sentences. None give one row of padding, which weighs nothing in the loss."""
     source_ids, n_source = _padded(source, sentences)
     target_ids, n_target = _padded(target, sentences)

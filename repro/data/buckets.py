@@ -84,13 +84,13 @@ def plan_epoch(
 
     # 3. count
     source, target = source_lengths[order], target_lengths[order]
-    rows = np.maximum.reduceat(source, starts[:-1]) + np.maximum.reduceat(target, starts[:-1])
+    widths = np.maximum.reduceat(source, starts[:-1]) + np.maximum.reduceat(target, starts[:-1])
     return EpochPlan(
         order=order,
         starts=starts,
         source_tokens=np.add.reduceat(source, starts[:-1]),
         target_tokens=np.add.reduceat(target, starts[:-1]),
-        slots=sizes * rows,
+        slots=sizes * widths,
     )
 
 
@@ -107,9 +107,7 @@ def updates(
     n = updates_per_epoch(source_lengths, target_lengths, budget=budget)
     first_epoch, first_batch = divmod(start, n)
     for epoch in itertools.count(first_epoch):
-        plan = plan_epoch(
-            source_lengths, target_lengths, budget=budget, data_hash=data_hash, seed=seed, epoch=epoch
-        )
+        plan = plan_epoch(source_lengths, target_lengths, budget=budget, data_hash=data_hash, seed=seed, epoch=epoch)
         for i in range(first_batch, n):
             yield Update(
                 step=epoch * n + i,

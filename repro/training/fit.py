@@ -28,6 +28,9 @@ from repro.training.module import NonFiniteLoss, TranslationModule
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
 
+# batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
+warnings.filterwarnings("ignore", message=r".*does not have many workers")
+
 PATIENCE = timedelta(hours=2)  # how long one process waits for the others, e.g. while rank 0 decodes
 
 

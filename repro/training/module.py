@@ -56,6 +56,7 @@ class TranslationModule(L.LightningModule):
         Lightning divides by the number of accumulated micro-batches and DDP by the number of processes, so both are
         multiplied back: one batch, its halves accumulated and two processes give the same gradient.
         """
+        assert batch.step == self.trainer.global_step, "the plan and the optimizer count the same updates"
         loss, nll = self._losses(batch, self.hyper.label_smoothing)
         if loss.device.type == "cpu" and not math.isfinite(loss.item()):
             raise NonFiniteLoss(

@@ -1,6 +1,7 @@
 """A batch holds the pieces of its sentences, padded, and the target shifted right by one."""
 
 import itertools
+from random import Random
 
 import numpy as np
 import pytest
@@ -28,6 +29,7 @@ class Side:
 SOURCE = Side([[5, 6, 7], [], [60_000], [8, 9]])
 TARGET = Side([[11], [12, 13], [14, 15, 16], [17, 18]])
 
+Pairs = list[tuple[list[int], list[int]]]
 piece = st.integers(2, 2**16 - 1)
 sides = st.lists(st.tuples(st.lists(piece, max_size=9), st.lists(piece, max_size=9)), min_size=1, max_size=12)
 
@@ -64,7 +66,7 @@ def test_an_empty_share_is_one_row_of_padding() -> None:
 
 
 @given(sides, st.randoms(use_true_random=False))
-def test_nothing_is_lost_and_nothing_added(pairs, random) -> None:
+def test_nothing_is_lost_and_nothing_added(pairs: Pairs, random: Random) -> None:
     source, target = (Side(list(side)) for side in zip(*pairs, strict=True))
     sentences = np.array(random.choices(range(len(pairs)), k=len(pairs)))
     batch = make_batch(source, target, sentences, n_update=1)
@@ -78,7 +80,7 @@ def test_nothing_is_lost_and_nothing_added(pairs, random) -> None:
 
 
 @given(sides)
-def test_what_is_read_is_what_came_before(pairs) -> None:
+def test_what_is_read_is_what_came_before(pairs: Pairs) -> None:
     source, target = (Side(list(side)) for side in zip(*pairs, strict=True))
     batch = make_batch(source, target, np.arange(len(pairs)), n_update=1)
     assert (batch.decoder_in[:, 0] == PAD).all()
@@ -123,4 +125,4 @@ def test_a_pinned_batch_reaches_the_gpu() -> None:
     batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23)
     moved = move_data_to_device(pin_memory(batch), torch.device("cuda"))
     assert moved.source.device.type == "cuda"
-    assert same(moved.to("cpu"), batch)
+    assert same(move_data_to_device(moved, torch.device("cpu")), batch)

@@ -33,9 +33,7 @@ def plan(
     seed: int = 1,
     epoch: int = 0,
 ) -> EpochPlan:
-    return plan_epoch(
-        np.array(source), np.array(target), budget=budget, data_hash=data_hash, seed=seed, epoch=epoch
-    )
+    return plan_epoch(np.array(source), np.array(target), budget=budget, data_hash=data_hash, seed=seed, epoch=epoch)
 
 
 def batches(plan: EpochPlan) -> list[list[int]]:

@@ -42,14 +42,10 @@ TRAIN, DEV = text(97, seed=0), text(31, seed=1)
 
 
 def translation(accumulate: int = 1, workers: int = 0) -> Translation:
-    return Translation(
-        TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers
-    )
+    return Translation(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
 
 
-def of_process(
-    rank: int = 0, world: int = 1, step: int = 0, accumulate: int = 1, workers: int = 0
-) -> Translation:
+def of_process(rank: int = 0, world: int = 1, step: int = 0, accumulate: int = 1, workers: int = 0) -> Translation:
     """The data of one process of a training run; the trainer is played."""
     data = translation(accumulate, workers)
     data.trainer = SimpleNamespace(  # type: ignore[assignment]
@@ -78,9 +74,7 @@ def facts(batch: Batch) -> tuple[Any, ...]:
 def plan(start: int, n: int) -> list[tuple[int, list[int], int, int]]:
     sides = TRAIN[0].lengths, TRAIN[1].lengths
     stream = updates(*sides, budget=BUDGET, data_hash="data", seed=1, start=start)
-    return [
-        (u.step, sorted(u.sentences), u.source_tokens, u.target_tokens) for u in itertools.islice(stream, n)
-    ]
+    return [(u.step, sorted(u.sentences), u.source_tokens, u.target_tokens) for u in itertools.islice(stream, n)]
 
 
 @pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 2), (4, 1), (2, 2), (3, 5)])
@@ -218,14 +212,13 @@ def fit(folder: Path, steps: int, workers: int = 0, resume: Path | None = None) 
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have many workers", "ignore:Checkpoint directory .* not empty")
-@pytest.mark.parametrize("workers", [0, 2])
-def test_lightning_trains_by_the_plan_and_resumes_in_it(tmp_path: Path, workers: int) -> None:
-    steps = 40  # more than two epochs
+def test_lightning_trains_by_the_plan_and_resumes_in_it(tmp_path: Path) -> None:
+    steps = 27  # more than two epochs
     unbroken = fit(tmp_path, steps)
     assert len(unbroken.trained) == 2 * steps
     assert sorted(unbroken.validated) == sorted(list(range(31)) * (steps // 3))
 
-    for k in (1, 3, 7):  # 3: validation is due at the very update that was saved
+    for k, workers in [(1, 0), (3, 0), (14, 2)]:  # 3: validation is due at the very update that was saved
         resumed = fit(tmp_path, steps, workers, resume=tmp_path / f"step={k}.ckpt")
         assert resumed.trained == unbroken.trained[2 * k :]
         assert torch.equal(resumed.weight, unbroken.weight)

@@ -1,0 +1,167 @@
+"""One row as a LightningModule; the trainer is played."""
+
+import itertools
+import math
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from repro.data.batch import Batch
+from repro.hyper import Hyper
+from repro.symbols import EOS, PAD
+from repro.training.loss import smoothed_cross_entropy
+from repro.training.module import NonFiniteLoss, TranslationModule, random_seed
+
+V = 23
+HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0, warmup=7)
+LENGTHS = (5, 1, 3, 2, 7)
+
+
+class Played(SimpleNamespace):
+    """As much of a trainer as the module asks for."""
+
+    world_size, accumulate_grad_batches, global_step, global_rank = 1, 1, 0, 0
+
+
+def module(hyper: Hyper = HYPER, seed: int = 1, **trainer: int) -> TranslationModule:
+    made = TranslationModule(hyper, V, seed).double()
+    made._trainer = Played(**trainer)  # type: ignore[assignment]
+    return made
+
+
+def batch(sentences: list[int], *, n_update: int = sum(LENGTHS)) -> Batch:
+    """These of five sentences of random pieces; none give one row of padding."""
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randint(2, V, (n,), generator=generator) for n in LENGTHS]
+    ids = torch.full((max(1, len(sentences)), max([LENGTHS[i] for i in sentences], default=1)), PAD)
+    for row, i in zip(ids, sentences, strict=False):
+        row[: LENGTHS[i]] = rows[i]
+        row[LENGTHS[i] - 1] = EOS
+    n = int((ids != PAD).sum())
+    return Batch(
+        sentence=torch.tensor(sentences),
+        source=ids,
+        decoder_in=torch.nn.functional.pad(ids[:, :-1], (1, 0), value=PAD),
+        target=ids,
+        n_source=n,
+        n_target=n,
+        n_update=n_update,
+        micro=0,
+        step=0,
+    )
+
+
+def gradient(made: TranslationModule, shares: list[Batch]) -> list[Tensor]:
+    """What reaches the optimizer: Lightning divides by the micro-batches, DDP by the processes."""
+    parts = made.trainer.world_size * made.trainer.accumulate_grad_batches
+    made.zero_grad()
+    for share in shares:
+        (made.training_step(share, 0) / parts).backward()
+    return [p.grad.clone() for p in made.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize(("world", "micro"), [(1, 2), (2, 1), (1, 3), (2, 3), (7, 1)])
+def test_an_update_gives_one_gradient_however_it_is_split(world: int, micro: int) -> None:
+    whole = gradient(module(), [batch([0, 1, 2, 3, 4])])
+    made = module(world_size=world, accumulate_grad_batches=micro)
+    # ragged: shares of 1 to 17 pieces; of seven, two hold none
+    shares = [batch(list(range(5))[part :: world * micro]) for part in range(world * micro)]
+    assert len({share.n_target for share in shares}) > 1
+    torch.testing.assert_close(gradient(made, shares), whole, rtol=0, atol=1e-12)
+
+
+def test_the_loss_is_the_mean_over_the_pieces_of_the_update() -> None:
+    made, one = module(), batch([0, 3], n_update=11)
+    hidden = made.model.decode(one.decoder_in, made.model.encode(one.source), one.source)
+    loss, nll = smoothed_cross_entropy(hidden, made.model.embedding.weight, one.target, 0.1)
+    assert made.training_step(one, 0).item() == pytest.approx(loss.item() / 11)
+    assert made.train_loss.compute().item() == pytest.approx(loss.item() / 7)  # of the share's own 5 + 2 pieces
+    assert made.train_nll.compute().item() == pytest.approx(nll.item() / 7)
+
+
+def test_what_is_logged_is_a_mean_over_pieces_not_over_batches() -> None:
+    together, apart = module(), module()
+    together.training_step(batch([0, 1, 2, 3, 4]), 0)
+    for i in range(5):
+        apart.training_step(batch([i]), 0)
+    apart.training_step(batch([]), 0)  # an empty share weighs nothing
+    for name in ("train_loss", "train_nll"):
+        assert getattr(apart, name).compute().item() == pytest.approx(getattr(together, name).compute().item())
+
+
+def test_dev_is_unsmoothed_and_weighs_pieces() -> None:
+    together, apart = module(), module()
+    together.training_step(batch([0, 1, 2, 3, 4]), 0)
+    with torch.no_grad():
+        for sentences in ([0], [1, 2], [], [3, 4]):
+            apart.validation_step(batch(sentences), 0)
+    assert apart.dev_nll.compute().item() == pytest.approx(together.train_nll.compute().item())
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
+    made = module(global_step=41)
+    torch.nn.init.constant_(made.model.embedding.weight, value)
+    with pytest.raises(NonFiniteLoss, match=r"The loss is (nan|inf) at step 42; no update was made"):
+        made.training_step(batch([0]), 0)
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"), [(1, 1.746_928_107_4e-7), (4_000, 6.987_712_429_7e-4), (100_000, 1.397_542_485_9e-4)]
+)
+def test_the_rate_of_an_optimizer_step(step: int, expected: float) -> None:
+    # section 5.3 at d_model = 512; the first step is number 1
+    made = module(replace(HYPER, d_model=512, warmup=4_000), global_step=step - 1)
+    optimizer = made.configure_optimizers()
+    made.on_before_optimizer_step(optimizer)
+    assert [group["lr"] for group in optimizer.param_groups] == [pytest.approx(expected, rel=1e-9)]
+
+
+def test_adam_has_the_papers_constants() -> None:
+    optimizer = module().configure_optimizers()
+    assert isinstance(optimizer, torch.optim.Adam)
+    (group,) = optimizer.param_groups
+    assert (group["betas"], group["eps"], group["weight_decay"], group["amsgrad"]) == ((0.9, 0.98), 1e-9, 0, False)
+    assert len(group["params"]) == len(list(module().parameters()))
+
+
+def test_the_seed_of_a_share_is_the_same_on_every_machine() -> None:
+    # written down once: a change changes the dropout of every run
+    assert random_seed(seed=1, step=2, share=3) == 5_338_250_718_792_807_630
+    seeds = {random_seed(*numbers) for numbers in itertools.product(range(7), range(-1, 7), range(7))}
+    assert len(seeds) == 7 * 8 * 7
+    assert len({random_seed(1, 11, 1), random_seed(11, 1, 1), random_seed(1, 1, 11)}) == 3
+    assert all(0 <= seed < 2**63 for seed in seeds)
+
+
+def test_the_first_weights_are_a_function_of_the_seed() -> None:
+    def weights(seed: int) -> Tensor:
+        torch.rand(3)  # whatever was drawn before
+        return torch.cat([p.flatten() for p in TranslationModule(HYPER, V, seed).parameters()])
+
+    assert torch.equal(weights(1), weights(1))
+    assert not torch.equal(weights(1), weights(2))
+
+
+def test_dropout_is_a_function_of_seed_step_and_share() -> None:
+    hyper = replace(HYPER, dropout=0.5)
+
+    def loss(*, seed: int = 1, micro: int = 0, **trainer: Any) -> float:
+        made, one = module(hyper, **trainer), replace(batch([0, 4]), micro=micro)
+        made.seed = seed
+        torch.rand(3)  # whatever was drawn before: by validation, or by a step that is not repeated
+        made.on_train_batch_start(one, 0)
+        made.training_step(one, 0)
+        return made.train_loss.compute().item()
+
+    first = loss()
+    assert loss() == first
+    others = [loss(seed=2), loss(global_step=1), loss(micro=1), loss(micro=2)]
+    assert len({first, *others}) == 5
+    # share number micro * world + rank: two processes draw what one process that accumulates draws
+    assert loss(world_size=2, global_rank=1) == loss(micro=1)
+    assert loss(world_size=2, micro=1) == loss(micro=2)
