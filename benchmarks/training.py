@@ -13,9 +13,8 @@ import argparse
 import math
 import multiprocessing
 import statistics
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
 
@@ -169,4 +168,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
