@@ -592,7 +592,7 @@ def _machine() -> dict[str, float]:
     for i, gpu in enumerate(_gpus()):
         import pynvml
 
-        asked = {
+        asked: dict[str, Callable[[Any], float]] = {
             "memory_usage_megabytes": lambda gpu: pynvml.nvmlDeviceGetMemoryInfo(gpu).used / 1e6,
             "utilization_percentage": lambda gpu: pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu,
             "power_usage_watts": lambda gpu: pynvml.nvmlDeviceGetPowerUsage(gpu) / 1e3,
