@@ -55,6 +55,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
     corpus = open_corpus(scale.corpus, pair, data_dir=None, cache=cache, sizes=scale.grammar)
     prepared = prepare(corpus, vocab_size=scale.vocab_size, cache=cache, max_length=scale.max_length)
     settings = Settings(
+        title="What the corpus needs",
         table="corpus",
         tables=("corpus",),
         row=name,

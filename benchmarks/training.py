@@ -63,6 +63,8 @@ def batches(n: int, vocab_size: int, slots: int = 2_048) -> list[Batch]:
 class Plain(nn.Module):
     """What one writes first: `torch.nn.Transformer`, tied embedding, `F.cross_entropy`."""
 
+    positions: Tensor
+
     def __init__(self, hyper: Hyper, vocab_size: int) -> None:
         super().__init__()
         d = hyper.d_model

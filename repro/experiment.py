@@ -244,6 +244,7 @@ class _Experiment:
         self.table, self.rows, self.cells, self.scale, self.options = table, rows, cells, scale, options
         self.results, self.runs = Path(options.results_dir), Path(options.runs_dir)
         self.is_first = int(os.environ.get("RANK", "0")) == 0
+        self.title = _title(table)
 
     def run(self) -> int:
         """All cells; gives the exit code."""
@@ -295,6 +296,7 @@ class _Experiment:
 
         run = Run(
             settings=Settings(
+                title=self.title,
                 table=cell.table,
                 tables=(self.table,) if cell.table == self.table else (cell.table, self.table),
                 row=cell.row.name,
@@ -328,8 +330,23 @@ class _Experiment:
         if done:
             done.save(path(self.results, done))
             records.append(done)
+            self._install_view(corpus, progress)
             progress.say(_summary(done))
         return 0
+
+    def _install_view(self, corpus: Any, progress: Any) -> None:
+        """Save the table's view in MLflow, so that `repro.ui` opens on it; a tracker in trouble costs the view only."""
+        from repro.tracking import install_view
+
+        install_view(
+            self.options.tracking_uri,
+            scale=self.scale.name,
+            table=self.table,
+            title=self.title,
+            corpus=corpus.name,
+            pair=corpus.pair,
+            tell=progress.say,
+        )
 
     def _closing(self, records: Sequence[Record], seconds: float) -> str:
         from repro.report import console_table, write_tables
@@ -344,10 +361,24 @@ class _Experiment:
                 "",
                 f"{len(records)} runs in {_duration(seconds)}. Tables: {', '.join(map(str, written)) or 'none yet'}",
                 "What next:",
-                f"  python -m repro.ui --table {self.table} --scale {self.scale.name}   compare the runs in MLflow",
-                f"  python experiments/{self.table}.py --scale {self.scale.name} --seeds 3   intervals over seeds",
+                f"  {_python()} -m repro.ui --table {self.table} --scale {self.scale.name}   compare the runs in MLflow",
+                f"  {_python()} experiments/{self.table}.py --scale {self.scale.name} --seeds 3   intervals over seeds",
             ]
         )
+
+
+def _python() -> str:
+    """How the user calls the interpreter that runs this."""
+    interpreter = os.path.relpath(sys.executable)
+    return "python" if interpreter.startswith("..") else interpreter
+
+
+def _title(table: str) -> str:
+    """The first line of the experiment file, where it is what runs; else the table's name."""
+    running = sys.modules["__main__"]
+    if Path(getattr(running, "__file__", None) or "").stem != table or not running.__doc__:
+        return table
+    return running.__doc__.partition("\n")[0].rstrip(".")
 
 
 def _summary(done: Record) -> str:

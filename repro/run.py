@@ -44,6 +44,7 @@ class Stopped(Exception):
 class Settings:
     """What a run is: all that decides its result, and the names it goes by."""
 
+    title: str  # of the table
     table: str
     tables: tuple[str, ...]  # all that show the row
     row: str
@@ -250,6 +251,7 @@ class Run:
             self.folder,
             self.id,
             tags={
+                "title": settings.title,
                 "table": settings.table,
                 "tables": " ".join(settings.tables),
                 "row": settings.row,

@@ -389,9 +389,7 @@ def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
     folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
 
     def generate(empty: Path) -> dict[str, Any]:
-        synthetic.write_grammar(
-            empty, n_train=sizes.n_train, n_dev=sizes.n_dev, n_test=sizes.n_test, seed=sizes.seed
-        )
+        synthetic.write_grammar(empty, n_train=sizes.n_train, n_dev=sizes.n_dev, n_test=sizes.n_test, seed=sizes.seed)
         return {}
 
     made_once(folder, generate)

@@ -34,7 +34,7 @@ from repro.training.schedule import rate
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 
-RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 40, 2
+RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 32, 2
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, average=2)
 EVERY = Every(log=1, validate=6, checkpoint=4)
 
@@ -90,7 +90,7 @@ def train(
     folder: Path,
     journal: Journal | None = None,
     *,
-    sentences: int = 61,
+    sentences: int = 67,
     budget: int = BUDGET,
     accumulate: int = MICRO,
     every: Every = EVERY,
@@ -176,7 +176,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fitted]:
-    """The run that nothing happens to: shuffled, six epochs, ragged, dropout, two micro-batches an update."""
+    """The run that nothing happens to: shuffled, four epochs, ragged, dropout, two micro-batches an update."""
     folder, journal = tmp_path_factory.mktemp("unbroken"), Journal()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
@@ -184,7 +184,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fi
     return digest(folder), journal, fitted
 
 
-EPOCH = updates_per_epoch(*(side.lengths for side in text(61, seed=0)), budget=BUDGET)
+EPOCH = updates_per_epoch(*(side.lengths for side in text(67, seed=0)), budget=BUDGET)
 
 
 def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
@@ -192,13 +192,13 @@ def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
     _, journal, fitted = unbroken
     assert STEPS / EPOCH >= 3
     assert EPOCH % EVERY.checkpoint != 0
-    assert set(journal) == {("train", i) for i in range(1, 41)} | {("dev", i) for i in range(6, 41, 6)}
+    assert set(journal) == {("train", i) for i in range(1, 33)} | {("dev", i) for i in range(6, 33, 6)}
     assert fitted.diverged is None
 
 
 def test_the_loss_falls(unbroken: tuple[str, Journal, Fitted]) -> None:
     _, journal, _ = unbroken
-    assert journal["dev", 36]["nll"] < journal["dev", 6]["nll"]
+    assert journal["dev", 30]["nll"] < journal["dev", 6]["nll"]
 
 
 # However an update is split, its gradient is the same.
@@ -227,8 +227,9 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
         torch.testing.assert_close(first_gradient(tmp_path / name), whole, rtol=1e-9, atol=1e-12)
         for line in (("train", 1), ("dev", 1), ("cost", 1)):
             found, expected = (dict(journals[x][line]) for x in (name, "whole"))
-            found.pop("padding", None), expected.pop("padding", None)  # that of the shares
-            assert found == pytest.approx(expected, rel=1e-9), line
+            found.pop("padding", None)  # that of the shares
+            expected.pop("padding", None)
+            assert found == pytest.approx(expected, rel=1e-6), line
 
 
 # Numbers that are written down.
@@ -244,7 +245,7 @@ def test_the_rate_is_that_of_the_optimizer_step(unbroken: tuple[str, Journal, Fi
 
 def test_the_cost_is_that_of_the_plan(unbroken: tuple[str, Journal, Fitted]) -> None:
     _, _, fitted = unbroken
-    stream = updates(*(side.lengths for side in text(61, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
     plan = [next(stream) for _ in range(STEPS)]
     assert fitted.cost.steps == STEPS
     assert fitted.cost.source_tokens == sum(update.source_tokens for update in plan)
@@ -258,7 +259,7 @@ def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Jou
     few = Journal()
     train(tmp_path, few, steps=10, every=Every(log=5, validate=100, checkpoint=100))
     assert set(few) == {("train", 5), ("train", 10)}
-    stream = updates(*(side.lengths for side in text(61, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
     pieces = [next(stream).target_tokens for _ in range(10)]
     for name in ("loss", "nll"):
         for last in (5, 10):
@@ -313,9 +314,10 @@ def test_the_oldest_goes_when_the_newest_is_there(tmp_path: Path, monkeypatch: p
             raise Crash
 
     options: dict[str, Any] = {"steps": 10, "every": Every(log=1, validate=100, checkpoint=2)}
-    with monkeypatch.context() as patch, pytest.raises(Crash):
+    with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", die)
-        train(tmp_path, **options)
+        with pytest.raises(Crash):
+            train(tmp_path, **options)
     assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [2, 4, 6, 8]
     train(tmp_path, **options)
     assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [6, 8, 10]
@@ -347,19 +349,17 @@ class Dies(Exception):
     """Stands for the end of the process; what is on the disk is all that is left."""
 
 
-@contextmanager
-def dying(monkeypatch: pytest.MonkeyPatch, micro_batches: int) -> Iterator[None]:
-    """A process that dies after this many micro-batches."""
-    training_step, left = TranslationModule.training_step, iter(range(micro_batches))
+def train_and_die(folder: Path, journal: Journal, after: int, during: str = "training_step") -> None:
+    """Train in a process that dies when it has taken this many of its micro-batches."""
+    step, left = getattr(TranslationModule, during), iter(range(after))
 
-    def step(self: TranslationModule, *arguments: Any) -> Tensor:
+    def last(self: TranslationModule, *arguments: Any) -> Tensor | None:
         if next(left, None) is None:
             raise Dies
-        return training_step(self, *arguments)
+        return step(self, *arguments)
 
-    with monkeypatch.context() as patch, pytest.raises(Dies):
-        patch.setattr(TranslationModule, "training_step", step)
-        yield
+    with mock.patch.object(TranslationModule, during, last), pytest.raises(Dies):
+        train(folder, journal)
 
 
 @pytest.mark.parametrize(
@@ -371,24 +371,38 @@ def dying(monkeypatch: pytest.MonkeyPatch, micro_batches: int) -> Iterator[None]
     ],
 )
 def test_a_run_that_dies_again_and_again(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lives: tuple[int, ...]
+    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, lives: tuple[int, ...]
 ) -> None:
     journal = Journal()
     for micro_batches in lives:
-        with dying(monkeypatch, micro_batches):
-            train(tmp_path, journal)
+        train_and_die(tmp_path, journal, micro_batches)
     fitted = train(tmp_path, journal)
     assert digest(tmp_path) == unbroken[0]
     assert journal == unbroken[1]
     assert replace(fitted.cost, seconds=0) == replace(unbroken[2].cost, seconds=0)
 
 
+def test_a_run_that_dies_in_validation(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    # at step 12, of which there is a checkpoint already: what dev had to say must not be lost
+    journal, dev_batches = (
+        Journal(),
+        updates_per_epoch(*(side.lengths for side in text(31, seed=1)), budget=BUDGET // MICRO),
+    )
+    train_and_die(tmp_path, journal, dev_batches + 2, during="validation_step")
+    assert max(journal) == ("train", 12)
+    assert ("dev", 12) not in journal
+    assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, 12)
+    train(tmp_path, journal)
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+
+
 def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
-    journal, third_epoch = Journal(), 2 * EPOCH + 3
+    journal, third_epoch = Journal(), 2 * EPOCH + 3  # 21
     assert read(journal, start(tmp_path, die_at=third_epoch)) == -signal.SIGKILL
     assert max(journal) == ("train", third_epoch)
-    # killed from outside, in the midst of whatever it does after its sixth step
-    assert read(journal, start(tmp_path), stop_after=6) == -signal.SIGKILL
+    # killed from outside, in the midst of whatever it does after its third step
+    assert read(journal, start(tmp_path), stop_after=3) == -signal.SIGKILL
     assert third_epoch < max(journal)[1] < STEPS
     assert read(journal, start(tmp_path)) == 0
     del journal["cost", STEPS]
@@ -407,7 +421,7 @@ def test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint(
         assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
     train(tmp_path, journal)
     assert digest(tmp_path) == unbroken[0]
-    assert journal == unbroken[1]
+    assert {line: journal[line] for line in unbroken[1]} == unbroken[1]  # besides, dev where it stopped
 
 
 def test_sigterm_is_the_callers(tmp_path: Path) -> None:
@@ -442,14 +456,10 @@ def test_validation_changes_nothing(unbroken: tuple[str, Journal, Fitted], tmp_p
 
 
 def test_a_damaged_checkpoint_is_passed_over(
-    unbroken: tuple[str, Journal, Fitted],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     journal = Journal()
-    with dying(monkeypatch, 2 * 14):
-        train(tmp_path, journal)
+    train_and_die(tmp_path, journal, 2 * 14)
     *_, newest = checkpoint.checkpoints(tmp_path)
     damaged = bytearray(newest.read_bytes())
     damaged[-1] ^= 1
@@ -463,11 +473,8 @@ def test_a_damaged_checkpoint_is_passed_over(
     assert journal == unbroken[1]
 
 
-def test_where_all_are_damaged_training_begins_anew(
-    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with dying(monkeypatch, 2 * 10):
-        train(tmp_path)
+def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    train_and_die(tmp_path, Journal(), 2 * 10)
     for path in checkpoint.checkpoints(tmp_path):
         path.write_bytes(path.read_bytes()[:100])
     (tmp_path / ".step-000000012.safetensors.7.partial").write_bytes(b"half")
@@ -480,13 +487,13 @@ def test_where_all_are_damaged_training_begins_anew(
 
 def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path: Path) -> None:
     def poison(module: TranslationModule, kind: str, step: int) -> None:
-        if step == 6:
+        if step == 5:
             torch.nn.init.constant_(module.model.embedding.weight, torch.nan)
 
     fitted = train(tmp_path, watch=poison)
     assert fitted.diverged is not None
-    assert "The loss is nan at step 7; no update was made" in fitted.diverged
-    assert fitted.cost.steps == 6
+    assert "The loss is nan at step 6; no update was made" in fitted.diverged
+    assert fitted.cost.steps == 5
     assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 4)]
     assert all(tensor.isfinite().all() for tensor in state(tmp_path))
 
