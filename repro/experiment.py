@@ -354,6 +354,7 @@ class _Experiment:
         known: Any = [(row.name, asdict(row.paper)) for row in (BASE_ROW, *self.rows)]
         has_rows = any((self.results / self.scale.name / self.table).glob("*.json"))  # beside the base row
         written = write_tables(self.results, self.scale.name, self.table) if has_rows else []
+        again = f"--scale {self.scale.name}"
         return "\n".join(
             [
                 "",
@@ -361,8 +362,8 @@ class _Experiment:
                 "",
                 f"{len(records)} runs in {_duration(seconds)}. Tables: {', '.join(map(str, written)) or 'none yet'}",
                 "What next:",
-                f"  {_python()} -m repro.ui --table {self.table} --scale {self.scale.name}   compare the runs in MLflow",
-                f"  {_python()} experiments/{self.table}.py --scale {self.scale.name} --seeds 3   intervals over seeds",
+                f"  {_python()} -m repro.ui --table {self.table} {again}   compare the runs in MLflow",
+                f"  {_python()} experiments/{self.table}.py {again} --seeds 3   intervals over seeds",
             ]
         )
 
