@@ -155,11 +155,8 @@ def main(argv: list[str] | None = None) -> int:
         port = free_port(wanted.port)
         if port != wanted.port:
             print(f"Port {wanted.port} is taken; using {port}.")
-        for name in (
-            signal.SIGINT,
-            signal.SIGTERM,
-            signal.SIGHUP,
-        ):  # a shell's background jobs ignore the first
+        # all named, as a shell starts its background jobs with SIGINT ignored
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(name, _interrupt)
         print("Starting MLflow ...", flush=True)
         with server(uri, port) as (address, process):

@@ -4,7 +4,6 @@ import itertools
 import math
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -33,7 +32,7 @@ def module(hyper: Hyper = HYPER, seed: int = 1, **trainer: int) -> TranslationMo
     return made
 
 
-def batch(sentences: list[int], *, n_update: int = sum(LENGTHS)) -> Batch:
+def batch(sentences: list[int], *, n_update: int = sum(LENGTHS), micro: int = 0, step: int = 0) -> Batch:
     """These of five sentences of random pieces; none give one row of padding."""
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randint(2, V, (n,), generator=generator) for n in LENGTHS]
@@ -50,8 +49,8 @@ def batch(sentences: list[int], *, n_update: int = sum(LENGTHS)) -> Batch:
         n_source=n,
         n_target=n,
         n_update=n_update,
-        micro=0,
-        step=0,
+        micro=micro,
+        step=step,
     )
 
 
@@ -107,7 +106,7 @@ def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
     made = module(global_step=41)
     torch.nn.init.constant_(made.model.embedding.weight, value)
     with pytest.raises(NonFiniteLoss, match=r"The loss is (nan|inf) at step 42; no update was made"):
-        made.training_step(batch([0]), 0)
+        made.training_step(batch([0], step=41), 0)
 
 
 @pytest.mark.parametrize(
@@ -150,8 +149,8 @@ def test_the_first_weights_are_a_function_of_the_seed() -> None:
 def test_dropout_is_a_function_of_seed_step_and_share() -> None:
     hyper = replace(HYPER, dropout=0.5)
 
-    def loss(*, seed: int = 1, micro: int = 0, **trainer: Any) -> float:
-        made, one = module(hyper, **trainer), replace(batch([0, 4]), micro=micro)
+    def loss(*, seed: int = 1, micro: int = 0, step: int = 0, **trainer: int) -> float:
+        made, one = module(hyper, global_step=step, **trainer), batch([0, 4], micro=micro, step=step)
         made.seed = seed
         torch.rand(3)  # whatever was drawn before: by validation, or by a step that is not repeated
         made.on_train_batch_start(one, 0)
@@ -160,7 +159,7 @@ def test_dropout_is_a_function_of_seed_step_and_share() -> None:
 
     first = loss()
     assert loss() == first
-    others = [loss(seed=2), loss(global_step=1), loss(micro=1), loss(micro=2)]
+    others = [loss(seed=2), loss(step=1), loss(micro=1), loss(micro=2)]
     assert len({first, *others}) == 5
     # share number micro * world + rank: two processes draw what one process that accumulates draws
     assert loss(world_size=2, global_rank=1) == loss(micro=1)
