@@ -47,21 +47,25 @@ class Progress:
         self.console.print(text, markup=False, soft_wrap=True)
         sys.stdout.flush()
 
-    def begin(self, what: str, total: int, done: int = 0) -> None:
-        """A new piece of work: "h=1 seed 1", "decode dev"."""
-        self.what, self.total, self.first = what, total, done
-        self.started = self.printed = time.monotonic()
-        self.bars.reset(self.run_task, total=total, completed=done, description=what, visible=True, numbers="")
+    def begin(self, what: str, total: int) -> None:
+        """A new piece of work, such as "h=1 seed 1"; where it goes on from is told by its first step."""
+        self.what, self.total = what, total
+        self.first: int | None = None
+        self.printed = time.monotonic()
+        self.bars.reset(self.run_task, total=total, description=what, visible=True, numbers="")
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
         shown = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
         self.bars.update(self.run_task, completed=done, numbers=shown)
         now = time.monotonic()
+        if self.first is None:
+            self.first, self.started = done, now
         if not self.live and (now - self.printed >= PLAIN_EVERY or done >= self.total):
             self.printed = now
-            left = (now - self.started) / max(1, done - self.first) * (self.total - done)
-            self.say(f"{self.table}  {self.what}  {done}/{self.total}  {shown}  {left:.0f} s left")
+            here = done - self.first  # steps of this attempt
+            left = f"{(now - self.started) / here * (self.total - done):.0f} s left" if here else ""
+            self.say("  ".join(part for part in (self.table, self.what, f"{done}/{self.total}", shown, left) if part))
 
     def finish_run(self) -> None:
         """One more run of the table is done."""

@@ -11,9 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = {path.relative_to(ROOT / "repro").as_posix(): path for path in (ROOT / "repro").rglob("*.py")}
-ALL = [
-    path for name in ("repro", "experiments", "tests", "benchmarks") for path in (ROOT / name).rglob("*.py")
-]
+ALL = [path for name in ("repro", "experiments", "tests", "benchmarks") for path in (ROOT / name).rglob("*.py")]
 
 
 def dotted(node: ast.expr) -> str:
@@ -57,8 +55,7 @@ def mode(call: ast.Call) -> str:
 def called(*names: str) -> Callable[[ast.Call], bool]:
     """Whether the call is one of `names`: `eval` means the built-in, `.load` any method of that name."""
     return lambda call: any(
-        dotted(call.func).endswith(name) if name.startswith(".") else dotted(call.func) == name
-        for name in names
+        dotted(call.func).endswith(name) if name.startswith(".") else dotted(call.func) == name for name in names
     )
 
 
@@ -94,17 +91,11 @@ RULES = {
         lambda call: is_true(keyword(call, "allow_pickle")),
         "np.load(x, allow_pickle=True)",
     ),
-    "yaml.load": Rule(
-        "a YAML tag can call anything", called("yaml.load", "yaml.unsafe_load"), "yaml.load(text)"
-    ),
-    "eval": Rule(
-        "text is data", called("eval", "exec", "compile", "builtins.eval", "builtins.exec"), "eval('1')"
-    ),
+    "yaml.load": Rule("a YAML tag can call anything", called("yaml.load", "yaml.unsafe_load"), "yaml.load(text)"),
+    "eval": Rule("text is data", called("eval", "exec", "compile", "builtins.eval", "builtins.exec"), "eval('1')"),
     "shell": Rule(
         "a shell reads names as programs; use an argument list",
-        lambda call: (
-            is_true(keyword(call, "shell")) or called("os.system", "os.popen", "subprocess.getoutput")(call)
-        ),
+        lambda call: is_true(keyword(call, "shell")) or called("os.system", "os.popen", "subprocess.getoutput")(call),
         "subprocess.run('ls', shell=True)",
     ),
     "extract": Rule(
@@ -150,14 +141,8 @@ RULES = {
     "global random": Rule(
         "random numbers are a function of the seed: no generator that others share",
         called(
-            *(
-                f"random.{name}"
-                for name in ("random", "seed", "shuffle", "choice", "choices", "sample", "randint")
-            ),
-            *(
-                f"np.random.{name}"
-                for name in ("seed", "rand", "randn", "random", "shuffle", "permutation", "choice")
-            ),
+            *(f"random.{name}" for name in ("random", "seed", "shuffle", "choice", "choices", "sample", "randint")),
+            *(f"np.random.{name}" for name in ("seed", "rand", "randn", "random", "shuffle", "permutation", "choice")),
         ),
         "random.shuffle(x)",
     ),

@@ -26,9 +26,7 @@ FLOORS: dict[float, str] = {
     4: "experiment",
 }
 PLACE = {
-    f"repro.{name}": (floor, position)
-    for floor, names in FLOORS.items()
-    for position, name in enumerate(names.split())
+    f"repro.{name}": (floor, position) for floor, names in FLOORS.items() for position, name in enumerate(names.split())
 }
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
@@ -69,9 +67,7 @@ def may_import(module: str, other: str) -> bool:
 
 def upward(module: str, source: str) -> list[str]:
     """The imports of `module` that do not run downward."""
-    return sorted(
-        other for other in modules_of_ours(source) if other not in PLACE or not may_import(module, other)
-    )
+    return sorted(other for other in modules_of_ours(source) if other not in PLACE or not may_import(module, other))
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -113,9 +109,7 @@ def test_packages_hold_no_code() -> None:
     # an __init__.py that imports makes every import of its folder pay for all of it
     packages = (ROOT / "repro").rglob("__init__.py")
     assert [
-        path
-        for path in packages
-        if ast.get_docstring(ast.parse(path.read_bytes())) is None and path.stat().st_size
+        path for path in packages if ast.get_docstring(ast.parse(path.read_bytes())) is None and path.stat().st_size
     ] == []
 
 
