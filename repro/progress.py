@@ -28,6 +28,7 @@ class Progress:
             console=self.console,
             disable=not self.live,
             transient=True,
+            refresh_per_second=4,  # enough to look alive; more would take time from training
         )
         self.run_task = self.bars.add_task("", total=1, numbers="", visible=False)
         self.table_task = self.bars.add_task(table, total=n_runs, numbers="runs", visible=n_runs > 1)

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -80,7 +81,7 @@ class Run:
     should_stop: Callable[[], bool]
     is_first: bool = True  # of the processes that train together: it alone writes, decodes and scores
 
-    @property
+    @cached_property
     def id(self) -> str:
         """16 hexadecimal digits: a hash of all that decides the result."""
         decides = {
