@@ -1,11 +1,10 @@
 """Settings of this process that make a CPU fast, made once before training or decoding.
 
-Both were measured before they were adopted (`benchmarks/training.py`): together they halve the time of a step.
+Both were measured before they were adopted (`benchmarks/training.py`): together they halve the time of a large step.
 Neither changes what is computed: matrix products keep full float32 accuracy, or the setting is not made.
 """
 
 import ctypes
-import functools
 import platform
 import sys
 from pathlib import Path
@@ -13,16 +12,20 @@ from pathlib import Path
 import torch
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
+LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
 FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
 
 
-@functools.cache
-def tune() -> tuple[str, ...]:
-    """Set the allocator and the matrix-product library; returns the names of the settings made."""
+def tune(product: int) -> tuple[str, ...]:
+    """Set the allocator and the matrix-product library; returns the names of the settings made.
+
+    `product` is the size of a typical matrix product of the work to come, in multiplications: rows x d_model^2.
+    """
     made = []
     if _keep_freed_memory():
         made.append("malloc: freed memory is kept")
-    if _fast_float32_products():
+    torch.set_float32_matmul_precision("highest")
+    if product >= LARGE_PRODUCT and _fast_float32_products():
         made.append("float32 products: oneDNN")
     return tuple(made)
 
@@ -42,7 +45,6 @@ def _fast_float32_products() -> bool:
     The setting is called "medium" and allows bfloat16; where the processor would take that licence, the measured
     error shows it and the setting is taken back.
     """
-    before = torch.get_float32_matmul_precision()
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(256, 256, generator=generator) for _ in range(2))
     exact = a.double() @ b.double()
@@ -50,7 +52,7 @@ def _fast_float32_products() -> bool:
     error = ((a @ b).double() - exact).norm() / exact.norm()
     if error < FLOAT32_ERROR:
         return True
-    torch.set_float32_matmul_precision(before)
+    torch.set_float32_matmul_precision("highest")
     return False
 
 

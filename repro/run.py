@@ -111,7 +111,7 @@ class Run:
         Raises `Stopped` if asked to stop before the end.
         """
         stamp = provenance()
-        machine.tune()
+        machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
         machine.start_peak_memory()
         module = TranslationModule(self.settings.hyper, self.prepared.tokenizer.size, self.settings.seed)
         if not self.is_first:

@@ -19,9 +19,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which o
 def _as_it_was() -> Iterator[None]:
     """The settings of this process as they were: other tests compare to the bit."""
     before = torch.get_float32_matmul_precision()
-    machine.tune.cache_clear()
     yield
-    machine.tune.cache_clear()
     torch.set_float32_matmul_precision(before)
 
 
@@ -52,7 +50,7 @@ def error_of_a_product() -> float:
 
 def test_tuned_products_are_still_float32(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
-    machine.tune()
+    machine.tune(machine.LARGE_PRODUCT)
     assert error_of_a_product() < machine.FLOAT32_ERROR
 
 
@@ -60,50 +58,57 @@ def test_a_product_that_loses_accuracy_is_taken_back(monkeypatch: pytest.MonkeyP
     use(monkeypatch, Allocator())
     torch.set_float32_matmul_precision("highest")
     monkeypatch.setattr(machine, "FLOAT32_ERROR", 0.0)  # as where the processor computes in bfloat16
-    assert machine.tune() == ("malloc: freed memory is kept",)
+    assert machine.tune(machine.LARGE_PRODUCT) == ("malloc: freed memory is kept",)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_small_products_stay_where_they_were_also_after_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    machine.tune(machine.LARGE_PRODUCT)
+    assert machine.tune(machine.LARGE_PRODUCT - 1) == ("malloc: freed memory is kept",)
     assert torch.get_float32_matmul_precision() == "highest"
 
 
 def test_a_product_that_keeps_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
     monkeypatch.setattr(machine, "FLOAT32_ERROR", 1.0)
-    assert machine.tune() == ("malloc: freed memory is kept", "float32 products: oneDNN")
+    assert machine.tune(machine.LARGE_PRODUCT) == ("malloc: freed memory is kept", "float32 products: oneDNN")
     assert torch.get_float32_matmul_precision() == "medium"
 
 
 def test_the_measurement_draws_no_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
     before = torch.get_rng_state()
-    machine.tune()
+    machine.tune(machine.LARGE_PRODUCT)
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator = Allocator()
     use(monkeypatch, allocator)
-    machine.tune()
+    machine.tune(machine.LARGE_PRODUCT)
     assert allocator.settings == {-4: 0, -1: 2**31 - 1, -2: 2**28}  # no maps, no trimming, generous steps
     assert all(value < 2**31 for value in allocator.settings.values())  # mallopt takes a C int
 
 
 def test_an_allocator_that_refuses_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator(refused=-4))
-    assert "malloc: freed memory is kept" not in machine.tune()
+    assert "malloc: freed memory is kept" not in machine.tune(machine.LARGE_PRODUCT)
 
 
 def test_another_libc_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator = Allocator()
     use(monkeypatch, allocator, libc="")  # musl gives no name
-    assert "malloc: freed memory is kept" not in machine.tune()
+    assert "malloc: freed memory is kept" not in machine.tune(machine.LARGE_PRODUCT)
     assert allocator.settings == {}
 
 
 def test_once_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator = Allocator()
     use(monkeypatch, allocator)
-    first = machine.tune()
+    first = machine.tune(machine.LARGE_PRODUCT)
     allocator.settings.clear()
-    assert machine.tune() == first
+    assert machine.tune(machine.LARGE_PRODUCT) == first
     assert allocator.settings == {}
 
 
