@@ -145,15 +145,15 @@ def start(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=Path(__file__).parents[2])
 
 
-def read(journal: Journal, process: subprocess.Popen[bytes], stop_after: int = 0) -> int:
-    """Take the lines of a process over until it ends, or has made this many steps; its exit code."""
+def read(journal: Journal, process: subprocess.Popen[bytes], kill_after: int = STEPS + 1) -> int:
+    """Take the lines of a process over until it ends; kill it when it has made so many steps. Its exit code."""
     assert process.stdout is not None
     with process:
         for line in process.stdout:
             if line.startswith(b"{"):
                 journal.append(**json.loads(line))
-                stop_after -= line.startswith(b'{"kind": "train"')
-                if stop_after == 0:
+                kill_after -= line.startswith(b'{"kind": "train"')
+                if kill_after == 0:
                     process.kill()
     return process.returncode
 
@@ -391,7 +391,7 @@ def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted],
     assert read(journal, start(tmp_path, die_at=third_epoch)) == -signal.SIGKILL
     assert max(journal) == ("train", third_epoch)
     # killed from outside, in the midst of whatever it does after its third step
-    assert read(journal, start(tmp_path, wait_at=STEPS - 1), stop_after=3) == -signal.SIGKILL
+    assert read(journal, start(tmp_path, wait_at=STEPS - 1), kill_after=3) == -signal.SIGKILL
     assert third_epoch < max(journal)[1] < STEPS
     assert read(journal, start(tmp_path)) == 0
     del journal["cost", STEPS]
