@@ -47,9 +47,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def test_the_bytes_are_on_the_disk_before_they_take_the_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_bytes_are_on_the_disk_before_they_take_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     process = Process(monkeypatch)
     write_bytes(tmp_path / "x", b"new")
     assert process.calls == ["fsync", "replace", "open", "fsync"]  # the last two: the folder

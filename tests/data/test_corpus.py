@@ -98,9 +98,7 @@ def test_what_is_no_text_changes_nothing(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", codecs.BOM_UTF8]), max_size=12).map(b"".join))
-def test_the_fingerprint_is_that_of_the_lines_read(
-    tmp_path_factory: pytest.TempPathFactory, content: bytes
-) -> None:
+def test_the_fingerprint_is_that_of_the_lines_read(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     path = written(tmp_path_factory.mktemp("text"), "x", content)
     read = list(corpus._lines(path))
     with pytest.MonkeyPatch.context() as patch:

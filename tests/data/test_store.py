@@ -190,9 +190,7 @@ def test_the_data_hash_tells_all_that_changes_the_ids(tmp_path: Path) -> None:
     int(base.data_hash, 16)
 
 
-def test_an_interrupted_preparation_goes_on_where_it_stopped(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_preparation_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = written(tmp_path)
     encode, calls = Tokenizer.encode, 0
 
@@ -266,9 +264,7 @@ while not (folder / "go").exists():
 made = prepare(corpus, vocab_size=300, cache=folder / "cache", max_length=256)
 print(made.data_hash, made.train.source.ids.sum(), made.tokenizer.decode(made.test.target.sentence(0)))
 """
-    processes = [
-        subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) for _ in range(3)
-    ]
+    processes = [subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE) for _ in range(3)]
     for process in processes:
         assert process.stdout is not None
         process.stdout.readline()

@@ -78,9 +78,7 @@ def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch:
     lines = ["", *TEXT[:5], "x"]
     ids, offsets = tokenizer.encode(lines)
     assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [
-        pieces(tokenizer, line) for line in lines
-    ]
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [pieces(tokenizer, line) for line in lines]
     ids, offsets = tokenizer.encode([])
     assert (ids.tolist(), offsets.tolist()) == ([], [0])
 
@@ -176,9 +174,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Token
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_536, "<u2"), (65_537, "<u4")])
-def test_ids_are_as_wide_as_the_vocabulary_needs(
-    tmp_path: Path, tokenizer: Tokenizer, size: int, dtype: str
-) -> None:
+def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, tokenizer: Tokenizer, size: int, dtype: str) -> None:
     tokenizer.save(tmp_path / "tokenizer.json")
     contents = json.loads((tmp_path / "tokenizer.json").read_bytes())
     for id in range(tokenizer.size, size):
