@@ -150,10 +150,17 @@ class Run:
                 dev=self._evaluate(model, "dev", self.prepared.dev),
                 test=self._evaluate(model, "test", self.prepared.test),
             )
-        for split, score in scores.items():
-            numbers = {f"{split}_{k}": v for k, v in score.items() if isinstance(v, float)}  # type: ignore[attr-defined]
-            if numbers:
-                journal.append("final", 0, **numbers)
+        # one line: the journal keeps one of each kind and step
+        journal.append(
+            "final",
+            0,
+            **{
+                f"{split}_{name}": value
+                for split, score in scores.items()
+                for name, value in score.items()  # type: ignore[attr-defined]
+                if isinstance(value, float)
+            },
+        )
         return Record(
             run=self.id,
             table=self.settings.table,

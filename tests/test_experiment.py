@@ -84,6 +84,14 @@ def test_losses_fall(made: Path) -> None:
         assert losses == sorted(losses, reverse=True)
 
 
+def test_the_journal_ends_with_the_scores_of_both_splits(made: Path) -> None:
+    for one in records(made):
+        [final] = [line for line in tracking.read(made / "runs" / one.run / "journal.jsonl") if line["kind"] == "final"]
+        for split in ("dev", "test"):
+            for name in ("nll", "ppl", "bleu", "bleu_published"):
+                assert final[f"{split}_{name}"] == one.scores[split][name]  # type: ignore[literal-required]
+
+
 def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
     assert (made / "results/smoke/base/base-seed1.json").exists()
     assert len(list((made / "results/smoke/table3_A").glob("*.json"))) == 4
