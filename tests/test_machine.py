@@ -103,13 +103,14 @@ def test_another_libc_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert allocator.settings == {}
 
 
-def test_once_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_work_gets_the_same_settings_again(monkeypatch: pytest.MonkeyPatch) -> None:
     allocator = Allocator()
     use(monkeypatch, allocator)
-    first = machine.tune(machine.LARGE_PRODUCT)
-    allocator.settings.clear()
-    assert machine.tune(machine.LARGE_PRODUCT) == first
-    assert allocator.settings == {}
+    monkeypatch.setattr(machine, "FLOAT32_ERROR", 1.0)
+    first, settings = machine.tune(machine.LARGE_PRODUCT), dict(allocator.settings)
+    machine.tune(1)
+    assert (machine.tune(machine.LARGE_PRODUCT), allocator.settings) == (first, settings)
+    assert torch.get_float32_matmul_precision() == "medium"
 
 
 @linux
