@@ -136,10 +136,16 @@ def _scale(options: Any) -> Scale:
     for name in ("seeds", "devices", "steps"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name} must be at least 1, got {getattr(options, name)}.")
-    base = scale.base
-    if options.steps:
-        base = replace(base, steps=options.steps)
-    return replace(scale, base=base, corpus=corpus)
+    base = replace(scale.base, steps=options.steps or scale.base.steps)
+    # another world than the scale's own has a name of its own, so that its records never stand among the scale's
+    departures = {
+        corpus: corpus != scale.corpus,
+        options.pair: options.pair != "en-de",
+        f"{base.steps}-steps": base.steps != scale.base.steps,
+        options.precision: options.precision != "fp32",
+    }
+    name = "-".join([scale.name, *(departure for departure, made in departures.items() if made)])
+    return replace(scale, name=name, base=base, corpus=corpus)
 
 
 def _cells(table: str, rows: Sequence[Row], scale: Scale, options: Any) -> list[Cell]:
@@ -334,6 +340,12 @@ class _Experiment:
             progress.say(_summary(done))
         return 0
 
+    def _asked(self) -> str:
+        """The options that say which world was asked for, as they were typed."""
+        typed = {name: getattr(self.options, name) for name in ("scale", "corpus", "pair", "data_dir", "steps")}
+        usual = {"scale": None, "corpus": None, "pair": "en-de", "data_dir": None, "steps": None}
+        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in typed.items() if value != usual[name])
+
     def _install_view(self, corpus: Any, progress: Any) -> None:
         """Save the table's view in MLflow, so that `repro.ui` opens on it; a tracker in trouble costs the view only."""
         from repro.tracking import install_view
@@ -354,7 +366,7 @@ class _Experiment:
         known: Any = [(row.name, asdict(row.paper)) for row in (BASE_ROW, *self.rows)]
         has_rows = any((self.results / self.scale.name / self.table).glob("*.json"))  # beside the base row
         written = write_tables(self.results, self.scale.name, self.table) if has_rows else []
-        again = f"--scale {self.scale.name}"
+        view = f"--table {self.table} --scale {self.scale.name}"
         return "\n".join(
             [
                 "",
@@ -362,8 +374,8 @@ class _Experiment:
                 "",
                 f"{len(records)} runs in {_duration(seconds)}. Tables: {', '.join(map(str, written)) or 'none yet'}",
                 "What next:",
-                f"  {_python()} -m repro.ui --table {self.table} {again}   compare the runs in MLflow",
-                f"  {_python()} experiments/{self.table}.py {again} --seeds 3   intervals over seeds",
+                f"  {_python()} -m repro.ui {view}   compare the runs in MLflow",
+                f"  {_python()} experiments/{self.table}.py {self._asked()} --seeds 3   intervals over seeds",
             ]
         )
 

@@ -163,6 +163,15 @@ def test_an_edited_record_is_named(made: Path, tmp_path: Path, capsys: pytest.Ca
     assert "edited by hand" in capsys.readouterr().err
 
 
+def test_another_world_than_the_scales_own_keeps_its_records_apart(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made / "results", tmp_path / "results")
+    shutil.copytree(made / "cache", tmp_path / "cache")
+    before = {path: path.read_bytes() for path in (tmp_path / "results").rglob("*") if path.is_file()}
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, "--rows", "h=4", "--steps=2", "--pair=en-fr"))
+    assert {path: path.read_bytes() for path in before} == before
+    assert (tmp_path / "results/smoke-en-fr-2-steps/table3_A/h=4-seed1.json").exists()
+
+
 # ---- how it stops
 
 
