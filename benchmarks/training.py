@@ -145,6 +145,8 @@ def compare(size: str, passes: int, bf16: bool) -> Iterator[str]:
             answer = pipes[side].recv()
             if number:  # the first pass warms up
                 results[side].append(answer)
+    for pipe in pipes.values():
+        pipe.send("stop")
     speed = {side: [tokens / seconds for seconds, tokens, _ in runs] for side, runs in results.items()}
     plain = statistics.median(speed["plain"])
     for side in SIDES:
