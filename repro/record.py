@@ -17,8 +17,9 @@ from repro.durable import write_json
 from repro.hyper import Hyper
 from repro.stamp import Provenance
 
-FORMAT: Literal[1] = 1
+FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
+POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
 
@@ -89,6 +90,20 @@ class Cost(TypedDict):
     gpu_hours: float
 
 
+class Curve(TypedDict):
+    """Unsmoothed loss along the training, at most `POINTS` points."""
+
+    step: list[int]
+    nll: list[float]  # nats per word-piece
+
+
+class Curves(TypedDict):
+    """How the run learned: of the training text as it was seen, dropout included, and of dev."""
+
+    train: Curve
+    dev: Curve
+
+
 class Stamp(Provenance):
     """Where the record comes from, and where its curves are."""
 
@@ -99,7 +114,7 @@ class Stamp(Provenance):
 class Record:
     """One run: which row at which scale, what was set, what came out, what it cost, where it comes from."""
 
-    format: Literal[1] = FORMAT
+    format: Literal[2] = FORMAT
     run: str  # 16 hexadecimal digits: the hash of all that decides the result
     table: str
     row: str
@@ -114,6 +129,7 @@ class Record:
     paper: PaperNumbers
     params: Params
     scores: Scores
+    curves: Curves
     cost: Cost
     stamp: Stamp
     status: Literal["finished", "diverged"]
@@ -127,6 +143,9 @@ class Record:
         missing = None in (*self.scores["dev"].values(), *self.scores["test"].values())
         if self.status == "finished" and missing:
             raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
+        for name, curve in self.curves.items():
+            if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
+                raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
         if json.loads(_canonical(asdict(self))) != asdict(self):
             raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
 
@@ -156,6 +175,14 @@ def load(path: Path) -> Record:
 def path(results: Path, record: Record) -> Path:
     """The place of a record: results/<scale>/<table>/<row>-seed<k>.json."""
     return results / record.scale / record.table / f"{slug(record.row)}-seed{record.seed}.json"
+
+
+def thinned(curve: Curve) -> Curve:
+    """At most `POINTS` points of a curve, evenly spread, the last among them."""
+    n = len(curve["step"])
+    m = min(n, POINTS)
+    chosen = [n - 1 - i * n // m for i in reversed(range(m))]
+    return {"step": [curve["step"][i] for i in chosen], "nll": [round(curve["nll"][i], 5) for i in chosen]}
 
 
 def slug(name: str) -> str:
@@ -206,6 +233,11 @@ def _check(value: Any, kind: Any, where: str) -> None:
             raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
         for name, hint in hints.items():
             _check(value[name], hint, f"{where}.{name}")
+    elif get_origin(kind) is list:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: expected a list, got {value!r}")
+        for i, item in enumerate(value):
+            _check(item, get_args(kind)[0], f"{where}[{i}]")
     elif get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise ValueError(f"{where}: expected one of {get_args(kind)}, got {value!r}")

@@ -28,7 +28,7 @@ from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
 from repro.stamp import Provenance, fingerprint, provenance
-from repro.tracking import Journal, Mirror, write_run
+from repro.tracking import Journal, Mirror, read, write_run
 from repro.training import fit
 from repro.training.module import TranslationModule
 
@@ -145,7 +145,8 @@ class Run:
             status = "diverged"
         else:
             model = module.model
-            model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, self.settings.hyper.average))
+            averaged = self.settings.hyper.averaged_steps
+            model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, averaged))
             scores = record.Scores(
                 dev=self._evaluate(model, "dev", self.prepared.dev),
                 test=self._evaluate(model, "test", self.prepared.test),
@@ -186,6 +187,7 @@ class Run:
                 "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
             },
             scores=scores,
+            curves={"train": self._curve("train"), "dev": self._curve("dev")},
             cost=self._cost(fitted.cost, time.monotonic() - started),
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status=status,
@@ -251,6 +253,12 @@ class Run:
             bleu_published=published.bleu,
             bleu_published_signature=published.signature,
         )
+
+    def _curve(self, kind: str) -> record.Curve:
+        """The unsmoothed loss of the training batches or of dev, from the journal."""
+        lines = [line for line in read(self.folder / "journal.jsonl") if line["kind"] == kind]
+        finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
+        return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
     def _describe(self) -> None:
         """Write `run.json`, from which MLflow learns what the run is."""

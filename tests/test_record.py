@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repro.hyper import Hyper
-from repro.record import Record, load, path, slug
+from repro.record import Record, load, path, slug, thinned
 
 SCORE: dict[str, Any] = {
     "nll": 1.5,
@@ -29,7 +30,7 @@ SCORE: dict[str, Any] = {
 def fields() -> dict[str, Any]:
     """A record's content, new on each call."""
     return {
-        "format": 1,
+        "format": 2,
         "run": "0123456789abcdef",
         "table": "table3_A",
         "row": "h=16",
@@ -51,6 +52,10 @@ def fields() -> dict[str, Any]:
         "paper": {"ppl": 4.91, "bleu": 25.8, "params": None},
         "params": {"here": 1_234_567, "paper_size": 65_111_040},
         "scores": {"dev": dict(SCORE), "test": dict(SCORE)},
+        "curves": {
+            "train": {"step": [200, 400, 600], "nll": [3.5, 2.5, 1.75]},
+            "dev": {"step": [300, 600], "nll": [2.75, 1.5]},
+        },
         "cost": {
             "steps": 600,
             "source_tokens": 10**6,
@@ -85,6 +90,16 @@ def put(content: Any, *keys: str, value: Any) -> None:
     for key in keys[:-1]:
         content = content[key]
     content[keys[-1]] = value
+
+
+def test_a_curve_is_thinned_evenly_and_keeps_its_end() -> None:
+    short: Any = {"step": [20, 40, 60], "nll": [3.0, 2.123456789, 1.0]}
+    assert thinned(short) == {"step": [20, 40, 60], "nll": [3.0, 2.12346, 1.0]}
+    assert thinned({"step": [], "nll": []}) == {"step": [], "nll": []}
+    long: Any = {"step": list(range(1, 251)), "nll": [1.0] * 250}
+    kept = thinned(long)["step"]
+    assert (len(kept), kept[0], kept[-1]) == (100, 3, 250)
+    assert {b - a for a, b in pairwise(kept)} == {2, 3}
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -131,6 +146,9 @@ def test_a_diverged_run_has_no_scores() -> None:
         (("hyper", "heads"), 16, r"record.hyper: missing \[\], unknown \['heads'\]"),
         (("scores", "dev", "bleu"), math.nan, "record.scores.dev.bleu: expected a finite number, got nan"),
         (("cost", "flops"), math.inf, "record.cost.flops: expected a finite number, got inf"),
+        (("curves", "dev", "nll"), [2.75], "record.curves.dev: expected a number for each step"),
+        (("curves", "train", "step"), [200, 400, 600.5], r"record.curves.train.step\[2\]: expected int, got 600.5"),
+        (("curves", "train", "step"), "200", "record.curves.train.step: expected a list, got '200'"),
         (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
         (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
         (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
@@ -162,15 +180,15 @@ def without(key: str) -> Callable[[dict[str, Any]], bytes]:
     [
         (lambda content: signed({**content, "note": "x"}), r"record: missing \[\], unknown \['note'\]"),
         (without("seed"), r"record: missing \['seed'\], unknown \[\]"),
-        (without("format"), "expected a record of format 1, got None"),
-        (lambda content: signed({**content, "format": 2}), "expected a record of format 1, got 2"),
+        (without("format"), "expected a record of format 2, got None"),
+        (lambda content: signed({**content, "format": 1}), "expected a record of format 2, got 1"),
         (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
         (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
         (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
         (lambda content: signed(content).replace(b"61.25", b"NaN"), "expected finite numbers, got NaN"),
         (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
         (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
-        (lambda content: b"[1]", r"expected a record of format 1, got \[1\]"),
+        (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
         (lambda content: b"", "Expecting value"),
         (lambda content: b"\xff\xfe{}", "decode|Expecting"),
         (lambda content: b"[" * 100_000, "recursion|nested"),

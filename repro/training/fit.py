@@ -98,13 +98,14 @@ def fit(
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
-    Checkpoints go to `folder`; as many are kept as the row averages, and one more, so that a crash while writing
-    never leaves fewer. `watch` receives each logged line. The cost tells by its steps whether training is finished.
+    Checkpoints go to `folder`; those that the row averages are kept, and the last two, so that a crash while writing
+    leaves one to go on from. `watch` receives each logged line. The cost tells by its steps whether training is
+    finished.
     """
     sweep(folder)
     resume = newest(folder, run)
     recorder = _Recorder(log, every.log, watch)
-    keeper = _Keeper(recorder, folder, every.checkpoint, module.hyper.average + 1, should_stop)
+    keeper = _Keeper(recorder, folder, every.checkpoint, module.hyper.averaged_steps, should_stop)
     trainer = L.Trainer(
         accelerator="auto",
         devices=devices,
@@ -222,12 +223,12 @@ class _Recorder(L.Callback):
 
 
 class _Keeper(L.Callback):
-    """Writes a checkpoint every few steps, at the last step and when asked to stop; removes the oldest."""
+    """Writes a checkpoint every few steps, at those that are averaged and when asked to stop; removes the oldest."""
 
     def __init__(
-        self, recorder: _Recorder, folder: Path, every: int, keep: int, should_stop: Callable[[], bool]
+        self, recorder: _Recorder, folder: Path, every: int, averaged: range, should_stop: Callable[[], bool]
     ) -> None:
-        self.recorder, self.folder, self.every, self.keep = recorder, folder, every, keep
+        self.recorder, self.folder, self.every, self.averaged = recorder, folder, every, averaged
         self.should_stop = should_stop
         self.step = 0
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
@@ -245,13 +246,14 @@ class _Keeper(L.Callback):
             return
         self.step = trainer.global_step
         stop = trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False)
-        if stop or self.step % self.every == 0 or self.step == trainer.max_steps:
+        if stop or self.step % self.every == 0 or self.step in self.averaged:
             paused = time.monotonic()
             self.recorder.journal.sync()
             trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
             if trainer.is_global_zero:
-                for path in checkpoint.checkpoints(self.folder)[: -self.keep]:
-                    path.unlink()
+                for path in checkpoint.checkpoints(self.folder)[:-2]:
+                    if checkpoint.step_of(path) not in self.averaged:
+                        path.unlink()
             self.recorder.clock += time.monotonic() - paused
         trainer.should_stop = stop
 
@@ -260,12 +262,12 @@ def _sum(a: Cost, b: Cost) -> Cost:
     return Cost(**{name: value + getattr(b, name) for name, value in vars(a).items()})
 
 
-def averaged(folder: Path, run: str, n: int) -> dict[str, torch.Tensor]:
-    """The weights to decode with: the mean of the last `n` checkpoints. Paper: section 6.1."""
-    paths = checkpoint.checkpoints(folder)[-n:]
-    if len(paths) < n:
+def averaged(folder: Path, run: str, steps: range) -> dict[str, torch.Tensor]:
+    """The weights to decode with: the mean of the checkpoints after `steps`. Paper: section 6.1."""
+    paths = [checkpoint.path_of(folder, step) for step in steps]
+    if missing := [path.name for path in paths if not path.exists()]:
         raise ValueError(
-            f"The row averages {n} checkpoints, but {folder} has {len(paths)}. "
-            f"Train longer or with checkpoints closer together."
+            f"The row averages {len(paths)} checkpoints, but {folder} lacks {', '.join(missing)}. "
+            f"Delete {folder.parent} and run the row again."
         )
     return average(checkpoint.weights(path, run) for path in paths)
