@@ -361,7 +361,8 @@ class _Experiment:
         )
 
     def _closing(self, records: Sequence[Record], seconds: float) -> str:
-        from repro.report import console_table, write_tables
+        from repro.report import write_tables
+        from repro.tables import console_table
 
         known: Any = [(row.name, asdict(row.paper)) for row in (BASE_ROW, *self.rows)]
         has_rows = any((self.results / self.scale.name / self.table).glob("*.json"))  # beside the base row

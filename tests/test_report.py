@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from repro import report
+from repro import report, tables
 from repro.hyper import Hyper
 from repro.record import PaperNumbers, Record, path
 
@@ -120,7 +120,7 @@ def save(results: Path, records: Sequence[Record] = FULL) -> Path:
 
 def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str]:
     """The texts of a column, by row."""
-    found = [column.texts for column in report.columns(frame) if column[:2] == (group, heading)]
+    found = [column.texts for column in tables.columns(frame) if column[:2] == (group, heading)]
     return dict(zip(frame["row"], found[nth], strict=True))
 
 
@@ -129,20 +129,20 @@ def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str
 
 def test_the_interval_by_hand() -> None:
     # 61, 62, 63: standard deviation 1, and t(2 degrees of freedom, 97.5 %) is 0.95 / sqrt(0.04875)
-    mean, half_width = report.interval([61.0, 62.0, 63.0])
+    mean, half_width = tables.interval([61.0, 62.0, 63.0])
     assert mean == 62.0
     assert half_width == pytest.approx(0.95 / math.sqrt(0.04875) / math.sqrt(3), rel=1e-9)
     # 1, 2, 3, 4, 10: mean 4, variance 50 / 4, and t(4) is 2.776445
-    assert report.interval([1, 2, 3, 4, 10]) == (4.0, pytest.approx(2.776445 * math.sqrt(12.5 / 5), abs=1e-5))
+    assert tables.interval([1, 2, 3, 4, 10]) == (4.0, pytest.approx(2.776445 * math.sqrt(12.5 / 5), abs=1e-5))
 
 
 def test_below_three_seeds_there_is_no_interval() -> None:
-    assert report.interval([60.0, 61.0]) == (60.5, None)
-    assert report.interval([60.0]) == (60.0, None)
+    assert tables.interval([60.0, 61.0]) == (60.5, None)
+    assert tables.interval([60.0]) == (60.0, None)
 
 
 def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
-    frame = report.table(FULL).set_index("row")
+    frame = tables.table(FULL).set_index("row")
     assert list(frame["n"]) == [3, 3, 3, 3]
     assert frame.loc["h=1", "dev/bleu"] == 63.0
     assert frame.loc["h=1", "dev/bleu_half_width"] == pytest.approx(2.484138, abs=1e-6)
@@ -154,7 +154,7 @@ def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
 
 
 def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
-    frame = report.table([*FULL[:3], *FULL[3:5], FULL[6]])
+    frame = tables.table([*FULL[:3], *FULL[3:5], FULL[6]])
     assert cell(frame, "BLEU (dev)", "ours") == {
         "base": "62.0 ± 2.5",
         "h=1": "62.5 [62.0, 63.0]",
@@ -178,9 +178,9 @@ def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
 
 
 def test_an_interval_never_reads_zero() -> None:
-    frame = report.table([run("base", seed, ppl=1.5 + seed / 2000) for seed in (1, 2, 3)])
+    frame = tables.table([run("base", seed, ppl=1.5 + seed / 2000) for seed in (1, 2, 3)])
     assert cell(frame, "PPL (dev)", "ours") == {"base": "1.501 ± 0.001"}
-    frame = report.table([run("base", seed) for seed in (1, 2, 3)])  # unless it is
+    frame = tables.table([run("base", seed) for seed in (1, 2, 3)])  # unless it is
     assert cell(frame, "PPL (dev)", "ours") == {"base": "2.00 ± 0.00"}
 
 
@@ -188,16 +188,16 @@ def test_an_interval_never_reads_zero() -> None:
 
 
 def test_the_base_comes_first_and_the_rest_in_the_papers_order() -> None:
-    assert list(report.table(FULL[::-1])["row"]) == ["base", "h=1", "h=4", "h=16"]
-    assert list(report.table(FULL[3:][::-1], base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    assert list(tables.table(FULL[::-1])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    assert list(tables.table(FULL[3:][::-1], base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
     early = [replace(record, table="a_table") for record in FULL[3:]]  # by its name before "base"
-    assert list(report.table(early, base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    assert list(tables.table(early, base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
 
 
 def test_the_base_in_full_and_of_others_what_they_change() -> None:
     wide = run("h=4", 1, hyper=asdict(replace(BASE, d_ff=1024, learned_positions=True)))
-    frame = report.table([run("base"), run("h=1"), wide])
-    headings = [heading for group, heading, _ in report.columns(frame) if not group]
+    frame = tables.table([run("base"), run("h=1"), wide])
+    headings = [heading for group, heading, _ in tables.columns(frame) if not group]
     assert headings == ["row", "d_ff", "h", "d_k", "d_v", "positions", "n"]
     assert cell(frame, "", "d_ff") == {"base": "512", "h=1": "", "h=4": "1,024"}
     assert cell(frame, "", "h") == {"base": "8", "h=1": "1", "h=4": ""}
@@ -205,11 +205,11 @@ def test_the_base_in_full_and_of_others_what_they_change() -> None:
 
 
 def test_every_hyper_parameter_has_a_column() -> None:
-    assert list(report.SYMBOLS) == list(asdict(BASE))
+    assert list(tables.SYMBOLS) == list(asdict(BASE))
 
 
 def test_a_row_without_a_record_shows_with_n_0() -> None:
-    frame = report.table([run("base"), run("h=4")], rows=list(PRINTED.items()))
+    frame = tables.table([run("base"), run("h=4")], rows=list(PRINTED.items()))
     assert list(frame["row"]) == ["base", "h=1", "h=4", "h=16"]
     assert list(frame["n"]) == [1, 0, 1, 0]
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "missing"
@@ -218,26 +218,26 @@ def test_a_row_without_a_record_shows_with_n_0() -> None:
 
 
 def test_a_gap_between_records_shows_too() -> None:
-    frame = report.table([run("base"), run("h=1"), run("h=16")])
+    frame = tables.table([run("base"), run("h=1"), run("h=16")])
     assert list(frame["row"]) == ["base", "h=1", "(row 2)", "h=16"]
     assert frame["n"][2] == 0
 
 
 def test_without_a_base_there_is_no_difference() -> None:
-    frame = report.table([run("h=1")])
+    frame = tables.table([run("h=1")])
     assert cell(frame, "BLEU (dev)", "Δ") == {"h=1": ""}
     assert "No record of the base row, so no difference to it." in frame.attrs["notes"]
 
 
 def test_nothing_at_all_is_no_table() -> None:
     with pytest.raises(ValueError, match="expected records or the names of its rows"):
-        report.table([])
+        tables.table([])
 
 
 def test_names_alone_make_a_table_of_what_is_missing() -> None:
-    frame = report.table([], rows=list(PRINTED.items()))
+    frame = tables.table([], rows=list(PRINTED.items()))
     assert list(frame["n"]) == [0, 0, 0, 0]
-    assert "24.9" in report.render(frame)
+    assert "24.9" in tables.render(frame)
 
 
 # What a reader is told
@@ -245,32 +245,32 @@ def test_names_alone_make_a_table_of_what_is_missing() -> None:
 
 def test_uncommitted_code_stays_out_and_is_named() -> None:
     records = [*FULL[:5], run("h=1", 3, bleu=99.0, dirty=True)]
-    frame = report.table(records)
+    frame = tables.table(records)
     assert list(frame["n"]) == [3, 2]
     assert frame["dev/bleu_max"][1] == 63.0
     assert frame.attrs["notes"][0] == "Run from uncommitted code, so left out: h=1 (seed 3)."
 
 
 def test_an_experiment_shows_its_own_uncommitted_runs() -> None:
-    shown = report.console_table([run("base"), run("h=1", bleu=55.25, dirty=True)], list(PRINTED.items()))
+    shown = tables.console_table([run("base"), run("h=1", bleu=55.25, dirty=True)], list(PRINTED.items()))
     assert "55.2" in shown
     assert "Run from uncommitted code, so in no table under results/: h=1 (seed 1)." in shown
 
 
 def test_diverged_runs_are_counted() -> None:
-    frame = report.table([*FULL[:5], diverged("h=1", 3)])
+    frame = tables.table([*FULL[:5], diverged("h=1", 3)])
     assert cell(frame, "", "n") == {"base": "3", "h=1": "2 (1 diverged)"}
     assert "Diverged, so in no mean: h=1 (seed 3)." in frame.attrs["notes"]
 
 
 def test_a_row_that_always_diverges_is_missing() -> None:
-    frame = report.table([*FULL[:3], diverged("h=1", 1)])
+    frame = tables.table([*FULL[:3], diverged("h=1", 1)])
     assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "missing"
     assert cell(frame, "", "n")["h=1"] == "0 (1 diverged)"
 
 
 def test_runs_that_share_everything_need_no_note() -> None:
-    frame = report.table(FULL)
+    frame = tables.table(FULL)
     assert frame.attrs["notes"] == []
     assert frame.attrs["shared"]["commit", ""] == "12" * 6
     assert frame.attrs["shared"]["sacreBLEU", ""] == SIGNATURE
@@ -299,12 +299,12 @@ def test_runs_that_share_everything_need_no_note() -> None:
     ],
 )
 def test_what_rows_do_not_share_is_named(other: Record, note: str) -> None:
-    assert note in report.table([run("base"), other]).attrs["notes"]
+    assert note in tables.table([run("base"), other]).attrs["notes"]
 
 
 def test_another_corpus_is_named() -> None:
     corpus: Any = {**run("h=1").corpus, "sha256": "01" * 32}
-    notes = report.table([run("base"), run("h=1", corpus=corpus)]).attrs["notes"]
+    notes = tables.table([run("base"), run("h=1", corpus=corpus)]).attrs["notes"]
     assert [note for note in notes if note.startswith("Rows differ in corpus: grammar en-de")]
 
 
@@ -313,14 +313,14 @@ def test_another_corpus_is_named() -> None:
 
 def test_two_records_of_one_seed_are_refused() -> None:
     with pytest.raises(ValueError, match="runs 0000000000000001 and 00000000000000ff have seed 1"):
-        report.table([run("base"), run("base", run="00000000000000ff")])
+        tables.table([run("base"), run("base", run="00000000000000ff")])
 
 
 def test_two_files_of_one_seed_are_both_named(tmp_path: Path) -> None:
     folder = save(tmp_path) / "laptop" / "table3_A"
     shutil.copy(folder / "h=1-seed1.json", folder / "h=1-seed9.json")
     with pytest.raises(ValueError, match="both hold seed 1 of row 'h=1'") as error:
-        report.load_records(folder)
+        tables.load_records(folder)
     assert f"{folder / 'h=1-seed1.json'} and {folder / 'h=1-seed9.json'}" in str(error.value)
 
 
@@ -330,7 +330,7 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
     edited.write_bytes(edited.read_bytes().replace(b"63.0", b"73.0"))
     (folder / "h=4-seed1.json").rename(moved)
     with pytest.raises(ValueError, match="edited by hand or damaged") as error:
-        report.load_records(folder)
+        tables.load_records(folder)
     assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [
         str(edited),
         str(moved),
@@ -339,18 +339,18 @@ def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
-    assert report.load_records(tmp_path / "laptop" / "base") == []
+    assert tables.load_records(tmp_path / "laptop" / "base") == []
 
 
 def test_seeds_of_different_models_have_no_mean() -> None:
     other = run("h=1", 2, hyper=asdict(replace(BASE, n_heads=1, d_k=128, d_v=128, steps=300)))
     with pytest.raises(ValueError, match="row 'h=1': seeds 1 and 2 differ in steps, so they have no mean"):
-        report.table([run("h=1", 1), other])
+        tables.table([run("h=1", 1), other])
 
 
 def test_two_scales_are_two_tables() -> None:
     with pytest.raises(ValueError, match="expected scale laptop, got smoke"):
-        report.table([run("base"), run("h=1", scale="smoke")])
+        tables.table([run("base"), run("h=1", scale="smoke")])
 
 
 # Files
@@ -435,7 +435,7 @@ def test_the_sheet_has_every_digit(tmp_path: Path) -> None:
 
 
 def test_a_table_in_the_terminal() -> None:
-    lines = report.render(report.table(FULL[:6])).split("\n")
+    lines = tables.render(tables.table(FULL[:6])).split("\n")
     assert lines[2].split() == ["row", "n", "ours", "Δ", "paper", "Δ", "ours", "Δ", "paper", "Δ"]
     assert lines[3].split() == ["base", "3", "2.00", "±", "0.00", "4.92", "62.0", "±", "2.5", "25.8"]
     assert len(lines[2]) == len(lines[4])
@@ -464,21 +464,21 @@ def rendered_rows(page: str) -> Iterator[str]:
 @example("h\\")
 @example("\\|")
 def test_a_name_in_markdown_is_text(name: str) -> None:
-    frame = report.table([run("base"), run(name)])
-    assert list(rendered_rows(report.markdown(frame, "laptop", "table3_A"))) == ["base", name] * 2
+    frame = tables.table([run("base"), run(name)])
+    assert list(rendered_rows(tables.markdown(frame, "laptop", "table3_A"))) == ["base", name] * 2
 
 
 def test_a_line_break_in_a_name_breaks_no_line() -> None:
-    frame = report.table([run("base"), run("a\n\\end{tabular}\r\u2028\\bad"), run("b\nc", dirty=True)])
-    assert list(rendered_rows(report.markdown(frame, "laptop", "t")))[1] == "a \\end{tabular}  \\bad"
-    tex = report.latex(frame, "laptop", "t").split("\n")
+    frame = tables.table([run("base"), run("a\n\\end{tabular}\r\u2028\\bad"), run("b\nc", dirty=True)])
+    assert list(rendered_rows(tables.markdown(frame, "laptop", "t")))[1] == "a \\end{tabular}  \\bad"
+    tex = tables.latex(frame, "laptop", "t").split("\n")
     assert [line for line in tex if line.startswith(("\\end", "\\bad", "c"))] == ["\\end{tabular}"] * 2
-    assert "\nc" not in report.render(frame)
+    assert "\nc" not in tables.render(frame)
 
 
 def test_latex_escapes() -> None:
     name = '50% & $5 #1 d_k {x} ~^\\ <a|b> [c] * " ±é☃'
-    tex = report.latex(report.table([run("base"), run(name)]), "laptop", "table3_A")
+    tex = tables.latex(tables.table([run("base"), run(name)]), "laptop", "table3_A")
     assert (
         r"50\% \& \$5 \#1 d\_k \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} "
         r"\textless{}a\textbar{}b\textgreater{} {[}c{]} {*} '' $\pm$U+00E9U+2603"
@@ -490,7 +490,7 @@ def test_latex_compiles(package: str, tmp_path: Path) -> None:
     if not shutil.which("pdflatex"):
         pytest.skip("needs pdflatex, which is absent.")
     records = [*FULL, run('[x] % & \\ ☃ " <|>', position=3), run("h=4", 9, dirty=True)]
-    (tmp_path / "table.tex").write_bytes(report.latex(report.table(records), "laptop", "table3_A").encode())
+    (tmp_path / "table.tex").write_bytes(tables.latex(tables.table(records), "laptop", "table3_A").encode())
     article = (
         rf"\documentclass{{article}}{package}\begin{{document}}\begin{{table}}\centering\footnotesize"
         r"\setlength{\tabcolsep}{3pt}\input{table}\caption{Heads.}\end{table}\end{document}"

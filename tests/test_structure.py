@@ -20,9 +20,9 @@ FLOORS: dict[float, str] = {
         decoding.beam decoding.bleu
     """,
     1.5: "training.module",
-    2: "cost tracking report progress ui",
+    2: "cost tracking tables progress ui",
     3: "training.fit decoding.translate scales",
-    3.5: "run",
+    3.5: "run report",
     4: "experiment",
 }
 PLACE = {

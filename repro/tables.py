@@ -1,0 +1,474 @@
+"""Tables are made from records, ours beside the paper's; nobody types a number into one.
+
+A table is a frame with one line per row, the base first, in full precision; the files and the terminal show
+choices of its columns. Paper: Table 3.
+"""
+
+import itertools
+import json
+import math
+import re
+import statistics
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from repro.record import BASE, PaperNumbers, Record, load, path
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+CONFIDENCE = 0.95
+MINUS = "\N{MINUS SIGN}"
+MISSING = "missing"
+SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
+COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
+SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
+    "n_layers": "N",
+    "d_model": "d_model",
+    "d_ff": "d_ff",
+    "n_heads": "h",
+    "d_k": "d_k",
+    "d_v": "d_v",
+    "dropout": "P_drop",
+    "label_smoothing": "ε_ls",
+    "learned_positions": "positions",
+    "steps": "steps",
+    "warmup": "warm-up",
+    "average": "averaged",
+    "average_every": "apart",  # updates between averaged checkpoints
+}
+Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
+
+
+# From records to a frame
+
+
+def load_records(folder: Path) -> list[Record]:
+    """The records of one folder; a ValueError names every file that cannot be believed, and why."""
+    found: dict[tuple[str, int], tuple[Path, Record]] = {}
+    faults = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            record = load(file)
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        key, place = (record.row, record.seed), path(folder.parent.parent, record)
+        if key in found:
+            faults.append(f"{found[key][0]} and {file} both hold seed {key[1]} of row {key[0]!r}. Delete one.")
+        elif file != place:
+            faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
+        else:
+            found[key] = file, record
+    if faults:
+        raise ValueError("\n".join(faults))
+    return [record for _, record in found.values()]
+
+
+def interval(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and the half-width of its 95 % t-interval: None below three values, where it says nothing.
+
+    A t-interval, because a percentile bootstrap over 3 seeds covers 80 % where it promises 95.
+    """
+    from scipy.special import stdtrit
+
+    n, mean = len(values), statistics.fmean(values)
+    if n < 3:
+        return mean, None
+    return mean, float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * statistics.stdev(values) / math.sqrt(n)
+
+
+def table(
+    records: Iterable[Record],
+    *,
+    base: Iterable[Record] = (),
+    rows: Sequence[tuple[str, PaperNumbers]] = (),
+    dirty: bool = False,
+) -> "DataFrame":
+    """One line per row, base first, then the paper's order; `attrs` has the notes and what all runs share.
+
+    `rows` names the rows there should be: one without a record shows with n = 0. Runs from uncommitted code
+    are left out unless `dirty`.
+    """
+    import pandas as pd
+
+    everything = [*base, *records]
+    _refuse_mixtures(everything)
+    known = _rows(everything, rows)
+    if not known:
+        raise ValueError("A table: expected records or the names of its rows, got neither.")
+    shown = [record for record in everything if dirty or not record.stamp["dirty"]]
+    runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
+    frame = pd.DataFrame([_line(key, known[key], runs[key]) for key in known], dtype=object)
+    numbers = [column for column in frame.columns if "/" in column]
+    frame[numbers] = frame[numbers].astype(float)
+    for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
+        of_base = frame.loc[frame["table"] == BASE, score]
+        frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
+    facts = _facts(itertools.chain(*runs.values()))
+    frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
+    frame.attrs["notes"] = [*_exclusions(everything, frame, dirty), *_disagreements(facts)]
+    return frame
+
+
+def _refuse_mixtures(records: Iterable[Record]) -> None:
+    """A mean is over seeds of one thing, each of them once."""
+    rows: dict[tuple[str, str], dict[int, Record]] = {}
+    first = None
+    for record in records:
+        first = first or record
+        seeds = rows.setdefault((record.table, record.row), {})
+        like = next(iter(seeds.values()), record)
+        where = f"{record.table}, row {record.row!r}"
+        if record.scale != first.scale:
+            raise ValueError(f"{where}: expected scale {first.scale}, got {record.scale}. A table has one.")
+        if other := seeds.get(record.seed):
+            raise ValueError(f"{where}: runs {other.run} and {record.run} have seed {record.seed}. Delete one.")
+        if changed := [name for name, value in record.hyper.items() if value != like.hyper[name]]:
+            raise ValueError(
+                f"{where}: seeds {like.seed} and {record.seed} differ in {', '.join(changed)}, so they have "
+                f"no mean. Delete the older records and run those seeds again."
+            )
+        seeds[record.seed] = record
+
+
+def _rows(records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]]) -> dict[tuple[str, str], PaperNumbers]:
+    """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
+    known = {(record.table, record.row): (record.position, record.paper) for record in records}
+    of = next((of for of, _ in known if of != BASE), "")
+    known |= {(BASE, row): (-1, paper) for row, paper in rows if row == BASE}
+    others = [(row, paper) for row, paper in rows if row != BASE]
+    known |= {(of, row): (position, paper) for position, (row, paper) in enumerate(others)}
+    for of in {of for of, _ in known}:
+        positions = {position for key, (position, _) in known.items() if key[0] == of}
+        for gap in set(range(max(positions))) - positions:
+            known[of, f"(row {gap + 1})"] = gap, PaperNumbers(ppl=None, bleu=None, params=None)
+    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key][0], key[1]))
+    return {key: known[key][1] for key in order}
+
+
+def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> dict[str, Any]:
+    """What the runs of one row come to; means and intervals are over the finished ones."""
+    finished = sorted((vars(run) for run in runs if run.status == "finished"), key=lambda run: run["seed"])
+    line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
+    line["diverged"] = len(runs) - len(finished)
+    line["seeds"] = " ".join(str(run["seed"]) for run in finished)
+    line |= {name: runs[0].hyper[name] if runs else None for name in SYMBOLS}
+    if line["average"] == 1:
+        line["average_every"] = None  # nothing is averaged, so it decides nothing
+    line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
+    line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
+    for score in SCORES:
+        split, name = score.split("/")
+        values = [run["scores"][split][name] for run in finished]
+        line[score], line[f"{score}_half_width"] = interval(values) if values else (None, None)
+        line[f"{score}_min"], line[f"{score}_max"] = min(values, default=None), max(values, default=None)
+    for name in COSTS:
+        values = [run["cost"][name] for run in finished]
+        line[f"cost/{name}"] = statistics.fmean(values) if values else None
+    return line
+
+
+# What a reader must know about it
+
+
+def _facts(records: Iterable[Record]) -> Facts:
+    """What the runs of one table should have in common, and which rows have what."""
+    facts: Facts = {}
+    for record in records:
+        corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
+        pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
+        own: dict[tuple[str, str], Any] = {
+            ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
+            ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
+            ("sacreBLEU", ""): score["bleu_signature"],
+            ("published BLEU", ""): score["bleu_published_signature"],
+            ("commit", ""): (stamp["commit"] or "none")[:12],
+            ("deciding code", ""): stamp["fingerprint"][:12],
+            ("device", ""): stamp["device"] or stamp["cpu"],
+            **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
+            ("settings", "threads"): stamp["n_threads"],
+            **{("settings", name.replace("_", " ")): value for name, value in record.settings.items()},
+        }
+        for fact, value in own.items():
+            if value is not None:  # a diverged run has no signatures
+                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+                rows = facts.setdefault(fact, {}).setdefault(text, [])
+                rows += [record.row] if record.row not in rows else []
+    return facts
+
+
+def _exclusions(records: Sequence[Record], frame: "DataFrame", dirty: bool) -> Iterable[str]:
+    unclean = [record for record in records if record.stamp["dirty"]]
+    diverged = [record for record in records if record.status == "diverged"]
+    if unclean:
+        so = "in no table under results/" if dirty else "left out"
+        yield f"Run from uncommitted code, so {so}: {_names(unclean)}."
+    if diverged:
+        yield f"Diverged, so in no mean: {_names(diverged)}."
+    if missing := list(frame.loc[frame["n"] == 0, "row"]):
+        yield f"No finished run to show: {', '.join(missing)}."
+    if not (frame["table"] == BASE).any():
+        yield "No record of the base row, so no difference to it."
+
+
+def _names(records: Iterable[Record]) -> str:
+    """h=1 (seed 1, 2), h=4 (seed 1)"""
+    seeds: dict[str, list[str]] = {}
+    for record in records:
+        seeds.setdefault(record.row, []).append(str(record.seed))
+    return ", ".join(f"{row} (seed {', '.join(of)})" for row, of in seeds.items())
+
+
+def _disagreements(facts: Facts) -> Iterable[str]:
+    for (heading, name), values in facts.items():
+        if len(values) > 1:
+            who = "; ".join(f"{value} ({', '.join(rows)})" for value, rows in values.items())
+            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
+            yield f"Rows differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+
+
+# From a frame to texts
+
+
+class Column(NamedTuple):
+    """A column as a person reads it: one text per row, under a heading and perhaps a heading of several."""
+
+    group: str
+    heading: str
+    texts: list[str]
+
+
+def columns(frame: "DataFrame") -> list[Column]:
+    """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
+    is_base = frame["table"] == BASE
+    shown = [Column("", "row", list(frame["row"]))]
+    for name, symbol in SYMBOLS.items():
+        texts = [_setting(value) for value in frame[name]]
+        if len({*texts} - {""}) > 1:  # as in the paper: the base in full, of another row what it changes
+            of_base = texts[0] if is_base[0] else None
+            changes = [text if i == 0 or text != of_base else "" for i, text in enumerate(texts)]
+            shown.append(Column("", symbol, changes))
+    runs = zip(frame["n"], frame["diverged"], strict=True)
+    shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
+    for name, decimals in (("ppl", 2), ("bleu", 1)):
+        group, (ours, own) = f"{name.upper()} (dev)", _spreads(frame, f"dev/{name}", decimals)
+        shown += [
+            Column(group, "ours", ours),
+            Column(group, "Δ", _numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{own}f")),
+            Column(group, "paper", _numbers(frame[f"paper/{name}"], f".{decimals}f")),
+            Column(group, "Δ", _numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
+        ]
+    return [
+        *shown,
+        Column("BLEU (test)", "sacreBLEU", _spreads(frame, "test/bleu", 1)[0]),
+        Column("BLEU (test)", "published", _spreads(frame, "test/bleu_published", 1)[0]),
+        Column("parameters (M)", "ours", _numbers(frame["params/paper_size"] / 1e6, ".1f")),
+        Column("parameters (M)", "paper", _numbers(frame["paper/params"], ".0f")),
+        Column("seconds a run", "training", _numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("seconds a run", "decoding", _numbers(frame["cost/decode_seconds"], ",.0f")),
+    ]
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, bool):
+        return "learned" if value else "sinusoidal"
+    return "" if value is None else f"{value:,}"
+
+
+def _numbers(values: "Series[float]", form: str) -> list[str]:
+    return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
+
+
+def _spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
+    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
+
+    As many decimals as the paper prints, more (up to 4) while an interval would read 0.
+    """
+    narrowest = frame[f"{score}_half_width"].where(lambda width: width > 0).min()
+    while decimals < 4 and round(narrowest, decimals) == 0:
+        decimals += 1
+    ends = ("", "_half_width", "_min", "_max")
+    parts = [_numbers(frame[score + end], f".{decimals}f") for end in ends]
+    texts = []
+    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
+        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 else ""
+        texts.append(mean + spread if n else MISSING)
+    return texts, decimals
+
+
+def _halves(shown: Sequence[Column]) -> tuple[list[Column], list[Column]]:
+    """What stands in the paper's Table 3, and the rest, each led by the names of the rows."""
+    first = [column for column in shown if column.group in ("", "PPL (dev)", "BLEU (dev)")]
+    return first, [shown[0], *(column for column in shown if column not in first)]
+
+
+def _spans(shown: Iterable[Column]) -> list[tuple[str, int]]:
+    """The headings of several columns, and over how many each goes."""
+    return [(group, len(list(of))) for group, of in itertools.groupby(column.group for column in shown)]
+
+
+def _aligned(columns: Iterable[Sequence[str]]) -> list[list[str]]:
+    """The lines of a grid, every cell as wide as its column: names to the left, numbers to the right."""
+    padded = []
+    for i, texts in enumerate(columns):
+        width = max(map(len, texts))
+        padded.append([text.rjust(width) if i else text.ljust(width) for text in texts])
+    return [list(line) for line in zip(*padded, strict=True)]
+
+
+def _flat(text: str) -> str:
+    """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+
+
+def render(frame: "DataFrame") -> str:
+    """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
+    shown = [column for column in _halves(columns(frame))[0] if column.heading not in SYMBOLS.values()]
+    lines = _aligned([column.heading, *map(_flat, column.texts)] for column in shown)
+    widths = iter(map(len, lines[0]))
+    over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in _spans(shown)]
+    lines.insert(0, [group.center(width) for group, width in over])
+    lines.insert(1, [("─" if group else " ") * width for group, width in over])
+    notes = [textwrap.fill(_flat(note), 100, subsequent_indent="  ") for note in frame.attrs["notes"]]
+    return "\n".join([*("  ".join(line).rstrip() for line in lines), *([""] if notes else []), *notes]) + "\n"
+
+
+def console_table(
+    records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]], base: Iterable[Record] = ()
+) -> str:
+    """What an experiment shows at its end: its rows, of uncommitted code too, beside the paper's."""
+    return render(table(records, base=base, rows=rows, dirty=True))
+
+
+ABOUT_SCORES = """
+**a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean
+[lowest, highest], one gives its number. **Δ** is the difference between the number before it and that of the
+base row. PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. **paper**: as printed, for newstest2013.
+"""
+ABOUT_REST = """
+**published** is BLEU as the paper's authors took it: Moses tokens, compounds split. **parameters** are those
+of the row at the paper's size, computed and as printed.
+"""
+
+
+def markdown(frame: "DataFrame", scale: str, name: str) -> str:
+    """For a code host: the dev scores as in Table 3, then the test scores, then how all of it was made."""
+    scores, rest = _halves(columns(frame))
+    shared, notes = dict(frame.attrs["shared"]), frame.attrs["notes"]
+    claim = shared.pop(("settings", "claim"), None)
+    facts = [
+        f"- {heading}: {', '.join(f'{_md(fact)} {_md(value)}'.strip() for (_, fact), value in group)}"
+        for heading, group in itertools.groupby(shared.items(), key=lambda item: item[0][0])
+    ]
+    settings = {symbol: _setting(frame[field].iloc[0]) for field, symbol in SYMBOLS.items()}
+    base = [f"{_md_heading(symbol)} {text}" for symbol, text in settings.items() if text]
+    has_base = frame["table"].iloc[0] == BASE and frame["n"].iloc[0] > 0
+    parts = [
+        f"<!-- Made by `python -m repro.report` from the records in {name}/ and {BASE}/; do not edit. -->",
+        f"# {_md(name)} at scale {_md(scale)}",
+        f"A table of this scale may claim {_md(claim)}." if claim else "",
+        _md_grid(scores),
+        ABOUT_SCORES.strip(),
+        f"Base row: {', '.join(base)}. Another row shows what it changes." if has_base else "",
+        "## Test set, size and time",
+        _md_grid(rest),
+        ABOUT_REST.strip(),
+        "## Notes" if notes else "",
+        "\n".join(f"- {_md(note)}" for note in notes),
+        "## How it was made",
+        f"`python experiments/{name}.py --scale {scale}` leaves a record of each run;\n"
+        f"`python -m repro.report` made this page from {frame['n'].sum()} of them.",
+        "\n".join([*facts, f"- cost: {_cost(frame)}"]),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _cost(frame: "DataFrame") -> str:
+    n = frame["n"].astype(float)
+    total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
+    each = {name: value / max(n.sum(), 1) for name, value in total.items()}
+    return (
+        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding a run, "
+        f"{each['tokens_per_second']:,.0f} tokens a second, {100 * each['padding']:.1f} % padding; together "
+        f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
+        f"{total['gpu_hours']:,.1f} GPU hours"
+    )
+
+
+def _md_grid(shown: Iterable[Column]) -> str:
+    head, *lines = _aligned(
+        ["<br>".join(filter(None, (group, _md_heading(heading).rjust(2)))), *map(_md, texts)]
+        for group, heading, texts in shown
+    )
+    rule = [f"{'-' * (len(cell) - 1)}:" if i else f":{'-' * (len(cell) - 1)}" for i, cell in enumerate(head)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+
+
+def _md_heading(symbol: str) -> str:
+    return re.sub(r"_(\w+)", r"<sub>\1</sub>", symbol)
+
+
+def _md(text: str) -> str:
+    """Any text as text: what Markdown or HTML would take for its own is escaped."""
+    text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", _flat(text))
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def latex(frame: "DataFrame", scale: str, name: str) -> str:
+    r"""Two tabulars to \input, ruled by booktabs where the document loads it."""
+    claim = frame.attrs["shared"].get(("settings", "claim"))
+    comments = [
+        f"Made from the records in {name}/ and {BASE}/ by python -m repro.report; do not edit.",
+        *([f"A table of scale {scale} may claim {claim}."] if claim else []),
+        "a +- b: mean over n seeds, half-width of its 95 % t-interval; of two seeds: mean [lowest, highest].",
+        r"An article has room for it in \footnotesize with \tabcolsep at 3pt.",
+        *frame.attrs["notes"],
+    ]
+    n_base = int((frame["table"] == BASE).sum())
+    lines = [
+        *(f"% {_flat(comment)}" for comment in comments),
+        *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
+        r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
+    ]
+    scores, rest = _halves(columns(frame))
+    return "\n".join([*lines, *_tabular(scores, n_base), r"\par\medskip", *_tabular(rest, n_base), ""])
+
+
+def _tabular(shown: Sequence[Column], n_base: int) -> Iterable[str]:
+    grid = _aligned([_tex_heading(column.heading), *map(_tex, column.texts)] for column in shown)
+    heading, *body = [" & ".join(line) + r" \\" for line in grid]
+    groups, rules, end = [], [], 0
+    for group, span in _spans(shown):
+        groups.append(rf"\multicolumn{{{span}}}{{c}}{{{_tex(group)}}}")
+        rules += [rf"\cmidrule(lr){{{end + 1}-{end + span}}}"] if group else []
+        end += span
+    yield rf"\begin{{tabular}}{{l{'r' * (end - 1)}}}"
+    yield from (r"\toprule", " & ".join(groups) + r" \\", " ".join(rules), heading, r"\midrule")
+    yield from (*body[:n_base], *([r"\midrule"] if n_base else []), *body[n_base:])
+    yield from (r"\bottomrule", r"\end{tabular}")
+
+
+def _tex_heading(symbol: str) -> str:
+    """N, h, d_k and P_drop are mathematics, words are words."""
+    if not (parts := re.fullmatch(r"(\w)(?:_(\w+))?", symbol)):
+        return _tex(symbol)
+    letter, index = parts[1].replace("Δ", r"\Delta").replace("ε", r"\epsilon"), parts[2] or ""
+    index = rf"\mathrm{{{index}}}" if len(index) > 1 else index
+    return f"${letter}_{{{index}}}$" if index else f"${letter}$"
+
+
+TEX = {
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+    **{character: f"{{{character}}}" for character in "[]*"},  # which a command before them would take
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$"},
+}
+
+
+def _tex(text: str) -> str:
+    """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
+    return "".join(TEX.get(c, c if c.isascii() else f"U+{ord(c):04X}") for c in _flat(text))
