@@ -11,9 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from repro import table3
 from repro.durable import write_text
 from repro.record import BASE
-from repro.tables import latex, load_records, markdown, table
+from repro.tables import latex, load_records, markdown, noted_rows, table
 
 
 def build(results: Path, scale: str, name: str) -> dict[Path, str]:
@@ -22,7 +23,8 @@ def build(results: Path, scale: str, name: str) -> dict[Path, str]:
     records = load_records(folder / name)
     if not records:
         raise ValueError(f"{folder / name}: expected records, found none. Run experiments/{name}.py first.")
-    frame = table(records, base=load_records(folder / BASE))
+    rows = {key: row for key, row in noted_rows(folder).items() if key[0] in (BASE, name)}
+    frame = table(records, base=load_records(folder / BASE), rows=rows)
     return {
         folder / f"{name}.md": markdown(frame, scale, name),
         folder / f"{name}.tex": latex(frame, scale, name),
@@ -31,9 +33,18 @@ def build(results: Path, scale: str, name: str) -> dict[Path, str]:
     }
 
 
-def write_tables(results: Path, scale: str, name: str) -> list[Path]:
-    """Write results/<scale>/<table>.md, .tex and .csv."""
-    files = build(results, scale, name)
+def build_scale(results: Path, scale: str) -> dict[Path, str]:
+    """All files of one scale: a page for each table, Table 3 on one page."""
+    files: dict[Path, str] = {}
+    for folder in sorted({file.parent for file in (results / scale).glob("*/*.json")}):
+        if folder.name != BASE:
+            files |= build(results, scale, folder.name)
+    return files | table3.build(results, scale)
+
+
+def write_scale(results: Path, scale: str) -> list[Path]:
+    """Write all files of one scale anew; returns them."""
+    files = build_scale(results, scale)
     for file, text in files.items():
         write_text(file, text)
     return list(files)
@@ -48,11 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.results.is_dir():
         parser.error(f"{options.results}: expected a folder of records, found none. Run an experiment first.")
     files: dict[Path, str] = {}
-    for folder in sorted({file.parent for file in options.results.glob("*/*/*.json")}):
-        if folder.name == BASE:
-            continue
+    for scale in sorted({file.parent.parent.name for file in options.results.glob("*/*/*.json")}):
         try:
-            files |= build(options.results, folder.parent.name, folder.name)
+            files |= build_scale(options.results, scale)
         except ValueError as error:
             parser.exit(1, f"{error}\n")
     readme = options.results.parent / "README.md"

@@ -28,8 +28,9 @@ from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
 from repro.stamp import Provenance, fingerprint, provenance
-from repro.tracking import Journal, Mirror, read, write_run
+from repro.tracking import Journal, Mirror, is_training, read, write_run
 from repro.training import fit
+from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import TranslationModule
 
 NOT_SCORED = record.Score(
@@ -104,6 +105,15 @@ class Run:
         """The record of this run, verified, if it is there."""
         path = self.folder / "record.json"
         return record.load(path) if path.exists() else None
+
+    def is_in_hand(self) -> bool:
+        """Another process is making this run."""
+        return is_training(self.folder)
+
+    def last_step(self) -> int:
+        """The optimizer step of its newest checkpoint, 0 if there is none."""
+        paths = checkpoints(self.folder / "checkpoints")
+        return step_of(paths[-1]) if paths else 0
 
     def execute(self) -> Record | None:
         """Train or go on, evaluate, write `record.json`. Processes after the first train only, and give None.

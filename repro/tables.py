@@ -7,20 +7,22 @@ choices of its columns. Paper: Table 3.
 import itertools
 import json
 import math
-import re
 import statistics
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+from repro.durable import write_json
+from repro.fidelity import Departure, departures
+from repro.grid import MINUS, Column, aligned, flat, markdown_grid, markdown_heading, markdown_text, spans, tabular
 from repro.record import BASE, PaperNumbers, Record, load, path
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 CONFIDENCE = 0.95
-MINUS = "\N{MINUS SIGN}"
 MISSING = "missing"
 SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
@@ -39,6 +41,7 @@ SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "average": "averaged",
     "average_every": "apart",  # updates between averaged checkpoints
 }
+Rows = Mapping[tuple[str, str], tuple[int, PaperNumbers]]  # (table, row) -> its place in the table, the printed numbers
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
 
@@ -67,6 +70,32 @@ def load_records(folder: Path) -> list[Record]:
     return [record for _, record in found.values()]
 
 
+def noted_rows(folder: Path) -> dict[tuple[str, str], tuple[int, PaperNumbers]]:
+    """The rows that the experiments of this scale have, from rows.json: what is not there can be missed."""
+    file = folder / "rows.json"
+    if not file.exists():
+        return {}
+    try:
+        listed = json.loads(file.read_bytes())
+        return {
+            (of, row["row"]): (row["position"], PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]))
+            for of, rows in listed.items()
+            for row in rows
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file}: expected tables and their rows, got {error!r}. Restore it from git.") from error
+
+
+def note_rows(folder: Path, rows: Rows) -> None:
+    """Write rows.json anew for the tables of `rows`; those of other tables stay in it."""
+    renewed = {of for of, _ in rows}
+    everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for (of, row), (position, paper) in sorted(everything.items(), key=lambda item: (item[0][0], item[1][0])):
+        listed.setdefault(of, []).append({"row": row, "position": position, **paper})
+    write_json(folder / "rows.json", listed)
+
+
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
     """The mean and the half-width of its 95 % t-interval: None below three values, where it says nothing.
 
@@ -84,12 +113,12 @@ def table(
     records: Iterable[Record],
     *,
     base: Iterable[Record] = (),
-    rows: Sequence[tuple[str, PaperNumbers]] = (),
+    rows: Rows = MappingProxyType({}),
     dirty: bool = False,
 ) -> "DataFrame":
     """One line per row, base first, then the paper's order; `attrs` has the notes and what all runs share.
 
-    `rows` names the rows there should be: one without a record shows with n = 0. Runs from uncommitted code
+    `rows` are those there should be: one without a record shows with n = 0. Runs from uncommitted code
     are left out unless `dirty`.
     """
     import pandas as pd
@@ -109,6 +138,7 @@ def table(
         frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
     facts = _facts(itertools.chain(*runs.values()))
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
+    frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
     frame.attrs["notes"] = [*_exclusions(everything, frame, dirty), *_disagreements(facts)]
     return frame
 
@@ -134,13 +164,9 @@ def _refuse_mixtures(records: Iterable[Record]) -> None:
         seeds[record.seed] = record
 
 
-def _rows(records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]]) -> dict[tuple[str, str], PaperNumbers]:
+def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
     """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
-    known = {(record.table, record.row): (record.position, record.paper) for record in records}
-    of = next((of for of, _ in known if of != BASE), "")
-    known |= {(BASE, row): (-1, paper) for row, paper in rows if row == BASE}
-    others = [(row, paper) for row, paper in rows if row != BASE]
-    known |= {(of, row): (position, paper) for position, (row, paper) in enumerate(others)}
+    known = {(record.table, record.row): (record.position, record.paper) for record in records} | dict(rows)
     for of in {of for of, _ in known}:
         positions = {position for key, (position, _) in known.items() if key[0] == of}
         for gap in set(range(max(positions))) - positions:
@@ -233,20 +259,12 @@ def _disagreements(facts: Facts) -> Iterable[str]:
 # From a frame to texts
 
 
-class Column(NamedTuple):
-    """A column as a person reads it: one text per row, under a heading and perhaps a heading of several."""
-
-    group: str
-    heading: str
-    texts: list[str]
-
-
 def columns(frame: "DataFrame") -> list[Column]:
     """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
     is_base = frame["table"] == BASE
     shown = [Column("", "row", list(frame["row"]))]
     for name, symbol in SYMBOLS.items():
-        texts = [_setting(value) for value in frame[name]]
+        texts = [setting(value) for value in frame[name]]
         if len({*texts} - {""}) > 1:  # as in the paper: the base in full, of another row what it changes
             of_base = texts[0] if is_base[0] else None
             changes = [text if i == 0 or text != of_base else "" for i, text in enumerate(texts)]
@@ -254,35 +272,37 @@ def columns(frame: "DataFrame") -> list[Column]:
     runs = zip(frame["n"], frame["diverged"], strict=True)
     shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
     for name, decimals in (("ppl", 2), ("bleu", 1)):
-        group, (ours, own) = f"{name.upper()} (dev)", _spreads(frame, f"dev/{name}", decimals)
+        group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
         shown += [
             Column(group, "ours", ours),
-            Column(group, "Δ", _numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{own}f")),
-            Column(group, "paper", _numbers(frame[f"paper/{name}"], f".{decimals}f")),
-            Column(group, "Δ", _numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
+            Column(group, "Δ", numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{own}f")),
+            Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
+            Column(group, "Δ", numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
         ]
     return [
         *shown,
-        Column("BLEU (test)", "sacreBLEU", _spreads(frame, "test/bleu", 1)[0]),
-        Column("BLEU (test)", "published", _spreads(frame, "test/bleu_published", 1)[0]),
-        Column("parameters (M)", "ours", _numbers(frame["params/paper_size"] / 1e6, ".1f")),
-        Column("parameters (M)", "paper", _numbers(frame["paper/params"], ".0f")),
-        Column("seconds a run", "training", _numbers(frame["cost/train_seconds"], ",.0f")),
-        Column("seconds a run", "decoding", _numbers(frame["cost/decode_seconds"], ",.0f")),
+        Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
+        Column("parameters (M)", "ours", numbers(frame["params/paper_size"] / 1e6, ".1f")),
+        Column("parameters (M)", "paper", numbers(frame["paper/params"], ".0f")),
+        Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
     ]
 
 
-def _setting(value: Any) -> str:
+def setting(value: Any) -> str:
+    """One hyper-parameter as it is written."""
     if isinstance(value, bool):
         return "learned" if value else "sinusoidal"
     return "" if value is None else f"{value:,}"
 
 
-def _numbers(values: "Series[float]", form: str) -> list[str]:
+def numbers(values: "Series[float]", form: str) -> list[str]:
+    """Numbers as they are written, nothing for none."""
     return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
 
 
-def _spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
+def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
     """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
 
     As many decimals as the paper prints, more (up to 4) while an interval would read 0.
@@ -291,7 +311,7 @@ def _spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], 
     while decimals < 4 and round(narrowest, decimals) == 0:
         decimals += 1
     ends = ("", "_half_width", "_min", "_max")
-    parts = [_numbers(frame[score + end], f".{decimals}f") for end in ends]
+    parts = [numbers(frame[score + end], f".{decimals}f") for end in ends]
     texts = []
     for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
         spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 else ""
@@ -299,91 +319,81 @@ def _spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], 
     return texts, decimals
 
 
-def _halves(shown: Sequence[Column]) -> tuple[list[Column], list[Column]]:
+def halves(shown: Sequence[Column]) -> tuple[list[Column], list[Column]]:
     """What stands in the paper's Table 3, and the rest, each led by the names of the rows."""
     first = [column for column in shown if column.group in ("", "PPL (dev)", "BLEU (dev)")]
     return first, [shown[0], *(column for column in shown if column not in first)]
 
 
-def _spans(shown: Iterable[Column]) -> list[tuple[str, int]]:
-    """The headings of several columns, and over how many each goes."""
-    return [(group, len(list(of))) for group, of in itertools.groupby(column.group for column in shown)]
-
-
-def _aligned(columns: Iterable[Sequence[str]]) -> list[list[str]]:
-    """The lines of a grid, every cell as wide as its column: names to the left, numbers to the right."""
-    padded = []
-    for i, texts in enumerate(columns):
-        width = max(map(len, texts))
-        padded.append([text.rjust(width) if i else text.ljust(width) for text in texts])
-    return [list(line) for line in zip(*padded, strict=True)]
-
-
-def _flat(text: str) -> str:
-    """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
-
-
 def render(frame: "DataFrame") -> str:
     """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
-    shown = [column for column in _halves(columns(frame))[0] if column.heading not in SYMBOLS.values()]
-    lines = _aligned([column.heading, *map(_flat, column.texts)] for column in shown)
+    shown = [column for column in halves(columns(frame))[0] if column.heading not in SYMBOLS.values()]
+    lines = aligned([column.heading, *map(flat, column.texts)] for column in shown)
     widths = iter(map(len, lines[0]))
-    over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in _spans(shown)]
+    over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(shown)]
     lines.insert(0, [group.center(width) for group, width in over])
     lines.insert(1, [("─" if group else " ") * width for group, width in over])
-    notes = [textwrap.fill(_flat(note), 100, subsequent_indent="  ") for note in frame.attrs["notes"]]
+    notes = [textwrap.fill(flat(note), 100, subsequent_indent="  ") for note in frame.attrs["notes"]]
     return "\n".join([*("  ".join(line).rstrip() for line in lines), *([""] if notes else []), *notes]) + "\n"
 
 
-def console_table(
-    records: Iterable[Record], rows: Sequence[tuple[str, PaperNumbers]], base: Iterable[Record] = ()
-) -> str:
+def console_table(records: Iterable[Record], rows: Rows, base: Iterable[Record] = ()) -> str:
     """What an experiment shows at its end: its rows, of uncommitted code too, beside the paper's."""
     return render(table(records, base=base, rows=rows, dirty=True))
 
 
-ABOUT_SCORES = """
+ABOUT_SPREADS = """\
 **a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean
-[lowest, highest], one gives its number. **Δ** is the difference between the number before it and that of the
-base row. PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. **paper**: as printed, for newstest2013.
-"""
-ABOUT_REST = """
-**published** is BLEU as the paper's authors took it: Moses tokens, compounds split. **parameters** are those
-of the row at the paper's size, computed and as printed.
-"""
+[lowest, highest], one gives its number. PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. **paper**: as
+printed, for newstest2013."""
+ABOUT_DELTA = "**Δ** is the difference between the number before it and that of the base row."
+ABOUT_PUBLISHED = "**published** is BLEU as the paper's authors took it: Moses tokens, compounds split."
+ABOUT_SIZE = "**parameters** are those of the row at the paper's size, computed and as printed."
 
 
 def markdown(frame: "DataFrame", scale: str, name: str) -> str:
     """For a code host: the dev scores as in Table 3, then the test scores, then how all of it was made."""
-    scores, rest = _halves(columns(frame))
+    scores, rest = halves(columns(frame))
     shared, notes = dict(frame.attrs["shared"]), frame.attrs["notes"]
     claim = shared.pop(("settings", "claim"), None)
+    said = {key: f"{markdown_text(key[1])} {markdown_text(value)}".strip() for key, value in shared.items()}
     facts = [
-        f"- {heading}: {', '.join(f'{_md(fact)} {_md(value)}'.strip() for (_, fact), value in group)}"
-        for heading, group in itertools.groupby(shared.items(), key=lambda item: item[0][0])
+        f"- {heading}: {', '.join(text for _, text in group)}"
+        for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
     ]
-    settings = {symbol: _setting(frame[field].iloc[0]) for field, symbol in SYMBOLS.items()}
-    base = [f"{_md_heading(symbol)} {text}" for symbol, text in settings.items() if text]
+    settings = {symbol: setting(frame[field].iloc[0]) for field, symbol in SYMBOLS.items()}
+    base = [f"{markdown_heading(symbol)} {text}" for symbol, text in settings.items() if text]
     has_base = frame["table"].iloc[0] == BASE and frame["n"].iloc[0] > 0
     parts = [
         f"<!-- Made by `python -m repro.report` from the records in {name}/ and {BASE}/; do not edit. -->",
-        f"# {_md(name)} at scale {_md(scale)}",
-        f"A table of this scale may claim {_md(claim)}." if claim else "",
-        _md_grid(scores),
-        ABOUT_SCORES.strip(),
+        f"# {markdown_text(name)} at scale {markdown_text(scale)}",
+        f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
+        markdown_grid(scores),
+        ABOUT_SPREADS,
+        ABOUT_DELTA,
         f"Base row: {', '.join(base)}. Another row shows what it changes." if has_base else "",
         "## Test set, size and time",
-        _md_grid(rest),
-        ABOUT_REST.strip(),
+        markdown_grid(rest),
+        f"{ABOUT_PUBLISHED} {ABOUT_SIZE}",
+        "## Departures from the paper's recipe",
+        departures_list(frame.attrs["departures"]),
         "## Notes" if notes else "",
-        "\n".join(f"- {_md(note)}" for note in notes),
+        "\n".join(f"- {markdown_text(note)}" for note in notes),
         "## How it was made",
         f"`python experiments/{name}.py --scale {scale}` leaves a record of each run;\n"
         f"`python -m repro.report` made this page from {frame['n'].sum()} of them.",
         "\n".join([*facts, f"- cost: {_cost(frame)}"]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def departures_list(found: Iterable[Departure]) -> str:
+    """One line of Markdown for each rule that is not kept."""
+    lines = []
+    for name, paper, here, everywhere in found:
+        done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
+        lines.append(f"- {name}: {markdown_text(done)}. Paper: {markdown_text(paper)}.")
+    return "\n".join(lines) or "None: every run keeps to it."
 
 
 def _cost(frame: "DataFrame") -> str:
@@ -398,25 +408,6 @@ def _cost(frame: "DataFrame") -> str:
     )
 
 
-def _md_grid(shown: Iterable[Column]) -> str:
-    head, *lines = _aligned(
-        ["<br>".join(filter(None, (group, _md_heading(heading).rjust(2)))), *map(_md, texts)]
-        for group, heading, texts in shown
-    )
-    rule = [f"{'-' * (len(cell) - 1)}:" if i else f":{'-' * (len(cell) - 1)}" for i, cell in enumerate(head)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
-
-
-def _md_heading(symbol: str) -> str:
-    return re.sub(r"_(\w+)", r"<sub>\1</sub>", symbol)
-
-
-def _md(text: str) -> str:
-    """Any text as text: what Markdown or HTML would take for its own is escaped."""
-    text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", _flat(text))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
 def latex(frame: "DataFrame", scale: str, name: str) -> str:
     r"""Two tabulars to \input, ruled by booktabs where the document loads it."""
     claim = frame.attrs["shared"].get(("settings", "claim"))
@@ -427,48 +418,11 @@ def latex(frame: "DataFrame", scale: str, name: str) -> str:
         r"An article has room for it in \footnotesize with \tabcolsep at 3pt.",
         *frame.attrs["notes"],
     ]
-    n_base = int((frame["table"] == BASE).sum())
+    ruled = {int((frame["table"] == BASE).sum())}
     lines = [
-        *(f"% {_flat(comment)}" for comment in comments),
+        *(f"% {flat(comment)}" for comment in comments),
         *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
         r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
     ]
-    scores, rest = _halves(columns(frame))
-    return "\n".join([*lines, *_tabular(scores, n_base), r"\par\medskip", *_tabular(rest, n_base), ""])
-
-
-def _tabular(shown: Sequence[Column], n_base: int) -> Iterable[str]:
-    grid = _aligned([_tex_heading(column.heading), *map(_tex, column.texts)] for column in shown)
-    heading, *body = [" & ".join(line) + r" \\" for line in grid]
-    groups, rules, end = [], [], 0
-    for group, span in _spans(shown):
-        groups.append(rf"\multicolumn{{{span}}}{{c}}{{{_tex(group)}}}")
-        rules += [rf"\cmidrule(lr){{{end + 1}-{end + span}}}"] if group else []
-        end += span
-    yield rf"\begin{{tabular}}{{l{'r' * (end - 1)}}}"
-    yield from (r"\toprule", " & ".join(groups) + r" \\", " ".join(rules), heading, r"\midrule")
-    yield from (*body[:n_base], *([r"\midrule"] if n_base else []), *body[n_base:])
-    yield from (r"\bottomrule", r"\end{tabular}")
-
-
-def _tex_heading(symbol: str) -> str:
-    """N, h, d_k and P_drop are mathematics, words are words."""
-    if not (parts := re.fullmatch(r"(\w)(?:_(\w+))?", symbol)):
-        return _tex(symbol)
-    letter, index = parts[1].replace("Δ", r"\Delta").replace("ε", r"\epsilon"), parts[2] or ""
-    index = rf"\mathrm{{{index}}}" if len(index) > 1 else index
-    return f"${letter}_{{{index}}}$" if index else f"${letter}$"
-
-
-TEX = {
-    **{character: f"\\{character}" for character in "{}$&#%_"},
-    **{character: f"{{{character}}}" for character in "[]*"},  # which a command before them would take
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
-    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
-    **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$"},
-}
-
-
-def _tex(text: str) -> str:
-    """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
-    return "".join(TEX.get(c, c if c.isascii() else f"U+{ord(c):04X}") for c in _flat(text))
+    scores, rest = halves(columns(frame))
+    return "\n".join([*lines, *tabular(scores, ruled), r"\par\medskip", *tabular(rest, ruled), ""])

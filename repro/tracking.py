@@ -452,15 +452,20 @@ def mirror(uri: str, folder: Path) -> str:
     return remote.run_id
 
 
+def is_training(folder: Path) -> bool:
+    """Whether a process writes the journal of this run folder now."""
+    journal = folder / JOURNALS[0]
+    if not journal.exists():
+        return False
+    with _locked(journal, patience=0.0) as idle:
+        return not idle
+
+
 def _status(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
-    journal = folder / JOURNALS[0]
     if (folder / "record.json").exists():
         return "FINISHED"
-    if not journal.exists():
-        return "KILLED"
-    with _locked(journal, patience=0.0) as idle:
-        return "KILLED" if idle else "RUNNING"
+    return "RUNNING" if is_training(folder) else "KILLED"
 
 
 def restore(uri: str, run_id: str, folder: Path) -> None:

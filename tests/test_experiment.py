@@ -15,8 +15,9 @@ from types import ModuleType
 import pytest
 
 from repro import record, report, tracking
-from repro.experiment import BASE_ROW, Paper, Row, main
+from repro.experiment import Paper, Row, main
 from repro.hyper import BASE, divide
+from repro.rows import BASE_ROW
 from repro.scales import SCALES
 
 ROOT = Path(__file__).parent.parent

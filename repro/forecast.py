@@ -1,0 +1,65 @@
+"""What runs will cost, before they are made: by arithmetic and the speed of runs made here before."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.hyper import BASE, Hyper
+from repro.record import load
+from repro.rows import Cell
+from repro.scales import Scale
+
+FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
+
+
+def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
+    """Rows, parameters, operations and time before anything is trained."""
+    speed, source = speed_here(runs)
+    width = max(len(cell.row.name) for cell in asked) + 2
+    lines = [f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params':>10}{'at paper size':>15}{'FLOPs':>10}{'time':>10}"]
+    total = 0.0
+    for cell in asked:
+        flops = expected_flops(cell.hyper, scale)
+        total += flops / speed
+        lines.append(
+            f"{cell.row.name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
+            f"{n_parameters(cell.hyper, scale.vocab_size) / 1e6:>9.2f}M"
+            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
+            f"{flops:>10.1e}{duration(flops / speed):>10}"
+        )
+    return "\n".join(
+        [
+            f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; may claim {scale.claim}.",
+            *lines,
+            f"Training in all about {duration(total)} at {speed:.1e} FLOP/s ({source}).",
+        ]
+    )
+
+
+def expected_flops(hyper: Hyper, scale: Scale) -> float:
+    """Floating-point operations of training one run, as if no slot were padding."""
+    tokens = float(hyper.steps * scale.batch_tokens)
+    text = Text(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
+    return training_flops(hyper, scale.vocab_size, text)
+
+
+def speed_here(runs: Path) -> tuple[float, str]:
+    """Floating-point operations per second of the newest finished run here, or a guess; and which it is."""
+    records = sorted(runs.glob("*/record.json"), key=lambda found: found.stat().st_mtime)
+    for newest in reversed(records):
+        try:
+            cost = load(newest).cost
+        except ValueError:
+            continue  # of another format or damaged; it is named when its run is asked for
+        if cost["train_seconds"]:
+            return cost["flops"] / cost["train_seconds"], f"measured in {newest.parent}"
+    return FLOPS_PER_CORE * (os.cpu_count() or 1), "assumed for this processor; no finished run yet"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them."""
+    for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"

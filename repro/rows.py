@@ -1,0 +1,79 @@
+"""The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from repro.hyper import Hyper
+from repro.record import BASE as BASE_TABLE
+from repro.record import PaperNumbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """What the paper prints for a row, None where nothing. Scores of dev in Table 3, of test in Table 2; millions."""
+
+    ppl: float | None = None
+    bleu: float | None = None
+    params: float | None = None
+
+    @property
+    def numbers(self) -> PaperNumbers:
+        """As a record keeps them."""
+        return {"ppl": self.ppl, "bleu": self.bleu, "params": self.params}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: a function from the base to the row, and the paper's numbers for it."""
+
+    name: str
+    change: Callable[[Hyper], Hyper]
+    paper: Paper
+    pair: str | None = None  # the languages, where the table says them; else those asked for
+
+
+BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=65))
+"""The base model belongs to every table, and is trained once for all of them. Paper: Table 3, first line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One experiment file."""
+
+    name: str
+    rows: Sequence[Row]
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run to be made: a row and a seed."""
+
+    table: str
+    position: int  # of the row in its table; the base row has -1
+    row: Row
+    hyper: Hyper
+    seed: int
+    pair: str
+
+
+def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], pair: str) -> list[Cell]:
+    """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
+
+    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has.
+    """
+    placed = [
+        (BASE_TABLE, -1, BASE_ROW),
+        *((table.name, i, row) for table in tables for i, row in enumerate(table.rows)),
+    ]
+    known = [row.name for _, _, row in placed]
+    for name in chosen:
+        if name not in known:
+            of = ", ".join(table.name for table in tables)
+            raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
+    return [
+        Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, pair=row.pair or pair)
+        for seed in range(1, seeds + 1)
+        for of, i, row in placed
+        if not chosen or row.name in chosen
+    ]

@@ -1,0 +1,284 @@
+"""The runs of one table or several, made one after the other; what is done is skipped, what was stopped goes on."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from repro.forecast import duration, expected_flops, speed_here
+from repro.hyper import BASE
+from repro.progress import Progress
+from repro.record import BASE as BASE_TABLE
+from repro.record import Record, path
+from repro.report import write_scale
+from repro.rows import BASE_ROW, Cell, Table
+from repro.scales import Scale
+from repro.tables import console_table, note_rows
+from repro.tracking import check_store, install_view
+
+if TYPE_CHECKING:
+    from repro.data.corpus import Corpus
+    from repro.data.store import Prepared
+    from repro.run import Run
+
+DIVERGED, BUSY = 70, 75  # exit codes; a signal gives 128 + its number
+
+
+class Signals:
+    """Ctrl-C and SIGTERM stop the run at its next step boundary, with a checkpoint; a second one at once."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.training = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._handle)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.received or not self.training:
+            sys.exit(128 + number)
+        self.received = number
+
+    def should_stop(self) -> bool:
+        return bool(self.received)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """How one cell came out: with a record, or with none because another process has the run in hand."""
+
+    cell: Cell
+    record: Record | None
+
+
+class Sweep:
+    """The cells of some tables at one scale."""
+
+    def __init__(self, name: str, tables: Sequence[Table], cells: Sequence[Cell], scale: Scale, options: Any) -> None:
+        self.name, self.tables, self.cells, self.scale, self.options = name, tables, cells, scale, options
+        self.results, self.runs, self.cache = (
+            Path(folder) for folder in (options.results_dir, options.runs_dir, options.cache_dir)
+        )
+        self.is_first = int(os.environ.get("RANK", "0")) == 0
+        self.texts: dict[str, tuple[Corpus, Prepared]] = {}  # by pair
+
+    def run(self) -> int:
+        """All cells; gives the exit code."""
+        from repro.run import Stopped
+
+        signals = Signals()
+        started = time.monotonic()
+        with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
+            for folder in (self.results, self.runs, self.cache):
+                _check_writable(folder)
+            if warning := check_store(self.options.tracking_uri):
+                progress.say(warning)
+            progress.say(f"{self.name} at scale {self.scale.name}: {len(self.cells)} runs, {self._pairs()}")
+            for pair in dict.fromkeys(cell.pair for cell in self.cells):
+                self.texts[pair] = self._prepare(pair, progress)
+            runs = [self._run(cell, progress, signals) for cell in self.cells]
+            progress.say(board(runs, self.runs))
+            made: list[Made] = []
+            for cell, run in zip(self.cells, runs, strict=True):
+                signals.training = True
+                try:
+                    made.append(Made(cell=cell, record=self._make(run, progress)))
+                except Stopped as stopped:
+                    progress.say(f"{stopped}. The same command goes on from there.")
+                    return 128 + signals.received
+                signals.training = False
+                progress.finish_run()
+            if self.is_first:
+                progress.say(self._closing(made, time.monotonic() - started))
+        if self.is_first and not all(one.record for one in made):
+            return BUSY
+        return DIVERGED if any(one.record and one.record.status == "diverged" for one in made) else 0
+
+    def _pairs(self) -> str:
+        return ", ".join(dict.fromkeys(cell.pair for cell in self.cells))
+
+    def _prepare(self, pair: str, progress: Progress) -> "tuple[Corpus, Prepared]":
+        from repro.data.corpus import open_corpus
+        from repro.data.store import prepare
+
+        data_dir = Path(self.options.data_dir) if self.options.data_dir else None
+        corpus = open_corpus(self.scale.corpus, pair, data_dir=data_dir, cache=self.cache, sizes=self.scale.grammar)
+        prepared = prepare(corpus, vocab_size=self.scale.vocab_size, cache=self.cache, max_length=self.scale.max_length)
+        sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
+        dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
+        progress.say(
+            f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} pieces, "
+            f"prepared in {prepared.seconds:.1f} s{dropped}"
+        )
+        return corpus, prepared
+
+    def _run(self, cell: Cell, progress: Progress, signals: Signals) -> "Run":
+        from repro.run import Run, Settings
+
+        corpus, prepared = self.texts[cell.pair]
+        titles = {table.name: table.title for table in self.tables}
+        return Run(
+            settings=Settings(
+                title=titles.get(cell.table, self.tables[0].title),
+                table=cell.table,
+                tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
+                row=cell.row.name,
+                position=cell.position,
+                paper=cell.row.paper.numbers,
+                paper_hyper=cell.row.change(BASE),
+                hyper=cell.hyper,
+                seed=cell.seed,
+                scale=self.scale,
+                devices=self.options.devices,
+                precision=self.options.precision,
+            ),
+            corpus=corpus,
+            prepared=prepared,
+            runs=self.runs,
+            tracking_uri=self.options.tracking_uri,
+            progress=progress,
+            should_stop=signals.should_stop,
+            is_first=self.is_first,
+        )
+
+    def _make(self, run: "Run", progress: Progress) -> Record | None:
+        """The record of one run, made now or before; None where another process makes it."""
+        done = run.finished()
+        if done:
+            progress.say(f"{run.settings.name}: finished before, in {run.folder}")
+        else:
+            try:
+                done = run.execute()
+                self._install_views(run, progress)
+            except BlockingIOError:
+                progress.say(f"{run.settings.name}: another process trains it, in {run.folder}; passed over")
+        if done:
+            done.save(path(self.results, done))
+            progress.say(_summary(done))
+        return done
+
+    def _install_views(self, run: "Run", progress: Progress) -> None:
+        """Save the views of its tables in MLflow for `repro.ui` to open; a tracker in trouble costs only those."""
+        for table in self.tables:
+            if self.is_first and table.name in run.settings.tables:
+                install_view(
+                    self.options.tracking_uri,
+                    scale=self.scale.name,
+                    table=table.name,
+                    title=table.title,
+                    corpus=run.corpus.name,
+                    pair=run.corpus.pair,
+                    tell=progress.say,
+                )
+
+    def _closing(self, made: Sequence[Made], seconds: float) -> str:
+        records = [one.record for one in made if one.record]
+        known = {(BASE_TABLE, BASE_ROW.name): (-1, BASE_ROW.paper.numbers)} | {
+            (table.name, row.name): (position, row.paper.numbers)
+            for table in self.tables
+            for position, row in enumerate(table.rows)
+        }
+        written: list[Path] = []
+        if records:
+            note_rows(self.results / self.scale.name, known)
+            written = write_scale(self.results, self.scale.name)
+        world = f"--scale {self.scale.name}"
+        elsewhere = [f"{one.cell.row.name} seed {one.cell.seed}" for one in made if not one.record]
+        return "\n".join(
+            [
+                "",
+                console_table(records, known),
+                "",
+                *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
+                f"{len(records)} runs in {duration(seconds)}. {len(written)} files in {self.results / self.scale.name}",
+                "What next:",
+                f"  {_python()} -m repro.ui --table {self.tables[0].name} {world}   compare the runs in MLflow",
+                f"  {_python()} experiments/{self.name}.py {self._asked()} --seeds 3   intervals over seeds",
+            ]
+        )
+
+    def _asked(self) -> str:
+        """The options that say which world was asked for, as they were typed."""
+        typed = {name: getattr(self.options, name) for name in ("scale", "corpus", "pair", "data_dir", "steps")}
+        usual = {"scale": None, "corpus": None, "pair": "en-de", "data_dir": None, "steps": None}
+        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in typed.items() if value != usual[name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """Where one run stands."""
+
+    seed: int
+    what: str
+    spent: float = 0.0  # seconds
+    to_come: float = 0.0  # seconds
+
+
+def _state(run: "Run", speed: float) -> State:
+    seed, steps = run.settings.seed, run.settings.hyper.steps
+    if done := run.finished():
+        return State(seed=seed, what="done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
+    if run.is_in_hand():
+        return State(seed=seed, what="running")
+    step = run.last_step()
+    to_come = expected_flops(run.settings.hyper, run.settings.scale) / speed * (1 - step / steps)
+    return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
+
+
+def board(runs: "Sequence[Run]", folder: Path) -> str:
+    """What is done, running, begun and missing, row by row, with what it took and what it will take."""
+    speed, _ = speed_here(folder)
+    rows: dict[str, list[State]] = {}
+    for run in runs:
+        rows.setdefault(run.settings.row, []).append(_state(run, speed))
+    width = max(len(row) for row in rows) + 2
+    lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
+    everything = [state for states in rows.values() for state in states]
+    for row, states in [*rows.items(), ("in all", everything)]:
+        spent, to_come = sum(state.spent for state in states), sum(state.to_come for state in states)
+        seeds = _by_state(states) if row in rows else ""
+        lines.append(f"{row:<{width}}{duration(spent):>9}{duration(to_come):>9}  {seeds}".rstrip())
+    return "\n".join(lines)
+
+
+def _by_state(states: Sequence[State]) -> str:
+    """1 2 done, 3 missing"""
+    seeds: dict[str, list[str]] = {}
+    for state in states:
+        seeds.setdefault(state.what, []).append(str(state.seed))
+    return ", ".join(f"{' '.join(of)} {what}" for what, of in seeds.items())
+
+
+def _python() -> str:
+    """How the user calls the interpreter that runs this."""
+    interpreter = os.path.relpath(sys.executable)
+    return "python" if interpreter.startswith("..") else interpreter
+
+
+def _summary(done: Record) -> str:
+    if done.status == "diverged":
+        return f"{done.row} seed {done.seed}: diverged after step {done.cost['steps']}"
+    dev = done.scores["dev"]
+    return (
+        f"{done.row} seed {done.seed}: dev PPL {dev['ppl']:.2f}, BLEU {dev['bleu']:.1f}, "
+        f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
+        f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}"
+    )
+
+
+def _check_writable(folder: Path) -> None:
+    """Refuse now what would fail after hours of training."""
+    probe = folder / f".probe.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OSError(
+            f"{folder} cannot be written to ({error.strerror}). Name another folder with --results-dir, --runs-dir "
+            f"or --cache-dir, or free this one."
+        ) from error
