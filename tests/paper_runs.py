@@ -1,0 +1,48 @@
+"""Records of runs that were never made: exactly what the paper describes, and what a test changes in it."""
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from repro.hyper import BASE
+from repro.record import Record
+
+PAPER_SETTINGS = {"batch_tokens": 25_000, "beam": 4, "alpha": 0.6, "extra_length": 50, "precision": "fp32"}
+
+
+def paper_run(row: str = "base", table: str = "base", **other: Any) -> Record:
+    """A run exactly as the paper describes it."""
+    score = dict.fromkeys(("nll", "ppl", "bleu", "bleu_published"), 1.5)
+    score |= dict.fromkeys(("bleu_signature", "bleu_published_signature"), "tok:13a")  # type: ignore[arg-type]
+    fields: dict[str, Any] = {
+        "run": "0123456789abcdef",
+        "table": table,
+        "row": row,
+        "position": -1,
+        "scale": "paper",
+        "seed": 1,
+        "pair": "en-de",
+        "corpus": {
+            "name": "wmt14", "sha256": "ab", "n_train": 4_508_785, "n_dev": 3_000, "n_test": 2_737, "dropped": {},
+        },
+        "tokenizer": {"sha256": "cd", "size": 37_000},
+        "hyper": asdict(BASE),
+        "settings": PAPER_SETTINGS,
+        "paper": {"ppl": 4.92, "bleu": 25.8, "params": 65.0},
+        "params": {"here": 63_000_000, "paper_size": 65_111_040},
+        "scores": {"dev": score, "test": score},
+        "curves": {"train": {"step": [], "nll": []}, "dev": {"step": [], "nll": []}},
+        "cost": {
+            "steps": 100_000, "source_tokens": 1, "target_tokens": 1, "train_seconds": 1.0, "decode_seconds": 1.0,
+            "tokens_per_second": 1.0, "padding": 0.0, "flops": 1.0, "peak_memory_bytes": None, "gpu_hours": 0.0,
+        },
+        "stamp": {
+            "fingerprint": "ef", "commit": None, "dirty": False, "why_dirty": None, "python": "3.11", "platform": "x",
+            "cpu": "x", "device": "x", "n_threads": 1, "versions": {}, "started": "now", "mlflow_run": None,
+        },
+        "status": "finished",
+    }  # fmt: skip
+    return Record(**{**fields, **other})
+
+
+def changed(**hyper: Any) -> dict[str, Any]:
+    return asdict(replace(BASE, **hyper))

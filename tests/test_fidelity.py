@@ -1,0 +1,75 @@
+"""Where runs leave the paper's recipe: each rule is kept by the paper's own settings and broken by another's."""
+
+from typing import Any
+
+import pytest
+from paper_runs import PAPER_SETTINGS, changed, paper_run
+
+from repro.fidelity import RULES, departures
+
+CORPUS = paper_run().corpus
+
+
+def test_the_papers_own_run_departs_from_nothing() -> None:
+    runs = [paper_run(), paper_run("h=1", "table3_A", hyper=changed(n_heads=1, d_k=512, d_v=512))]
+    assert departures(runs) == []
+    french = paper_run(
+        "base en-fr",
+        "table2",
+        pair="en-fr",
+        corpus=CORPUS | {"n_train": 35_800_000},
+        tokenizer={"sha256": "cd", "size": 32_000},
+        hyper=changed(average=5),
+    )
+    assert departures([french]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "here"),
+    [
+        ("data", {"corpus": CORPUS | {"name": "multi30k", "n_train": 29_000}}, "multi30k en-de, 29,000 pairs"),
+        ("data", {"corpus": CORPUS | {"n_train": 2_000_000}}, "wmt14 en-de, 2,000,000 pairs"),
+        ("word-pieces", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
+        ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),
+        ("dropout of the base model", {"hyper": changed(dropout=0.2)}, "0.2"),
+        ("label smoothing of the base model", {"hyper": changed(label_smoothing=0.0)}, "0"),
+        ("updates of the base model", {"hyper": changed(steps=25_000)}, "25,000"),
+        ("tokens of an update", {"settings": PAPER_SETTINGS | {"batch_tokens": 2_048}}, "at most 2,048 of each side"),
+        ("schedule", {"hyper": changed(warmup=16_000)}, "the printed formula with a warm-up of 16,000"),
+        ("complete training", {"cost": paper_run().cost | {"steps": 99}}, "99 of 100,000 updates"),
+        ("averaging", {"hyper": changed(average=5)}, "5 checkpoints"),
+        ("search", {"settings": PAPER_SETTINGS | {"beam": 5}}, "beam 5, alpha 0.6, at most input + 50"),
+        ("precision", {"settings": PAPER_SETTINGS | {"precision": "bf16"}}, "bf16"),
+    ],
+)  # fmt: skip
+def test_what_departs_is_named(name: str, other: dict[str, Any], here: str) -> None:
+    found = {departure.name: departure.here for departure in departures([paper_run(**other)])}
+    assert found[name] == {here: ["base"]}
+    assert set(found) <= {name, "complete training"}  # fewer steps are fewer updates too
+
+
+def test_every_rule_has_been_broken_above() -> None:
+    marks = test_what_departs_is_named.pytestmark  # type: ignore[attr-defined]
+    assert {case[0] for mark in marks for case in mark.args[1]} == {rule.name for rule in RULES}
+
+
+def test_what_a_row_varies_is_its_own() -> None:
+    rows = [
+        paper_run("P_drop=0.2", "table3_D", hyper=changed(dropout=0.2)),
+        paper_run("N=2", "table3_C", hyper=changed(n_layers=2)),
+        paper_run("big", "table3_big", hyper=changed(steps=300_000), cost=paper_run().cost | {"steps": 300_000}),
+    ]
+    assert departures(rows) == []
+
+
+def test_rows_that_depart_alone_are_named() -> None:
+    rough = PAPER_SETTINGS | {"precision": "bf16"}
+    runs = [
+        paper_run(),
+        paper_run("h=1", "table3_A", settings=rough),
+        paper_run("h=1", "table3_A", seed=2, settings=rough),
+    ]
+    [found] = departures(runs)
+    assert (found.here, found.everywhere) == ({"bf16": ["h=1"]}, False)
+    [found] = departures([paper_run(settings=rough), *runs[1:]])
+    assert (found.here, found.everywhere) == ({"bf16": ["base", "h=1"]}, True)

@@ -1,0 +1,102 @@
+"""All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+from repro.cost import PAPER_VOCABULARY, n_parameters
+from repro.hyper import BASE
+from repro.rows import BASE_ROW, Paper, Row, Table, cells
+from repro.scales import SCALES
+
+EXPERIMENTS = Path(__file__).parent.parent / "experiments"
+TABLES = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
+ROWS: dict[str, Row] = {"base": BASE_ROW} | {row.name: row for table in TABLES for row in table["ROWS"]}
+
+# Table 3 as printed: PPL, BLEU, millions of parameters
+PRINTED = {
+    "base": (4.92, 25.8, 65),
+    "h=1": (5.29, 24.9, None),
+    "h=4": (5.00, 25.5, None),
+    "h=16": (4.91, 25.8, None),
+    "h=32": (5.01, 25.4, None),
+    "d_k=16": (5.16, 25.1, 58),
+    "d_k=32": (5.01, 25.4, 60),
+    "N=2": (6.11, 23.7, 36),
+    "N=4": (5.19, 25.3, 50),
+    "N=8": (4.88, 25.5, 80),
+    "d_model=256": (5.75, 24.5, 28),
+    "d_model=1024": (4.66, 26.0, 168),
+    "d_ff=1024": (5.12, 25.4, 53),
+    "d_ff=4096": (4.75, 26.2, 90),
+    "P_drop=0.0": (5.77, 24.6, None),
+    "P_drop=0.2": (4.95, 25.5, None),
+    "eps_ls=0.0": (4.67, 25.3, None),
+    "eps_ls=0.2": (5.47, 25.7, None),
+    "learned positions": (4.92, 25.7, None),
+    "big": (4.33, 26.4, 213),
+}
+
+
+def test_the_printed_numbers_are_the_papers() -> None:
+    assert {name: (row.paper.ppl, row.paper.bleu, row.paper.params) for name, row in ROWS.items()} == PRINTED
+
+
+def test_each_file_says_which_table_it_is() -> None:
+    assert [table["TABLE"] for table in TABLES] == [path.stem for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, params) in PRINTED.items() if params])
+def test_the_printed_number_of_parameters_comes_out(name: str) -> None:
+    """All but the big model's 213 million, which counts 218 (`docs/paper_map.md`)."""
+    millions = round(n_parameters(ROWS[name].change(BASE), PAPER_VOCABULARY) / 1e6)
+    assert millions == (218 if name == "big" else PRINTED[name][2])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_row_exists_at_every_scale(name: str, scale: str) -> None:
+    base = SCALES[scale].base
+    here, at_paper_size = ROWS[name].change(base), ROWS[name].change(BASE)
+    for field in ("n_layers", "d_model", "d_ff", "d_k", "d_v", "n_heads", "steps"):
+        change = getattr(at_paper_size, field) / getattr(BASE, field)
+        assert getattr(here, field) == change * getattr(base, field), f"{field} changes by another factor"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("d_k=16", {"d_k": 16}),
+        ("N=8", {"n_layers": 8}),
+        ("d_model=1024", {"d_model": 1024, "d_k": 128, "d_v": 128}),
+        ("P_drop=0.0", {"dropout": 0.0}),
+        ("P_drop=0.2", {"dropout": 0.2}),
+        ("eps_ls=0.2", {"label_smoothing": 0.2}),
+        ("learned positions", {"learned_positions": True}),
+        (
+            "big",
+            {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3, "steps": 300_000, "average_every": 600},
+        ),
+    ],
+)
+def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: dict[str, object]) -> None:
+    assert vars(ROWS[name].change(BASE)) == vars(BASE) | changes
+
+
+def test_seeds_are_outer_and_rows_inner() -> None:
+    one = Row("one", lambda base: base, Paper())
+    other = Row("other", lambda base: base, Paper(), pair="en-fr")
+    tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
+    made = cells(tables, BASE, seeds=2, chosen=[], pair="en-de")
+    assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.pair) for cell in made] == [
+        ("base", -1, "base", 1, "en-de"),
+        ("a", 0, "one", 1, "en-de"),
+        ("b", 0, "other", 1, "en-fr"),
+        ("base", -1, "base", 2, "en-de"),
+        ("a", 0, "one", 2, "en-de"),
+        ("b", 0, "other", 2, "en-fr"),
+    ]
+    assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], pair="en-de")] == ["other"]
+    with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
+        cells(tables, BASE, seeds=1, chosen=["two"], pair="en-de")

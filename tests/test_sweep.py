@@ -1,0 +1,88 @@
+"""Several tables as one: what is shown before the start, and what happens where two launches meet."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from paper_runs import paper_run
+
+from repro import sweep
+from repro.experiment import Paper, Row, main_of
+from repro.forecast import FLOPS_PER_CORE, expected_flops
+from repro.record import load
+from repro.scales import SCALES
+from repro.sweep import board
+from repro.tables import noted_rows
+from repro.tracking import Journal
+
+SCALE = SCALES["smoke"]
+
+
+def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
+    """What `board` asks of a run."""
+    settings = SimpleNamespace(row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE)
+    return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
+
+
+def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = expected_flops(replace(SCALE.base, steps=40), SCALE)
+    monkeypatch.setattr(sweep, "speed_here", lambda folder: (whole / 100, "a hundred seconds a run"))
+    done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
+    runs = [
+        *(run("base", seed, done=done) for seed in (1, 2)),
+        run("base", 3, in_hand=True),
+        run("h=1", 1, done=done),
+        run("h=1", 2, step=30),
+        run("h=1", 3),
+    ]
+    assert [line.split(maxsplit=1) for line in board(runs, tmp_path).split("\n")] == [
+        ["row", "spent  to come  seeds"],
+        ["base", "2.2 min      0 s  1 2 done, 3 running"],
+        ["h=1", "67 s  2.1 min  1 done, 2 at step 30 of 40, 3 missing"],
+        ["in", "all  3.4 min  2.1 min"],
+    ]
+
+
+def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
+    speed, source = sweep.speed_here(tmp_path)
+    assert speed % FLOPS_PER_CORE == 0
+    assert "assumed" in source
+
+
+def experiment(name: str, *rows: str) -> ModuleType:
+    module = ModuleType(name, f"Table {name}.")
+    vars(module).update(TABLE=name, ROWS=[Row(row, lambda base: base, Paper(bleu=1.0)) for row in rows])
+    return module
+
+
+def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
+    places = {"results": "results", "runs": "runs", "cache": "cache"}
+    argv = ["--scale=smoke", "--steps=2", *(f"--{name}-dir={folder / place}" for name, place in places.items())]
+    main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
+
+
+def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = experiment("table_x", "x"), experiment("table_y", "wide", "y")
+    other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
+    launch(tmp_path, one, rows=["base"])
+    [base] = (tmp_path / "runs").iterdir()
+    (base / "record.json").unlink()
+    monkeypatch.setattr("repro.run.Journal", lambda path: Journal(path, patience=0.1))
+    capsys.readouterr()
+    with Journal(base / "journal.jsonl"), pytest.raises(SystemExit) as left:
+        launch(tmp_path, one, other, rows=["base", "wide"])
+    assert left.value.code == sweep.BUSY
+    said = capsys.readouterr().out
+    assert "base seed 1: another process trains it" in said
+    assert "Left to other processes: base seed 1." in said
+    [made] = [load(path) for path in (tmp_path / "runs").glob("*/record.json")]
+    assert (made.table, made.row, made.position) == ("table_y", "wide", 0)
+    # both tables' rows are noted, so that the page misses those without a run
+    assert set(noted_rows(tmp_path / "results/smoke-2-steps")) == {
+        ("base", "base"), ("table_x", "x"), ("table_y", "wide"), ("table_y", "y"),
+    }  # fmt: skip
+    assert "missing" in (tmp_path / "results/smoke-2-steps/table_y.md").read_text("utf-8")
