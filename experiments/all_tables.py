@@ -1,9 +1,10 @@
-"""Every table that is trained: what is missing is run, what was stopped goes on, and Table 3 comes out as one table.
+"""Tables 2 and 3, all rows: what is missing is run, what was stopped goes on, and Table 3 comes out as one table.
 
 Run:   python experiments/all_tables.py --seeds 3
        python experiments/all_tables.py --dry-run        (rows, parameters, operations and time)
 """
 
+import table2
 import table3_A
 import table3_B
 import table3_big
@@ -14,4 +15,4 @@ import table3_E
 from repro.experiment import main_of
 
 if __name__ == "__main__":
-    main_of(table3_A, table3_B, table3_C, table3_D, table3_E, table3_big)
+    main_of(table3_A, table3_B, table3_C, table3_D, table3_E, table3_big, table2)

@@ -5,10 +5,15 @@ Whatever a cell held comes out as text: what Markdown, HTML or LaTeX would take 
 
 import itertools
 import re
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 MINUS = "\N{MINUS SIGN}"
+BOOKTABS = (  # what stands before a tabular, for documents that do not load booktabs
+    *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
+    r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
+)
 
 
 class Column(NamedTuple):
@@ -36,6 +41,17 @@ def aligned(columns: Iterable[Sequence[str]]) -> list[list[str]]:
 def flat(text: str) -> str:
     """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+
+
+def terminal_grid(shown: Sequence[Column], notes: Iterable[str]) -> str:
+    """A table for a terminal, headings of several columns ruled below, then the notes."""
+    lines = aligned([column.heading, *map(flat, column.texts)] for column in shown)
+    widths = iter(map(len, lines[0]))
+    over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(shown)]
+    lines.insert(0, [group.center(width) for group, width in over])
+    lines.insert(1, [("─" if group else " ") * width for group, width in over])
+    filled = [textwrap.fill(flat(note), 100, subsequent_indent="  ") for note in notes]
+    return "\n".join([*("  ".join(line).rstrip() for line in lines), *([""] if filled else []), *filled]) + "\n"
 
 
 def markdown_grid(shown: Iterable[Column]) -> str:

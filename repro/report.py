@@ -8,13 +8,14 @@ import argparse
 import difflib
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from repro import table3
+from repro import table2, table3
 from repro.durable import write_text
-from repro.record import BASE
-from repro.tables import latex, load_records, markdown, noted_rows, table
+from repro.record import BASE, Record
+from repro.tables import Rows, latex, load_records, markdown, noted_rows, render, table
 
 
 def build(results: Path, scale: str, name: str) -> dict[Path, str]:
@@ -37,9 +38,22 @@ def build_scale(results: Path, scale: str) -> dict[Path, str]:
     """All files of one scale: a page for each table, Table 3 on one page."""
     files: dict[Path, str] = {}
     for folder in sorted({file.parent for file in (results / scale).glob("*/*.json")}):
-        if folder.name != BASE:
+        if folder.name not in (BASE, table2.NAME):
             files |= build(results, scale, folder.name)
-    return files | table3.build(results, scale)
+    return files | table2.build(results, scale) | table3.build(results, scale)
+
+
+def console(records: Iterable[Record], rows: Rows) -> str:
+    """What an experiment shows at its end: its rows, of uncommitted code too, beside the paper's."""
+    runs = list(records)
+
+    def part(wanted: Callable[[str], bool], text: Callable[[Any], str]) -> str:
+        known = {key: row for key, row in rows.items() if key[0] == BASE or wanted(key[0])}
+        kept = [record for record in runs if record.table == BASE or wanted(record.table)]
+        return text(table(kept, rows=known, dirty=True)) if len(known) > 1 else ""
+
+    others = part(lambda name: name not in (BASE, table2.NAME), render)
+    return "\n".join(filter(None, [others, part(lambda name: name == table2.NAME, table2.render)]))
 
 
 def write_scale(results: Path, scale: str) -> list[Path]:

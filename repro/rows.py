@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from repro.hyper import Hyper
+from repro.published import Pair, system
 from repro.record import BASE as BASE_TABLE
 from repro.record import PaperNumbers
 
@@ -20,6 +21,11 @@ class Paper:
     def numbers(self) -> PaperNumbers:
         """As a record keeps them."""
         return {"ppl": self.ppl, "bleu": self.bleu, "params": self.params}
+
+
+def printed(name: str, pair: Pair) -> Paper:
+    """What Table 2 prints for a system, on the test set of a language pair."""
+    return Paper(bleu=system(name).bleu[pair])
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from repro.hyper import BASE
 from repro.progress import Progress
 from repro.record import BASE as BASE_TABLE
 from repro.record import Record, path
-from repro.report import write_scale
+from repro.report import console, write_scale
 from repro.rows import BASE_ROW, Cell, Table
 from repro.scales import Scale
-from repro.tables import console_table, note_rows
+from repro.tables import note_rows
 from repro.tracking import check_store, install_view
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class Sweep:
         return "\n".join(
             [
                 "",
-                console_table(records, known),
+                console(records, known),
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 f"{len(records)} runs in {duration(seconds)}. {len(written)} files in {self.results / self.scale.name}",

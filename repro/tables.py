@@ -8,7 +8,6 @@ import itertools
 import json
 import math
 import statistics
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -16,7 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from repro.durable import write_json
 from repro.fidelity import Departure, departures
-from repro.grid import MINUS, Column, aligned, flat, markdown_grid, markdown_heading, markdown_text, spans, tabular
+from repro.grid import (
+    BOOKTABS,
+    MINUS,
+    Column,
+    flat,
+    markdown_grid,
+    markdown_heading,
+    markdown_text,
+    tabular,
+    terminal_grid,
+)
 from repro.record import BASE, PaperNumbers, Record, load, path
 
 if TYPE_CHECKING:
@@ -328,18 +337,7 @@ def halves(shown: Sequence[Column]) -> tuple[list[Column], list[Column]]:
 def render(frame: "DataFrame") -> str:
     """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
     shown = [column for column in halves(columns(frame))[0] if column.heading not in SYMBOLS.values()]
-    lines = aligned([column.heading, *map(flat, column.texts)] for column in shown)
-    widths = iter(map(len, lines[0]))
-    over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(shown)]
-    lines.insert(0, [group.center(width) for group, width in over])
-    lines.insert(1, [("─" if group else " ") * width for group, width in over])
-    notes = [textwrap.fill(flat(note), 100, subsequent_indent="  ") for note in frame.attrs["notes"]]
-    return "\n".join([*("  ".join(line).rstrip() for line in lines), *([""] if notes else []), *notes]) + "\n"
-
-
-def console_table(records: Iterable[Record], rows: Rows, base: Iterable[Record] = ()) -> str:
-    """What an experiment shows at its end: its rows, of uncommitted code too, beside the paper's."""
-    return render(table(records, base=base, rows=rows, dirty=True))
+    return terminal_grid(shown, frame.attrs["notes"])
 
 
 ABOUT_SPREADS = """\
@@ -421,8 +419,7 @@ def latex(frame: "DataFrame", scale: str, name: str) -> str:
     ruled = {int((frame["table"] == BASE).sum())}
     lines = [
         *(f"% {flat(comment)}" for comment in comments),
-        *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
-        r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
+        *BOOKTABS,
     ]
     scores, rest = halves(columns(frame))
     return "\n".join([*lines, *tabular(scores, ruled), r"\par\medskip", *tabular(rest, ruled), ""])

@@ -263,7 +263,7 @@ def test_uncommitted_code_stays_out_and_is_named() -> None:
 
 
 def test_an_experiment_shows_its_own_uncommitted_runs() -> None:
-    shown = tables.console_table([run("base"), run("h=1", bleu=55.25, dirty=True)], EXPECTED)
+    shown = report.console([run("base"), run("h=1", bleu=55.25, dirty=True)], EXPECTED)
     assert "55.2" in shown
     assert "Run from uncommitted code, so in no table under results/: h=1 (seed 1)." in shown
 

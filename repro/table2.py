@@ -1,0 +1,128 @@
+"""Table 2: other systems as printed, their training cost worked out again, and our own runs. Paper: section 6.1."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular, terminal_grid
+from repro.published import TABLE_2, Pair, System, computed_flops
+from repro.record import BASE
+from repro.tables import (
+    ABOUT_PUBLISHED,
+    MISSING,
+    Rows,
+    departures_list,
+    load_records,
+    noted_rows,
+    numbers,
+    spreads,
+    table,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NAME = "table2"
+PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
+
+ABOUT_PRINTED = """\
+Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained rate
+that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not known. For
+English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."""
+ABOUT_OURS = """\
+BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** are
+counted from the matrix products of the real pieces trained on, not from time and a rate. The first line is the base
+model of Table 3, whose checkpoints are not averaged."""
+
+
+def printed_columns() -> list[Column]:
+    """The systems of the paper's Table 2."""
+
+    def score(line: System, pair: Pair) -> str:
+        return f"{line.bleu[pair]:g}" if pair in line.bleu else ""
+
+    def cost(flops: float | None) -> str:
+        return "" if flops is None else f"{flops:.1e}".replace("e+", "e")
+
+    shown = [Column("", "system", [line.name for line in TABLE_2])]
+    shown += [Column("BLEU", pair, [score(line, pair) for line in TABLE_2]) for pair in PAIRS]
+    for pair in PAIRS:
+        shown += [
+            Column(f"FLOPs {pair}", "printed", [cost(line.flops.get(pair)) for line in TABLE_2]),
+            Column(f"FLOPs {pair}", "worked out", [cost(computed_flops(line, pair)) for line in TABLE_2]),
+        ]
+    return shown
+
+
+def own_columns(frame: "DataFrame") -> list[Column]:
+    """Our runs: test scores by both scorers beside the print, what they computed and how long they took."""
+    is_base = frame["table"] == BASE
+    return [
+        Column("", "row", list(frame["row"])),
+        Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
+        Column("", "n", [f"{n}" if n else MISSING for n in frame["n"]]),
+        Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
+        Column("BLEU (test)", "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
+        Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
+        Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
+    ]
+
+
+def render(frame: "DataFrame") -> str:
+    """For a terminal: our runs."""
+    return terminal_grid(own_columns(frame), frame.attrs["notes"])
+
+
+def build(results: Path, scale: str) -> dict[Path, str]:
+    """table2.md, .tex and .csv of one scale; nothing where it has no record of Table 2."""
+    folder = results / scale
+    records = load_records(folder / NAME)
+    if not records:
+        return {}
+    rows: Rows = {key: row for key, row in noted_rows(folder).items() if key[0] in (BASE, NAME)}
+    frame = table(records, base=load_records(folder / BASE), rows=rows)
+    return {
+        folder / f"{NAME}.md": markdown(frame, scale),
+        folder / f"{NAME}.tex": latex(frame, scale),
+        folder / f"{NAME}.csv": frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"),
+    }
+
+
+def markdown(frame: "DataFrame", scale: str) -> str:
+    """The page for a code host."""
+    claim = frame.attrs["shared"].get(("settings", "claim"))
+    notes = frame.attrs["notes"]
+    parts = [
+        f"<!-- Made by `python -m repro.report` from the records in {NAME}/ and {BASE}/; do not edit. -->",
+        f"# Table 2 at scale {markdown_text(scale)}",
+        f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
+        "## Our runs",
+        markdown_grid(own_columns(frame)),
+        ABOUT_OURS,
+        ABOUT_PUBLISHED,
+        "## As printed, and the cost column worked out again",
+        markdown_grid(printed_columns()),
+        ABOUT_PRINTED,
+        "## Departures from the paper's recipe",
+        departures_list(frame.attrs["departures"]),
+        "## Notes" if notes else "",
+        "\n".join(f"- {markdown_text(note)}" for note in notes),
+    ]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def latex(frame: "DataFrame", scale: str) -> str:
+    r"""Two tabulars to \input: the printed systems, ruled as in the paper, and our runs."""
+    kinds = [line.kind for line in TABLE_2]
+    ruled = {i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]}
+    return "\n".join(
+        [
+            *(f"% {flat(note)}" for note in (f"Table 2 at scale {scale}; do not edit.", *frame.attrs["notes"])),
+            *BOOKTABS,
+            *tabular(printed_columns(), ruled),
+            r"\par\medskip",
+            *tabular(own_columns(frame), {int((frame["table"] == BASE).sum())}),
+            "",
+        ]
+    )

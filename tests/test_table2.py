@@ -1,0 +1,74 @@
+"""Table 2: the printed lines, the cost column worked out again, and our runs beside them."""
+
+import csv
+import io
+from pathlib import Path
+
+from paper_runs import changed, paper_run
+
+from repro import table2
+from repro.record import PaperNumbers, path
+from repro.rows import printed
+from repro.tables import note_rows
+
+CORPUS = paper_run().corpus
+
+
+def page(results: Path) -> list[list[str]]:
+    text = table2.build(results, "paper")[results / "paper/table2.md"]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+
+
+def fill(results: Path) -> None:
+    for seed in (1, 2, 3):
+        french = {"pair": "en-fr", "corpus": CORPUS | {"n_train": 36_000_000}}
+        for record in (
+            paper_run(seed=seed),
+            paper_run(
+                "base en-de", "table2", seed=seed, position=0, hyper=changed(average=5),
+                paper=printed("Transformer (base model)", "en-de").numbers,
+            ),
+            paper_run(
+                "base en-fr", "table2", seed=seed, position=2, hyper=changed(average=5), **french,
+                tokenizer={"sha256": "cd", "size": 32_000}, paper=printed("Transformer (base model)", "en-fr").numbers,
+            ),
+        ):  # fmt: skip
+            record.save(path(results, record))
+
+
+def test_what_is_printed_comes_from_the_table_of_systems() -> None:
+    assert printed("Transformer (big)", "en-de").numbers == {"ppl": None, "bleu": 28.4, "params": None}
+    assert printed("Transformer (big)", "en-fr").numbers == {"ppl": None, "bleu": 41.8, "params": None}
+
+
+def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
+    fill(tmp_path)
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    #                                   BLEU             FLOPs en-de         FLOPs en-fr
+    assert lines["GNMT + RL"] == ["24.6", "39.92", "2.3e19", "2.3e19", "1.4e20", "1.4e20"]
+    assert lines["Deep-Att + PosUnk"] == ["", "39.2", "", "", "1.0e20", ""]
+    assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
+
+
+def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
+    fill(tmp_path)
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
+    assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
+    assert lines["base en-fr"][4] == "38.1"
+    text = table2.build(tmp_path, "paper")[tmp_path / "paper/table2.md"]
+    assert "None: every run keeps to it." in text
+    sheet = list(csv.DictReader(io.StringIO(table2.build(tmp_path, "paper")[tmp_path / "paper/table2.csv"])))
+    assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
+
+
+def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
+    fill(tmp_path)
+    big = PaperNumbers(ppl=None, bleu=41.8, params=None)
+    note_rows(tmp_path / "paper", {("table2", "big en-fr"): (3, big)})
+    [line] = [line for line in page(tmp_path) if line[0] == "big en-fr"]
+    assert (line[2], line[3], line[5]) == ("missing", "missing", "41.8")
+
+
+def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
+    assert table2.build(tmp_path, "paper") == {}
