@@ -1,0 +1,75 @@
+"""Attention on a CPU: two plain products against PyTorch's fused kernel, forward and backward.
+
+Both sides take turns on the same tensors, so whatever else the machine does hits both alike. Printed are medians over
+the turns and their ratio. What it decides: `repro.model.attention.attention` uses the plain products on a CPU.
+
+Run:  python benchmarks/attention.py            (about a minute)
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from repro import machine
+from repro.model.attention import attention_weights
+
+SIZES = (  # sentences, pieces, heads, width of one head
+    (64, 8, 8, 8),
+    (64, 28, 8, 16),
+    (16, 100, 8, 16),
+    (64, 28, 8, 64),
+    (8, 256, 8, 64),
+)
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """softmax(q k^T / sqrt(d_k) + bias) v, as two products."""
+    return attention_weights(q, k, bias) @ v
+
+
+def fused(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """The same by one call."""
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+
+def seconds(side: Callable[..., Tensor], tensors: tuple[Tensor, ...], bias: Tensor) -> float:
+    """Of processor time for one forward and backward pass: what else the machine does counts little."""
+    started = time.process_time()
+    side(*tensors, bias).sum().backward(retain_graph=True)
+    return time.process_time() - started
+
+
+def main() -> None:
+    """Print a line for each size."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser.add_argument("--turns", type=int, default=25)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    print("tuned:", ", ".join(machine.tune(0)) or "nothing", f"; {options.threads} threads")
+    print(f"{'B x T x h x d_k':>20}{'plain ms':>10}{'fused ms':>10}{'fused / plain':>15}{'largest difference':>20}")
+    for b, t, h, d in SIZES:
+        torch.manual_seed(0)
+        # laid out as the model's one projection leaves them: heads apart, not copied
+        qkv = torch.randn(b, t, 3 * h * d, requires_grad=True)
+        q, k, v = (part.unflatten(-1, (h, d)).transpose(1, 2) for part in qkv.split(h * d, dim=-1))
+        may_see = torch.arange(t) < torch.randint(max(1, t // 2), t + 1, (b, 1, 1, 1))
+        bias = torch.where(may_see, 0.0, torch.finfo(torch.float32).min / 2)
+        difference = (plain(q, k, v, bias) - fused(q, k, v, bias)).abs().max().item()
+        turns: dict[str, list[float]] = {"plain": [], "fused": []}
+        for i in range(options.turns + 3):
+            for name, side in (("plain", plain), ("fused", fused)):
+                took = seconds(side, (q, k, v), bias)
+                if i >= 3:  # warm
+                    turns[name].append(took)
+        a, c = (1e3 * statistics.median(times) for times in turns.values())
+        print(f"{f'{b} x {t} x {h} x {d}':>20}{a:>10.2f}{c:>10.2f}{c / a:>15.1f}{difference:>20.1e}")
+
+
+if __name__ == "__main__":
+    main()
