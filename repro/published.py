@@ -15,6 +15,8 @@ SECONDS_A_DAY = 86_400
 SUSTAINED_TFLOPS = MappingProxyType({"K80": 2.8, "K40": 3.7, "M40": 6.0, "P100": 9.5})
 """Single-precision rate that the paper grants each kind of GPU, in 10^12 operations a second. Section 6.1, footnote."""
 
+SECONDS_A_STEP = MappingProxyType({"Transformer (base model)": 0.4, "Transformer (big)": 1.0})  # section 5.2
+
 MEMBERS = 8  # models in an ensemble: what the printed costs of Table 2 imply
 
 

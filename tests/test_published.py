@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from repro.published import (
+    SECONDS_A_STEP,
     TABLE_2,
     TABLE_4,
     Hardware,
@@ -49,7 +50,8 @@ def test_an_ensemble_is_eight_times_the_rounded_cost() -> None:
 
 def test_the_printed_step_time_gives_another_cost_than_the_printed_hours() -> None:
     # 100,000 steps of 0.4 s are 11.1 hours, not 12: 3.0e18, where the paper prints 3.3e18
-    hours = Hardware(n_gpus=8, gpu="P100", days=100_000 * 0.4 / 86_400)
+    seconds = 100_000 * SECONDS_A_STEP["Transformer (base model)"]
+    hours = Hardware(n_gpus=8, gpu="P100", days=seconds / 86_400)
     assert f"{training_flops(hours):.1e}" == "3.0e+18"
 
 
@@ -61,6 +63,7 @@ def test_a_device_without_a_printed_rate_is_refused() -> None:
 def test_names_are_those_of_one_line() -> None:
     assert len({line.name for line in TABLE_2}) == len(TABLE_2) == 10
     assert len({(line.name, line.training) for line in TABLE_4}) == len(TABLE_4) == 12
+    assert {line.name for line in TABLE_2 if line.kind == "ours"} == {*SECONDS_A_STEP}
     assert {line.members for line in TABLE_2} - {None} <= {line.name for line in TABLE_2 if line.kind == "single"}
 
 
