@@ -1,0 +1,57 @@
+"""Table 1: what four types of layer cost, how many steps must wait, how far a signal travels.
+
+Paper: self-attention connects all positions in one step, and is cheaper than recurrence while n < d.
+Run:   python experiments/table1.py                        (about a minute, one core)
+       python experiments/table1.py --quick                (seconds, too few repeats for a verdict on time)
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from repro.layer_picture import draw
+from repro.layer_records import FILE, FOLDER, Grid, save
+from repro.layer_table import write
+
+GRID = Grid(
+    n=(32, 64, 128, 256, 512),
+    n_odd=(33, 65, 129),
+    d=(64, 128, 256),
+    windows=(5, 9, 17),
+    n_paths=(8, 16, 32, 64, 128),
+    n_timed=(32, 64, 128, 256, 512),
+    d_timed=(64, 128, 256, 512),
+    n_scored=(32, 64, 128, 256),
+    d_k=(16, 32, 64, 128),
+    rounds=9,
+)
+QUICK = Grid(
+    n=(8, 16, 32),
+    n_odd=(9, 17),
+    d=(16, 32),
+    windows=(3, 5),
+    n_paths=(8, 16, 32),
+    n_timed=(16, 32),
+    d_timed=(16, 32),
+    n_scored=(16, 32),
+    d_k=(16, 32),
+    rounds=2,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build the layers, measure them, and write results/table1/."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--results-dir", type=Path, default=Path("results"), help="where table1/ is made")
+    parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
+    parser.add_argument("--threads", type=int, default=1, help="that PyTorch may use")
+    options = parser.parse_args(arguments)
+
+    from repro.layer_costs import measure  # PyTorch, which --help does without
+
+    save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
+    print(*write(options.results_dir), *draw(options.results_dir), sep="\n")
+
+
+if __name__ == "__main__":
+    main()
