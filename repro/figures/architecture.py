@@ -1,0 +1,333 @@
+"""The encoder-decoder, drawn from the operations of the model itself. Paper: figure 1.
+
+`columns` says what stands in the picture, `paint` puts it on paper. Whoever adds, drops or renames a sub-layer of
+`repro.model` gets another picture.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from repro.figures import style
+from repro.figures.trace import Trace, trace, words
+from repro.model.transformer import Transformer
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
+N_PIECES = (5, 7)  # of the sentences the model is run on, source and target; they differ, so masks can be told
+ATTENTIONS = ("SelfAttention", "MultiHeadAttention")
+FILL = {  # by the class of the module
+    **dict.fromkeys(ATTENTIONS, "#fbdcb6"),
+    "FeedForward": "#c5e3f3",
+    "LayerNorm": "#f1f3b9",
+    "add": "#f1f3b9",
+    "embedding": "#fbe0e1",
+    "linear": "#dddff1",
+    "softmax": "#cbe7cf",
+}
+OTHER = "#eeeeee"
+HEADINGS = {"encoder": ("Inputs", "Input"), "decoder": ("Outputs\n(shifted right)", "Output")}  # as in the paper
+
+
+@dataclass(frozen=True)
+class Block:
+    """One box: a sub-layer, a norm or a sum."""
+
+    label: str
+    kind: str  # its class, or the name of its operation
+    reads: tuple[int, ...]  # earlier blocks of its layer, BELOW or MEMORY
+
+
+@dataclass(frozen=True)
+class Column:
+    """One stack, bottom first."""
+
+    name: str  # "encoder"
+    entry: tuple[str, ...]  # what makes the stack's input: labels of modules, in order
+    layers: tuple[tuple[int, tuple[Block, ...]], ...]  # how many equal layers follow each other, and one of them
+    head: tuple[str, ...] = ()  # what makes the model's output of it
+
+
+def columns(model: Transformer) -> tuple[Column, Column]:
+    """Encoder and decoder as they run on a source of five pieces and a target of seven."""
+    source, target = (torch.arange(2, 2 + n).unsqueeze(0) for n in N_PIECES)
+    done = trace(model, source, target)
+    maps = model.attention_maps(source, target)
+    masked = {name for name, weights in maps.items() if not weights.triu(1).any()}  # nobody looks ahead
+    stacks = [_stack(done, name, masked) for name in ("encoder", "decoder")]
+    entries = _entries(done, model)
+    return (
+        Column("encoder", entries[0], stacks[0]),
+        Column("decoder", entries[1], stacks[1], _head(model, source)),
+    )
+
+
+def _stack(done: Trace, name: str, masked: set[str]) -> tuple[tuple[int, tuple[Block, ...]], ...]:
+    """The layers of one stack, equal neighbours counted together."""
+    layers = []
+    for place, call in enumerate(done.calls):
+        parent, _, number = call.path.rpartition(".")
+        if parent == name and number.isdecimal():
+            layers.append(_blocks(done, place, masked))
+    return tuple((len(list(equal)), blocks) for blocks, equal in itertools.groupby(layers))
+
+
+def _blocks(done: Trace, layer: int, masked: set[str]) -> tuple[Block, ...]:
+    """What one layer does: a block for each module it calls and for each operation of its own."""
+    path = done.calls[layer].path
+    inputs = done.calls[layer].reads
+    blocks: list[Block] = []
+    block_of: dict[int | tuple[int, int], int] = {}  # of a step, and of a call
+    for place, step in enumerate(done.steps):
+        if layer not in step.calls:
+            continue
+        inner = step.calls[step.calls.index(layer) + 1 :]
+        key: int | tuple[int, int] = (inner[0], 0) if inner else place
+        if key not in block_of:
+            block_of[key] = len(blocks)
+            kind = done.calls[inner[0]].kind if inner else step.name
+            blocks.append(Block(_label(kind, done.calls[inner[0]].path in masked if inner else False), kind, ()))
+        block_of[place] = own = block_of[key]
+        sources = (_source(done, read, block_of, inputs, path) for read in step.reads)
+        reads = [*blocks[own].reads, *(s for s in sources if s is not None and s != own)]
+        blocks[own] = Block(blocks[own].label, blocks[own].kind, tuple(dict.fromkeys(reads)))
+    return tuple(blocks)
+
+
+def _source(
+    done: Trace, read: int, block_of: dict[int | tuple[int, int], int], inputs: tuple[int, ...], path: str
+) -> int | None:
+    """Where a value comes from; None for a mask, which the paper does not draw."""
+    if read in block_of:
+        return block_of[read]
+    if inputs and read == inputs[0]:
+        return BELOW
+    from_encoder = read >= 0 and any(done.calls[call].path.startswith("encoder.") for call in done.steps[read].calls)
+    return MEMORY if from_encoder and not path.startswith("encoder.") else None
+
+
+def _label(kind: str, masked: bool) -> str:
+    if kind in ATTENTIONS:
+        return f"{'Masked ' * masked}Multi-Head\nAttention"
+    known = {"FeedForward": "Feed\nForward", "LayerNorm": "Norm", "add": "Add", "log_softmax": "Softmax"}
+    return known.get(kind, words(kind))
+
+
+def _entries(done: Trace, model: Transformer) -> list[tuple[str, ...]]:
+    """What each stack's input is made of: the modules called by the model itself before the stack's first layer."""
+    entries: list[tuple[str, ...]] = []
+    names: list[str] = []
+    for call in done.calls[1:]:
+        if call.path in ("encoder.0", "decoder.0"):
+            entries.append(tuple(names))
+        elif "." not in call.path and call.path != "dropout":
+            positional = "positions" in call.path
+            learned = call.kind.startswith("Learned")
+            names.append(f"{'Learned' if learned else 'Positional'}\nEncoding" if positional else words(call.path))
+        if call.path.startswith(("encoder.", "decoder.")):
+            names = []
+    return entries
+
+
+def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
+    """The operations after the last decoder layer when the model writes its next piece."""
+    with torch.no_grad():
+        cache = model.start(source)
+    done = trace(lambda ids: model.step(ids, cache), torch.tensor([2]), model=model)
+    in_stack = [any(done.calls[c].path.startswith("decoder.") for c in step.calls) for step in done.steps]
+    last = max((i for i, inside in enumerate(in_stack) if inside), default=-1)
+    return tuple(_label(step.name, False) for step in done.steps[last + 1 :])
+
+
+# ---- on paper, in points of 1/72 inch
+
+WIDE, GAP, FORK, AROUND = 94, 14, 13, 14  # a box; space under it; more of it under an attention; a residual's detour
+APART = 206  # between the middles of the columns
+MARGIN = 11  # of the frame around a layer
+ARROW = "-|>,head_length=0.3,head_width=0.14"
+
+
+@dataclass(frozen=True)
+class Box:
+    """What is drawn as one: a block, or a sum with the norm that alone reads it."""
+
+    label: str
+    kind: str
+    reads: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+
+def boxes(blocks: Sequence[Block]) -> list[Box]:
+    """The boxes of one layer, bottom first."""
+    found: list[Box] = []
+    for i, block in enumerate(blocks):
+        readers = [j for j, other in enumerate(blocks) if i - 1 in other.reads]
+        if (
+            found
+            and block.kind == "LayerNorm"
+            and found[-1].kind == "add"
+            and block.reads == (i - 1,)
+            and readers == [i]
+        ):
+            added = found.pop()
+            found.append(Box(f"{added.label} & {block.label}", added.kind, added.reads, (*added.blocks, i)))
+        else:
+            found.append(Box(block.label, block.kind, block.reads, (i,)))
+    return found
+
+
+def paint(figure: "Figure", drawn: tuple[Column, Column]) -> None:
+    """Figure 1: the stacks side by side, the encoder's output going over to the decoder."""
+    pen = _Pen(style.canvas(figure))
+    left = 126.0
+    memory = _column(pen, left, -1, drawn[0], None)
+    _column(pen, left + APART, 1, drawn[1], memory)
+
+
+def height(drawn: tuple[Column, Column]) -> float:
+    """How much paper the taller stack takes, in points."""
+    pen = _Pen(None)
+    return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
+
+
+@dataclass
+class _Pen:
+    """Draws boxes and arrows of one style; without axes it only measures."""
+
+    axes: "Axes | None"
+
+    def box(self, x: float, y: float, label: str, kind: str) -> float:
+        """A rounded box whose lower edge stands at y; gives its upper edge."""
+        from matplotlib.patches import FancyBboxPatch
+
+        tall = 17.0 + 11 * label.count("\n")
+        if self.axes:
+            shape = FancyBboxPatch((x - WIDE / 2, y), WIDE, tall, boxstyle="round,pad=0,rounding_size=3.5", zorder=3)
+            shape.set(facecolor=FILL.get(kind, OTHER), edgecolor=style.INK, linewidth=0.8)
+            self.axes.add_patch(shape)
+            self.text(x, y + tall / 2 - 0.5, label, zorder=4)
+        return y + tall
+
+    def text(self, x: float, y: float, text: str, **how: Any) -> None:
+        usual: dict[str, Any] = {"ha": "center", "va": "center", "linespacing": 1.0, "fontsize": 9.5}
+        if self.axes:
+            self.axes.text(x, y, text, **usual | how)
+
+    def line(self, *points: tuple[float, float], head: bool = True) -> None:
+        """A line through the points, with an arrow head at its end."""
+        if not self.axes:
+            return
+        xs, ys = zip(*points, strict=True)
+        self.axes.plot(xs, ys, color=style.INK, lw=0.8, solid_joinstyle="round", zorder=2)
+        if head:
+            how = {"arrowstyle": ARROW, "color": style.INK, "lw": 0.8, "shrinkA": 0, "shrinkB": 0}
+            self.axes.annotate("", points[-1], points[-2], arrowprops=how, zorder=2)
+
+    def circle(self, x: float, y: float, radius: float, sign: str) -> None:
+        """A plus, or a wave that stands for the positional encoding."""
+        from matplotlib.patches import Circle
+
+        if not self.axes:
+            return
+        self.axes.add_patch(Circle((x, y), radius, facecolor="white", edgecolor=style.INK, lw=0.8, zorder=3))
+        if sign == "+":
+            for dx, dy in ((radius, 0), (0, radius)):
+                self.axes.plot([x - dx, x + dx], [y - dy, y + dy], color=style.INK, lw=0.8, zorder=4)
+        else:
+            steps = [i / 20 for i in range(-20, 21)]
+            wave = [y + 0.55 * radius * math.sin(math.pi * t) for t in steps]
+            self.axes.plot([x + 0.97 * radius * t for t in steps], wave, color=style.INK, lw=0.8, zorder=4)
+
+    def frame(self, x: float, side: int, low: float, high: float) -> None:
+        """The grey box around a layer, wider where its residuals run."""
+        from matplotlib.patches import FancyBboxPatch
+
+        if self.axes:
+            inner, outer = WIDE / 2 + MARGIN, WIDE / 2 + AROUND + MARGIN
+            start = x - (outer if side < 0 else inner)
+            how = "round,pad=0,rounding_size=6"
+            shape = FancyBboxPatch((start, low), inner + outer, high - low, boxstyle=how, zorder=0)
+            shape.set(facecolor="#f6f6f6", edgecolor=style.INK, linewidth=0.8)
+            self.axes.add_patch(shape)
+
+
+def _column(pen: _Pen, x: float, side: int, column: Column, memory: tuple[float, float] | None) -> tuple[float, float]:
+    """One stack over the middle x, residuals at `side`; gives x and y of its output, above the last frame.
+
+    `memory` is the place of the encoder's output.
+    """
+    heading, read = HEADINGS[column.name]
+    pen.text(x, 33, heading, va="top")
+    y = pen.box(x, 50, f"{read}\n{column.entry[0]}", "embedding") if column.entry else 50.0
+    pen.line((x, 35), (x, 50))
+    for positions in column.entry[1:]:
+        far, middle = x + side * 47, y + 17
+        pen.line((x, y), (x, middle - 6.5), head=False)
+        pen.line((far - side * 11, middle), (x + side * 6.5, middle), head=False)
+        pen.circle(x, middle, 6.5, "+")
+        pen.circle(far, middle, 11, "wave")
+        pen.text(far + side * 17, middle, positions, ha="left" if side > 0 else "right")
+        y = middle + 6.5
+    for count, blocks in column.layers:
+        low, start = y + 9, y
+        y = _layer(pen, x, start, side, blocks, memory)
+        pen.frame(x, side, low, y + MARGIN)
+        edge = x + side * (WIDE / 2 + AROUND + MARGIN + 7)
+        times = f"$N\\times$\n($N = {count}$)" if len(column.layers) == 1 else f"{count} ×"
+        pen.text(
+            edge, (low + y) / 2, times, ha="left" if side > 0 else "right", fontsize=11, ma="center", linespacing=1.2
+        )
+        y += MARGIN
+    for operation in column.head:
+        pen.line((x, y - MARGIN if operation is column.head[0] else y), (x, y + GAP))
+        y = pen.box(x, y + GAP, operation, operation.lower())
+    if column.head:
+        pen.line((x, y), (x, y + GAP))
+        pen.text(x, y + GAP + 13, "Output\nProbabilities")
+        y += GAP + 24
+    return x, y
+
+
+def _layer(
+    pen: _Pen, x: float, y: float, side: int, blocks: Sequence[Block], memory: tuple[float, float] | None
+) -> float:
+    """One layer whose input comes up at (x, y); gives the upper edge of its last box."""
+    tops = {BELOW: y}
+    top = y
+    for box in boxes(blocks):
+        own = [read for read in box.reads if read != MEMORY]
+        straight = max(own, default=BELOW)  # the newest value goes straight on, older ones around the box
+        start, attends = tops[straight], box.kind in ATTENTIONS
+        first = GAP + 10 if straight == BELOW else GAP
+        low = start + first + FORK * attends
+        if MEMORY in box.reads and memory:
+            _bring(pen, memory, x, low)
+            pen.line((x, start), (x, start + 9), (x + side * 0.3 * WIDE, start + 9), (x + side * 0.3 * WIDE, low))
+        else:
+            pen.line((x, start), (x, low))
+            for end in (x - 0.3 * WIDE, x + 0.3 * WIDE) if attends else ():
+                pen.line((x, low - FORK), (end, low - FORK), (end, low))
+        top = pen.box(x, low, box.label, box.kind)
+        for read in own:
+            if read != straight:
+                edge, out, begin = x + side * WIDE / 2, x + side * (WIDE / 2 + AROUND), tops[read] + 4
+                begin += 10 if read == BELOW else 0
+                pen.line((x, begin), (out, begin), (out, (low + top) / 2), (edge, (low + top) / 2))
+        tops |= dict.fromkeys(box.blocks, top)
+    return top
+
+
+def _bring(pen: _Pen, memory: tuple[float, float], x: float, low: float) -> None:
+    """The encoder's output, from above its stack to the keys and the values of an attention at x."""
+    from_x, top = memory
+    gutter, level = (from_x + x) / 2 - 6, low - FORK
+    pen.line((from_x, top - MARGIN), (from_x, top + GAP), (gutter, top + GAP), (gutter, level), head=False)
+    for end in (x - 0.3 * WIDE, x):
+        pen.line((gutter, level), (end, level), (end, low))

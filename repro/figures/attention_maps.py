@@ -1,0 +1,401 @@
+"""Where our own heads look, on the paper's sentences: measured once, drawn as often as wanted. Paper: figures 3 to 5.
+
+The weights behind the paper's pictures are not public. These are of a base model trained here, in the encoder's last
+layer but one ("layer 5 of 6"), and each picture says whose they are.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import re
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro import record
+from repro.durable import write_json
+from repro.figures import style
+from repro.hyper import Hyper
+from repro.record import BASE, Record
+from repro.symbols import EOS, SPECIAL
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from repro.data.tokenizer import Tokenizer
+
+FORMAT: Literal[1] = 1
+COMMAND = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
+SENTENCES = {
+    "making": (
+        "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
+        "registration or voting process more difficult."
+    ),
+    "its": (
+        "The Law will never be perfect, but its application should be just - this is what we are missing, in my "
+        "opinion."
+    ),
+}
+"""The word each picture is about, and its sentence. Paper: figure 3; figures 4 and 5."""
+
+
+class Map(TypedDict):
+    """One sentence, seen by each head of the layer."""
+
+    about: str  # the word that figures 3 and 4 ask
+    words: list[str]
+    pieces: list[int]  # of each word
+    weights: list[list[list[float]]]  # [H, Q, K]: how much word q looks at word k; over k they sum to one
+    entropies: list[list[float]]  # [H, Q], nats
+    distances: list[list[float]]  # [H, H]: half the sum of |difference|, mean over the queries, in [0, 1]
+
+
+class Measured(TypedDict):
+    """attention.json."""
+
+    format: Literal[1]
+    scale: str
+    corpus: str
+    pair: str
+    row: str
+    seed: int
+    run: str
+    commit: str | None
+    dirty: bool
+    tokenizer: str  # SHA-256
+    layer: int  # counted from 1
+    n_layers: int
+    maps: list[Map]
+    sha256: str  # of all of the above
+
+
+# ---- words
+
+
+def split_words(sentence: str) -> list[tuple[str, int]]:
+    """Words and marks, each with the place where it ends: [("Law", 3), (",", 4)] for "Law,"."""
+    return [(found[0], found.end()) for found in re.finditer(r"\w+|[^\w\s]", sentence)]
+
+
+def word_of_piece(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[str], list[int]]:
+    """The words of a sentence, the end symbol last, and of each piece the number of its word.
+
+    `decode` gives the text of the first pieces, which says where each of them ends.
+    """
+    words = split_words(sentence)
+    ends = [end for _, end in words]
+    numbers = []
+    for n in range(1, len(ids) + 1):
+        if ids[n - 1] == EOS:
+            numbers.append(len(words))
+        else:
+            numbers.append(int(np.searchsorted(ends, len(decode(ids[:n])))))
+    if sorted(set(numbers)) != list(range(len(words) + 1)) or numbers != sorted(numbers):
+        raise ValueError(f"{sentence!r}: expected pieces of each word in turn, got pieces of {numbers}. Train again.")
+    return [*(word for word, _ in words), SPECIAL[EOS]], numbers
+
+
+def merged(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.float64]:
+    """[H, pieces, pieces] -> [H, words, words]: a word is looked at by all its pieces' weight, and looks as their mean.
+
+    Rows that sum to one still do.
+    """
+    member = np.eye(max(numbers) + 1)[list(numbers)]  # [pieces, words]
+    return np.asarray((member / member.sum(0)).T @ weights @ member)
+
+
+def entropies(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[H, Q, K] -> [H, Q], in nats: 0 for a head that looks at one word only, ln K for one that looks at all alike."""
+    return np.asarray(-(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1))
+
+
+def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[H, Q, K] -> [H, H]: the share of its weight that a head puts elsewhere than another, mean over the queries."""
+    return np.asarray(np.abs(weights[:, None] - weights[None]).sum(-1).mean(-1) / 2)
+
+
+# ---- measuring
+
+
+def base_run(runs: Path, scale: str) -> Record | None:
+    """The finished run of the base row whose heads are shown: of the lowest seed, the newest; None without one."""
+    found = []
+    for file in sorted(runs.glob("*/record.json")):
+        try:
+            run = record.load(file)
+        except ValueError:
+            continue  # of another format or damaged; it is named when its run is asked for
+        if (run.table, run.scale, run.status) == (BASE, scale, "finished"):
+            found.append(run)
+    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
+    return min(newest_first, key=lambda run: run.seed, default=None)
+
+
+def measure(run: Record, runs: Path, cache: Path) -> Measured:
+    """Run the model of a finished run on the sentences and keep what one layer's heads looked at."""
+    import torch
+
+    from repro.model.transformer import Transformer
+    from repro.training.fit import averaged
+
+    hyper = Hyper(**run.hyper)
+    tokenizer = _tokenizer(cache, run.tokenizer["sha256"])
+    model = Transformer(hyper, tokenizer.size).eval()
+    weights = averaged(runs / run.run / "checkpoints", run.run, hyper.averaged_steps)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"{runs / run.run}: its weights are those of another model than repro.model now builds. "
+            f"Run `{COMMAND}` again."
+        ) from error
+    layer = max(1, hyper.n_layers - 1)
+    maps = []
+    for about, sentence in SENTENCES.items():
+        ids = [int(id) for id in tokenizer.encode([sentence])[0]]
+        source = torch.tensor([ids])
+        with torch.no_grad():
+            seen = model.attention_maps(source, source[:, :1])[f"encoder.{layer - 1}.self_attention"]
+        words, numbers = word_of_piece(sentence, ids, tokenizer.decode)
+        maps.append(_map(about, words, numbers, merged(seen[0].double().numpy(), numbers)))
+    content = {
+        "format": FORMAT,
+        "scale": run.scale,
+        "corpus": run.corpus["name"],
+        "pair": run.pair,
+        "row": run.row,
+        "seed": run.seed,
+        "run": run.run,
+        "commit": run.stamp["commit"],
+        "dirty": run.stamp["dirty"],
+        "tokenizer": tokenizer.sha256,
+        "layer": layer,
+        "n_layers": hyper.n_layers,
+        "maps": maps,
+    }
+    return Measured(**content, sha256=_checksum(content))  # type: ignore[typeddict-item]
+
+
+def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
+    return Map(
+        about=about,
+        words=words,
+        pieces=np.bincount(numbers).tolist(),
+        weights=weights.round(5).tolist(),
+        entropies=entropies(weights).round(5).tolist(),
+        distances=distances(weights).round(5).tolist(),
+    )
+
+
+def _tokenizer(cache: Path, sha256: str) -> "Tokenizer":
+    from repro.data.tokenizer import Tokenizer
+
+    files = sorted(cache.glob("*/tokenizer/tokenizer.json"))
+    for file in files:
+        if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
+            return Tokenizer.load(file)
+    raise ValueError(
+        f"{cache}: expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, got {len(files)} "
+        f"others. Give the --cache-dir of that run, or run `{COMMAND}` to prepare its text again."
+    )
+
+
+def write(file: Path, measured: Measured) -> None:
+    """Keep a measurement."""
+    write_json(file, measured)
+
+
+def read(file: Path) -> Measured:
+    """A measurement as it was written; a ValueError names the file and what to do."""
+    try:
+        content = json.loads(file.read_bytes())
+        got = content.get("format") if isinstance(content, dict) else content
+        if got != FORMAT:
+            raise ValueError(f"expected format {FORMAT}, got {got!r}")
+        stated, counted = content.pop("sha256", None), _checksum(content)
+        if stated != counted:
+            raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{COMMAND}`.") from error
+    return Measured(**content, sha256=stated)  # type: ignore[typeddict-item]
+
+
+def _checksum(content: dict[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False)
+    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+
+
+# ---- which heads are shown
+
+
+def sharpest(seen: Map, n: int = 2) -> list[int]:
+    """The n heads with the lowest entropy at the word the picture is about, sharpest first (figure 4)."""
+    word = seen["words"].index(seen["about"])
+    return sorted(range(len(seen["weights"])), key=lambda head: (seen["entropies"][head][word], head))[:n]
+
+
+def most_different(seen: Map) -> list[int]:
+    """The two heads whose maps differ most (figure 5); of one head, that one."""
+    pairs = list(itertools.combinations(range(len(seen["weights"])), 2))
+    return list(max(pairs, key=lambda pair: seen["distances"][pair[0]][pair[1]], default=(0,)))
+
+
+# ---- on paper
+
+
+def caption(measured: Measured, seen: Map, shown: str, full: float) -> str:
+    """What is shown, and whose weights they are; `full` is the weight that is drawn solid."""
+    commit = (measured["commit"] or "none")[:12] + ", with changes" * measured["dirty"]
+    n_words = len(seen["words"])
+    text = (
+        f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} Weights of our own model, not the "
+        f"paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row {measured['row']}, "
+        f"seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
+        f"{sum(seen['pieces'])} pieces, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
+        f"solid at {full:.2f}."
+    )
+    return "\n".join(textwrap.wrap(text, 132))
+
+
+def draw(folder: Path, measured: Measured) -> list[Path]:
+    """Figures 3, 4 and 5, from a measurement alone."""
+    files = []
+    for name, painter, about in (
+        ("figure3_long_distance", _paint_all_heads, "making"),
+        ("figure4_sharp_heads", _paint_sharpest, "its"),
+        ("figure5_different_heads", _paint_different, "its"),
+    ):
+        seen = next(seen for seen in measured["maps"] if seen["about"] == about)
+        cells = len(seen["weights"]) if painter is _paint_all_heads else 0
+        paint = functools.partial(painter, measured=measured, seen=seen)
+        height = _low(cells) + LINES + WORDS + (4 if cells else 22)
+        files += style.save(folder, name, (style.WIDTH, height / 72), paint)
+    return files
+
+
+# in points of 1/72 inch: room for the caption, for words on end, for the lines between them; a head's square
+CAPTION, WORDS, LINES, CELL = 46.0, 58.0, 118.0, 6.2
+HALVES = (0.02, 0.485), (0.525, 0.99)
+
+
+def _low(cells: int) -> float:
+    """Where the lines end: above the words that are asked and their squares."""
+    return CAPTION + WORDS + (CELL * cells + 10 if cells else 7)
+
+
+def _paint_all_heads(figure: "Figure", measured: Measured, seen: Map) -> None:
+    """From one word to all, each head in its colour; under each word a column of squares, one a head."""
+    word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
+    full = max(max(seen["weights"][head][word]) for head in heads)
+    axes, xs = _rails(figure, seen, (0.04, 0.985), cells=len(heads), bold=word)
+    top = _low(len(heads)) - 5
+    for head in heads:
+        beside = 1.5 * (head - (len(heads) - 1) / 2)  # else the lines of all heads would lie on each other
+        _lines(axes, seen, head, xs, [word], full, low=_low(len(heads)), beside=beside)
+        for x, weight in zip(xs, seen["weights"][head][word], strict=True):
+            _cell(axes, x, top - CELL * head, head, weight / full)
+        middle = top - CELL * (head + 0.5)
+        axes.text(xs[0] - 8, middle, f"{head + 1}", fontsize=7, ha="right", va="center", color=style.SOFT)
+    shown = f"All {len(heads)} heads, asked by “{seen['about']}”."
+    style.note(figure, caption(measured, seen, shown, full))
+
+
+def _paint_sharpest(figure: "Figure", measured: Measured, seen: Map) -> None:
+    """The whole map of the sharpest head, then both heads from the one word."""
+    word, heads = seen["words"].index(seen["about"]), sharpest(seen)
+    full = max(max(map(max, seen["weights"][heads[0]])), *(max(seen["weights"][head][word]) for head in heads))
+    axes, xs = _rails(figure, seen, HALVES[0])
+    _lines(axes, seen, heads[0], xs, range(len(xs)), full)
+    axes, xs = _rails(figure, seen, HALVES[1], bold=word)
+    for n, head in enumerate(heads):
+        _lines(axes, seen, head, xs, [word], full, beside=1.5 * n)
+    named = " and ".join(f"{head + 1}" for head in heads)
+    _titles(figure, f"head {heads[0] + 1}, all words", f"“{seen['about']}”: heads {named}")
+    nats = ", ".join(f"{head + 1} ({seen['entropies'][head][word]:.2f} nats)" for head in heads)
+    shown = f"The heads with the lowest entropy at “{seen['about']}”: {nats}; all words alike would be "
+    shown += f"{np.log(len(seen['words'])):.2f}."
+    style.note(figure, caption(measured, seen, shown, full))
+
+
+def _paint_different(figure: "Figure", measured: Measured, seen: Map) -> None:
+    """The whole maps of the two heads that differ most."""
+    heads = most_different(seen)
+    full = max(max(map(max, seen["weights"][head])) for head in heads)
+    for head, span in zip(heads, HALVES, strict=False):
+        axes, xs = _rails(figure, seen, span)
+        _lines(axes, seen, head, xs, range(len(xs)), full)
+    _titles(figure, *(f"head {head + 1}, all words" for head in heads))
+    apart = seen["distances"][heads[0]][heads[-1]]
+    shown = f"The two heads whose maps differ most: {apart:.0%} of their weight lies on other words."
+    style.note(figure, caption(measured, seen, shown, full))
+
+
+def _rails(
+    figure: "Figure", seen: Map, span: tuple[float, float], *, cells: int = 0, bold: int = -1
+) -> tuple["Axes", list[float]]:
+    """The words twice, above as those that ask and below as those that are asked; gives their places."""
+    axes = style.canvas(figure)
+    width, n = 72 * figure.get_figwidth(), len(seen["words"])
+    xs = [width * (span[0] + (span[1] - span[0]) * (i + 0.5) / n) for i in range(n)]
+    small = 9.0 if span[1] - span[0] > 0.6 else 7.8
+    for i, (x, word) in enumerate(zip(xs, seen["words"], strict=True)):
+        how: dict[str, Any] = {"rotation": 90, "ha": "center", "fontsize": small}
+        how["weight"] = "bold" if i == bold else "normal"
+        axes.text(x, _low(cells) + LINES + 4, word, va="bottom", **how)
+        axes.text(x, CAPTION + WORDS + 1, word, va="top", **how)
+    return axes, xs
+
+
+def _lines(
+    axes: "Axes",
+    seen: Map,
+    head: int,
+    xs: Sequence[float],
+    queries: Sequence[int],
+    full: float,
+    low: float | None = None,
+    beside: float = 0.0,
+) -> None:
+    """From each query down to the keys of one head, as opaque as the weight; `full` is the weight of a solid line."""
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import to_rgba
+
+    alike = 1 / len(xs)  # what a head gives each word that looks at all alike; weights below would be a haze
+    end = _low(0) if low is None else low
+    begin = end + LINES
+    parts = [
+        (((xs[query], begin), (xs[key] + beside, end)), weight / full)
+        for query in queries
+        for key, weight in enumerate(seen["weights"][head][query])
+        if weight > alike
+    ]
+    colour = style.HEADS[head % len(style.HEADS)]
+    axes.add_collection(
+        LineCollection(
+            [line for line, _ in parts],
+            colors=[to_rgba(colour, min(1.0, opacity)) for _, opacity in parts],
+            linewidths=1.1,
+        )
+    )
+
+
+def _cell(axes: "Axes", x: float, top: float, head: int, opacity: float) -> None:
+    """A square as opaque as the weight, in a pale frame."""
+    from matplotlib.colors import to_rgba
+    from matplotlib.patches import Rectangle
+
+    colour = style.HEADS[head % len(style.HEADS)]
+    square = Rectangle((x - CELL / 2, top - CELL), CELL, CELL, linewidth=0.3, edgecolor=style.PALE)
+    square.set_facecolor(to_rgba(colour, min(1.0, opacity)))
+    axes.add_patch(square)
+
+
+def _titles(figure: "Figure", *titles: str) -> None:
+    for title, span in zip(titles, HALVES, strict=False):
+        figure.text(sum(span) / 2, 1 - 6 / 72 / figure.get_figheight(), title, ha="center", va="top", fontsize=10.5)

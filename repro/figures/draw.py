@@ -1,0 +1,127 @@
+"""Every figure of one scale: from the model's code, from records and from a measurement of a trained model.
+
+    python experiments/figures.py --scale laptop
+
+A figure whose numbers are not there is skipped with a sentence that says what to run; the others are made.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache as once
+from functools import partial
+from pathlib import Path
+
+from repro.figures import attention_maps, curves, mechanism, quality, style
+from repro.hyper import BASE as PAPER_BASE
+from repro.hyper import Hyper
+from repro.record import BASE, Record
+from repro.scales import SCALES
+from repro.tables import load_records
+
+FOLDER = "figures"  # results/<scale>/figures
+BAD_INPUT = 2  # exit code
+Load = Callable[[str], list[Record]]  # the records of a table, each file read once
+
+
+def draw(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
+    """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped."""
+    place = results / scale
+    if scale not in SCALES and not place.is_dir():
+        raise ValueError(f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.")
+    to = place / FOLDER
+    of = once(lambda table: load_records(place / table))
+    tables = sorted({file.parent.name for file in place.glob("*/*.json")} - {BASE, FOLDER})
+    figures: dict[str, Callable[[], list[Path]]] = {
+        "figure 1": partial(_architecture, to),
+        "figure 2": partial(_operations, to),
+        "figures 3 to 5": partial(_attention, to, scale, runs, cache),
+        "positional encoding": partial(mechanism.draw_positions, to),
+        "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
+        "softmax saturation": partial(mechanism.draw_saturation, to),
+        **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
+        "quality and cost": partial(_quality, to, of, tables),
+    }
+    made: list[Path] = []
+    skipped: list[str] = []
+    for name, figure in figures.items():
+        try:
+            made += figure()
+        except ValueError as error:
+            skipped.append(f"{name}: {error}")
+    return made, skipped
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw every figure of a scale; those whose numbers are missing are named, with what to run."""
+    parser = argparse.ArgumentParser(prog="figures.py", description=main.__doc__)
+    add = parser.add_argument
+    add("--scale", default="laptop", help=f"whose records and runs: {', '.join(SCALES)}, or a folder under results")
+    add("--results-dir", type=Path, default=Path("results"), help="where records are, and figures go")
+    add("--runs-dir", type=Path, default=Path("runs"), help="where checkpoints are kept")
+    add("--cache-dir", type=Path, default=Path("cache"), help="where prepared text is kept, the tokenizer with it")
+    options = parser.parse_args(arguments)
+    try:
+        made, skipped = draw(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(BAD_INPUT)
+    for file in made:
+        print(file)
+    for sentence in skipped:
+        print(f"Skipped {sentence}")
+
+
+def _architecture(to: Path) -> list[Path]:
+    """Figure 1, of a narrow base model: widths are not in the picture, and narrow ones are made at once."""
+    from repro.figures import architecture
+    from repro.model.transformer import Transformer
+
+    narrow = replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2)
+    drawn = architecture.columns(Transformer(narrow, vocab_size=11))
+    size = 6.4, architecture.height(drawn) / 72
+    return style.save(to, "figure1_architecture", size, partial(architecture.paint, drawn=drawn))
+
+
+def _operations(to: Path) -> list[Path]:
+    from repro.figures import operations
+
+    left, right = operations.scaled_dot_product(), operations.multi_head()
+    paint = partial(operations.paint, left=left, right=right)
+    return style.save(to, "figure2_attention", operations.size(left, right), paint)
+
+
+def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
+    """Figures 3 to 5 of the newest base run here, or else of the measurement that stands under results."""
+    file = to / "attention.json"
+    measured = attention_maps.read(file) if file.exists() else None
+    run = attention_maps.base_run(runs, scale)
+    if run and (measured is None or measured["run"] != run.run):
+        measured = attention_maps.measure(run, runs, cache)
+        attention_maps.write(file, measured)
+    if measured is None:
+        raise ValueError(
+            f"no {file}, and no finished base run of scale {scale} in {runs} to make it from. "
+            f"Run `{attention_maps.COMMAND} --scale {scale}`."
+        )
+    return attention_maps.draw(to, measured)
+
+
+def _base(scale: str, records: Sequence[Record]) -> Hyper:
+    """The base of a scale: as it was run, else as it is defined."""
+    if records:
+        return Hyper(**records[0].hyper)
+    if scale not in SCALES:
+        raise ValueError(f"no record of the base row of {scale}. Run `{attention_maps.COMMAND}` with its options.")
+    return SCALES[scale].base
+
+
+def _curves(to: Path, of: Load, table: str) -> list[Path]:
+    return curves.draw_curves(to, table, [*of(BASE), *of(table)])
+
+
+def _quality(to: Path, of: Load, tables: Sequence[str]) -> list[Path]:
+    """Of Table 3: other tables ask other questions, on other text."""
+    names = [BASE, *(table for table in tables if table.startswith("table3"))]
+    return quality.draw_quality(to, [record for name in names for record in of(name)])

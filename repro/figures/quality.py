@@ -1,0 +1,205 @@
+"""What quality costs: each row's scores over the operations of its training. Paper: Table 2's question, of Table 3."""
+
+import functools
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from repro.figures import style
+from repro.figures.curves import rows_of
+from repro.record import BASE, Record
+from repro.tables import interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Score = Literal["bleu", "ppl"]
+# around a point in steps of 15 degrees: right, left, then further from the level; never straight above or below,
+# where the other rows of the same cost stand
+TURNS = (0, 12, 1, 23, 11, 13, 2, 22, 10, 14, 3, 21, 9, 15, 4, 20, 8, 16)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One row."""
+
+    table: str
+    row: str
+    n: int
+    flops: float  # of one training, mean over seeds
+    mean: float
+    low: float  # of three seeds and more the 95 % t-interval, of two their range, of one itself
+    high: float
+
+
+def points(records: Iterable[Record], score: Score) -> list[Point]:
+    """The rows of all tables of which there are finished runs, base first."""
+    tables: dict[str, list[Record]] = {}
+    for record in records:
+        tables.setdefault(record.table, []).append(record)
+    found = []
+    for table in sorted(tables, key=lambda name: (name != BASE, name)):
+        for row, runs in rows_of(tables[table]).items():
+            values = [float(run.scores["dev"][score] or 0.0) for run in runs]  # finished runs have all scores
+            mean, half_width = interval(values)
+            low, high = (min(values), max(values)) if half_width is None else (mean - half_width, mean + half_width)
+            flops = statistics.fmean(run.cost["flops"] for run in runs)
+            found.append(Point(table, row, len(runs), flops, mean, low, high))
+    return found
+
+
+def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
+    """Dev BLEU and dev perplexity against training FLOPs, one point a row."""
+    found = {score: points(records, score) for score in ("bleu", "ppl")}
+    if not found["bleu"]:
+        raise ValueError("Quality and cost: no finished run of committed code. Run experiments/table3_A.py.")
+    paint = functools.partial(_paint, bleu=found["bleu"], ppl=found["ppl"])
+    return style.save(folder, "quality_and_cost", (style.WIDTH, 7.4), paint)
+
+
+def _paint(figure: "Figure", bleu: Sequence[Point], ppl: Sequence[Point]) -> None:
+    above, below = figure.subplots(2, 1, sharex=True)
+    for axes, found, name in ((above, bleu, "BLEU (dev, sacreBLEU)"), (below, ppl, "perplexity (dev, per word-piece)")):
+        _points(axes, found)
+        axes.set(ylabel=name, xscale="log")
+        axes.grid(True)
+    below.set_yscale("log")
+    _room(above, bleu)
+    _room(below, ppl)
+    _ticks(below)
+    below.set_xlabel("training cost (floating-point operations)")
+    above.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=8, columnspacing=1.2, handletextpad=0.2)
+    figure.tight_layout()
+    for axes, found in ((above, bleu), (below, ppl)):
+        _labels(axes, found)
+
+
+def _points(axes: "Axes", found: Sequence[Point]) -> None:
+    tables = list(dict.fromkeys(point.table for point in found))
+    for i, table in enumerate(tables):
+        own = [point for point in found if point.table == table]
+        costs, means = [point.flops for point in own], [point.mean for point in own]
+        errors = [[p.mean - p.low for p in own], [p.high - p.mean for p in own]]
+        colour, front = style.COLOURS[i % len(style.COLOURS)], 4 if table == BASE else 3
+        if any(map(any, errors)):
+            axes.errorbar(costs, means, yerr=errors, fmt="none", color=colour, elinewidth=0.9, capsize=2.5, zorder=2)
+        axes.plot(
+            costs,
+            means,
+            style.MARKERS[i % len(style.MARKERS)],
+            color=colour,
+            mec="white",
+            mew=0.5,
+            ms=7.5 if table == BASE else 6.5,
+            zorder=front,
+            label=table.replace("table3_", "Table 3 "),
+        )
+
+
+def _room(axes: "Axes", found: Sequence[Point]) -> None:
+    """Wider axes than the points need, so that labels stay inside."""
+    costs = [point.flops for point in found]
+    spread = max(1.6, max(costs) / min(costs)) ** 0.12
+    axes.set_xlim(min(costs) / spread, max(costs) * spread)
+    axes.margins(y=0.08)
+
+
+def _ticks(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+@dataclass(frozen=True)
+class Area:
+    """A rectangle on the paper, in pixels."""
+
+    left: float
+    low: float
+    right: float
+    high: float
+
+    def meets(self, other: "Area") -> bool:
+        return self.left < other.right and other.left < self.right and self.low < other.high and other.low < self.high
+
+    def inside(self, other: "Area") -> bool:
+        return (
+            other.left <= self.left and self.right <= other.right and other.low <= self.low and self.high <= other.high
+        )
+
+
+def leader(at: tuple[float, float], label: Area) -> list[Area]:
+    """The line from a point to its label, as a chain of small areas that other labels keep away from."""
+    end = nearest(at, label)
+    n = 2 + int(math.dist(at, end) / 3)  # closer together than a line of text is high
+    spots = [(at[0] + i / n * (end[0] - at[0]), at[1] + i / n * (end[1] - at[1])) for i in range(1, n + 1)]
+    return [Area(x - 1, y - 1, x + 1, y + 1) for x, y in spots]
+
+
+def nearest(at: tuple[float, float], label: Area) -> tuple[float, float]:
+    """The place of a label that is next to a point."""
+    return min(max(at[0], label.left), label.right), min(max(at[1], label.low), label.high)
+
+
+def placed(
+    at: tuple[float, float],
+    size: tuple[float, float],
+    marks: Sequence[Area],
+    labels: Sequence[Area],
+    within: Area,
+    unit: float,
+) -> Area:
+    """The nearest free place for a label of `size` beside the point `at`; the first tried where none is free.
+
+    It covers neither marks nor labels, and no label lies on its line to the point. Places are tried in rings;
+    `unit` is a step outwards.
+    """
+    (x, y), (width, height) = at, size
+    beside = [mark for mark in marks if not mark.left < x < mark.right]  # a line leaves those of its own cost at once
+    tried = []
+    for ring in range(1, 26):
+        away = unit * (0.6 + ring * 0.8)
+        for turn in TURNS:
+            across, up = math.cos(turn * math.pi / 12), math.sin(turn * math.pi / 12)
+            left, low = x + across * (away + width / 2) - width / 2, y + up * (away + height / 2) - height / 2
+            area = Area(left, low, left + width, low + height)
+            tried.append(area)
+            covers = any(map(area.meets, (*marks, *labels)))
+            crosses = any(spot.meets(other) for spot in leader(at, area) for other in (*labels, *beside))
+            end = nearest(at, area)
+            steep = abs(end[1] - y) > 1.5 * abs(end[0] - x)  # it would run through the rows above or below
+            if area.inside(within) and not (covers or crosses or steep):
+                return area
+    return tried[0]
+
+
+def _labels(axes: "Axes", found: Sequence[Point]) -> None:
+    """The name of each row where it covers nothing; a thin line leads to it where it stands away."""
+    figure = axes.figure
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    unit = figure.dpi / 72 * 5
+    frame = axes.get_window_extent(renderer)
+    within = Area(frame.x0 + 2, frame.y0 + 2, frame.x1 - 2, frame.y1 - 2)
+    marks = []
+    for point in found:
+        low, middle, high = (axes.transData.transform((point.flops, y)) for y in (point.low, point.mean, point.high))
+        x, reach = middle[0], 0.8 * unit
+        marks.append(Area(x - reach, min(low[1], middle[1] - reach), x + reach, max(high[1], middle[1] + reach)))
+    back, taken = axes.transData.inverted(), list[Area]()
+    for point in found:
+        at = tuple(axes.transData.transform((point.flops, point.mean)))
+        text = axes.text(0, 0, point.row, fontsize=8.5, va="center", ha="center", zorder=6)
+        drawn = text.get_window_extent(renderer)
+        area = placed(at, (drawn.width + 2, drawn.height), marks, taken, within, unit)
+        text.set_position(tuple(back.transform(((area.left + area.right) / 2, (area.low + area.high) / 2))))
+        taken.append(area)
+        if math.dist(nearest(at, area), at) > 1.6 * unit:
+            ends = back.transform([at, nearest(at, area)])
+            axes.plot(ends[:, 0], ends[:, 1], color=style.SOFT, lw=0.5, zorder=1)
+            taken += leader(at, area)

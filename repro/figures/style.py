@@ -1,0 +1,129 @@
+"""How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from repro.durable import write_bytes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Paint = Callable[["Figure"], None]
+
+WIDTH = 7.0  # inches, the text of a page between its margins
+DETAILS: dict[str, dict[str, Any]] = {  # a file names neither its date nor its maker, which would change its bytes
+    "png": {"dpi": 200, "metadata": {"Software": None}},
+    "svg": {"metadata": {"Date": None, "Creator": None}},
+}
+INK, SOFT, PALE = "#1a1a1a", "#6b6b6b", "#d9d9d9"
+# Okabe and Ito's colours, told apart by colour-blind readers; yellow is left out, which no paper shows
+COLOURS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f4fa0")
+HEADS = (*COLOURS[1:], "#8c510a")  # of attention; black is for words
+# and what tells the same lines apart in grey
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1, 1)),
+    (0, (6, 1.5, 1, 1.5)),
+    (0, (3, 1)),
+    (0, (1, 2.2)),
+    (0, (8, 2)),
+    (0, (4, 1, 1, 1, 1, 1)),
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+_HOUSE: dict[Any, Any] = {
+    "font.family": "STIXGeneral",  # it comes with matplotlib, so it is the same on every machine
+    "mathtext.fontset": "stix",
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.linewidth": 0.7,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "xtick.minor.width": 0.5,
+    "ytick.minor.width": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.6,
+    "axes.unicode_minus": True,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "savefig.facecolor": "white",
+    "svg.fonttype": "path",
+    "svg.hashsalt": "attention",  # else the names inside an SVG are drawn at random
+}
+
+
+@contextmanager
+def house() -> Iterator[None]:
+    """Matplotlib with our settings and none of the user's, until the end of the block."""
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(_HOUSE)
+        yield
+
+
+def save(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
+    """Paint a figure of `size` inches and write `name`.png and `name`.svg: the same input, the same bytes."""
+    with house():
+        figure = painted(size, paint)
+        files = {folder / f"{name}.{form}": partial(_encode, figure, form) for form in DETAILS}
+        for file, encode in files.items():
+            write_bytes(file, encode)
+    return list(files)
+
+
+def svg(size: tuple[float, float], paint: Paint) -> bytes:
+    """The figure as SVG alone."""
+    file = BytesIO()
+    with house():
+        _encode(painted(size, paint), "svg", file)
+    return file.getvalue()
+
+
+def painted(size: tuple[float, float], paint: Paint) -> "Figure":
+    """A figure outside of pyplot: no window, no state that others share, but text can be measured."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size)
+    FigureCanvasAgg(figure)
+    paint(figure)
+    return figure
+
+
+def _encode(figure: "Figure", form: str, file: BinaryIO) -> None:
+    figure.savefig(file, format=form, **DETAILS[form])
+
+
+def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> "Axes":
+    """Bare axes for a drawing, in points of 1/72 inch from the lower left corner of `box` (shares of the figure)."""
+    axes = figure.add_axes(box)
+    width, height = figure.get_size_inches()
+    axes.set(xlim=(0, 72 * width * box[2]), ylim=(0, 72 * height * box[3]))
+    axes.set_axis_off()
+    return axes
+
+
+def note(figure: "Figure", text: str) -> None:
+    """A caption at the lower edge: what a reader must know about the numbers."""
+    figure.text(0.5, 0.012, text, ha="center", va="bottom", fontsize=8.2, color=SOFT, linespacing=1.25)

@@ -1,0 +1,182 @@
+"""What heads look at: pieces put together to words by hand, a measured model, a file that can be believed."""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from repro.data.tokenizer import train_tokenizer
+from repro.figures import attention_maps as maps
+from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_piece
+from repro.hyper import Hyper
+from repro.model.transformer import Transformer
+from repro.record import Record
+from repro.symbols import EOS
+from repro.training import checkpoint
+
+Make = Callable[..., Record]
+
+
+def test_keys_are_summed_and_queries_averaged() -> None:
+    weights = np.array([[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]]])
+    expected = [[[0.5, 0.5], [0.5, 0.5]]]  # pieces 0 and 1 are one word: the mean of 0.3 and 0.7 in its own corner
+    np.testing.assert_allclose(merged(weights, [0, 0, 1]), expected)
+
+
+def test_rows_that_sum_to_one_still_do() -> None:
+    weights = np.random.default_rng(3).dirichlet(np.ones(7), size=(2, 7))
+    np.testing.assert_allclose(merged(weights, [0, 1, 1, 2, 2, 2, 3]).sum(-1), 1)
+
+
+def test_pieces_find_their_words() -> None:
+    spelled = {5: "La", 6: "w", 7: " wi", 8: "ll", 9: "."}
+    decode = lambda ids: "".join(spelled[id] for id in ids)  # noqa: E731
+    words, numbers = word_of_piece("Law will.", [5, 6, 7, 8, 9, EOS], decode)
+    assert words == ["Law", "will", ".", "</s>"]
+    assert numbers == [0, 0, 1, 1, 2, 3]
+
+
+def test_a_word_without_pieces_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected pieces of each word in turn"):
+        word_of_piece("Law will.", [5, EOS], lambda ids: "Law will.")
+
+
+def test_entropy_and_distance_by_hand() -> None:
+    one, alike = [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]
+    weights = np.array([one, alike])
+    np.testing.assert_allclose(entropies(weights), [[0, 0], [math.log(2)] * 2])
+    np.testing.assert_allclose(distances(weights), [[0, 0.5], [0.5, 0]])
+
+
+def test_the_heads_shown_follow_the_stated_rules() -> None:
+    seen = Map(
+        about="its",
+        words=["but", "its"],
+        pieces=[1, 1],
+        weights=[[[0.5, 0.5]] * 2] * 3,
+        entropies=[[0.1, 0.9], [0.9, 0.3], [0.5, 0.2]],
+        distances=[[0.0, 0.2, 0.3], [0.2, 0.0, 0.6], [0.3, 0.6, 0.0]],
+    )
+    assert sharpest(seen) == [2, 1]
+    assert most_different(seen) == [1, 2]
+
+
+@pytest.fixture(scope="module")
+def tokenizer_text() -> bytes:
+    return "".join(maps.SENTENCES.values()).encode()
+
+
+@pytest.fixture
+def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
+    """A finished run of three layers: its checkpoint, its record and the tokenizer of its text."""
+
+    def make(seed: int = 1) -> Record:
+        tokenizer = train_tokenizer(maps.SENTENCES.values(), 300)
+        tokenizer.save(tmp_path / "cache/text/tokenizer/tokenizer.json")
+        run = a_record("base", seed, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
+        torch.manual_seed(seed)
+        weights = Transformer(Hyper(**run.hyper), tokenizer.size).state_dict()
+        folder = tmp_path / "runs" / run.run
+        state = {"state_dict": {f"model.{name}": tensor for name, tensor in weights.items()}}
+        checkpoint.save(checkpoint.path_of(folder / "checkpoints", 20), state, run.run)
+        run.save(folder / "record.json")
+        return run
+
+    return make
+
+
+def test_a_measurement_says_whose_it_is_and_what_each_head_saw(trained: Callable[[], Record], tmp_path: Path) -> None:
+    run = trained()
+    measured = maps.measure(run, tmp_path / "runs", tmp_path / "cache")
+    assert (measured["layer"], measured["n_layers"], measured["run"]) == (2, 3, run.run)
+    making, its = measured["maps"]
+    assert making["words"][-3:] == ["difficult", ".", "</s>"]
+    assert (len(making["words"]), len(its["words"])) == (27, 26)
+    assert np.array(its["weights"]).shape == (2, 26, 26)
+    np.testing.assert_allclose(np.array(its["weights"]).sum(-1), 1, atol=3e-4)
+    file = tmp_path / "attention.json"
+    maps.write(file, measured)
+    assert maps.read(file) == measured
+    assert maps.measure(run, tmp_path / "runs", tmp_path / "cache") == measured
+
+
+def test_it_is_the_last_layer_but_one(
+    trained: Callable[[], Record], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    original = Transformer.attention_maps
+
+    def spied(model: Transformer, source: torch.Tensor, decoder_in: torch.Tensor) -> dict[str, torch.Tensor]:
+        found = original(model, source, decoder_in)
+        asked.append(found["encoder.1.self_attention"])
+        return found
+
+    monkeypatch.setattr(Transformer, "attention_maps", spied)
+    measured = maps.measure(trained(), tmp_path / "runs", tmp_path / "cache")
+    seen = measured["maps"][0]
+    words = np.repeat(np.arange(27), seen["pieces"]).tolist()
+    np.testing.assert_allclose(merged(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
+
+
+def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:
+    first = a_record("base", 1)
+    newer = replace(first, run="f" * 16, stamp={**first.stamp, "started": "2026-11-22T00:00:00+00:00"})
+    others = [a_record("base", 2), a_record("h=1", 1, run="e" * 16), a_record("base", 0, scale="smoke", run="d" * 16)]
+    for run in (first, newer, *others):
+        run.save(tmp_path / run.run / "record.json")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/record.json").write_text("{", "utf-8")
+    found = maps.base_run(tmp_path, "laptop")
+    assert found
+    assert found.run == "f" * 16
+    assert maps.base_run(tmp_path, "captions") is None
+
+
+def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: Path) -> None:
+    run = trained()
+    train_tokenizer(["other text"], 300).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
+    with pytest.raises(ValueError, match=r"expected the tokenizer with SHA-256 .*, got 1 others.*--cache-dir"):
+        maps.measure(run, tmp_path / "runs", tmp_path / "cache")
+
+
+def test_a_checkpoint_that_is_gone_or_of_another_model_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
+    run = trained()
+    wider = replace(run, hyper=run.hyper | {"d_ff": 64})
+    with pytest.raises(ValueError, match="those of another model"):
+        maps.measure(wider, tmp_path / "runs", tmp_path / "cache")
+    checkpoint.path_of(tmp_path / "runs" / run.run / "checkpoints", 20).unlink()
+    with pytest.raises(ValueError, match="lacks step-000000020"):
+        maps.measure(run, tmp_path / "runs", tmp_path / "cache")
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text.replace('"seed": 1', '"seed": 2'), "edited by hand or damaged"),
+        (lambda text: text.replace('"format": 1', '"format": 7'), "expected format 1, got 7"),
+        (lambda text: text[:100], "attention.json: "),
+        (lambda text: "[]", "expected format 1, got"),
+    ],
+    ids=["edited", "format", "half", "list"],
+)
+def test_a_file_that_cannot_be_believed_says_why(damage: Callable[[str], str], message: str, tmp_path: Path) -> None:
+    content = {"format": 1, "seed": 1, "maps": []}
+    canonical = json.dumps(content, sort_keys=True).encode()
+    text = json.dumps(content | {"sha256": hashlib.sha256(canonical).hexdigest()})
+    file = tmp_path / "attention.json"
+    file.write_text(text, "utf-8")
+    assert maps.read(file)["seed"] == 1
+    file.write_text(damage(text), "utf-8")
+    with pytest.raises(ValueError, match=message) as caught:
+        maps.read(file)
+    assert "delete it and run" in str(caught.value)
+
+
+def test_the_hyper_of_a_record_makes_the_model(a_record: Make) -> None:
+    assert asdict(Hyper(**a_record().hyper)) == a_record().hyper

@@ -1,0 +1,153 @@
+"""All figures of a scale: what is made, what is skipped and why, and the same bytes again."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from repro.figures import attention_maps, draw
+from repro.figures.attention_maps import Map, Measured
+from repro.record import Record, path
+
+Make = Callable[..., Record]
+EACH = [
+    "figure1_architecture",
+    "figure2_attention",
+    "figure3_long_distance",
+    "figure4_sharp_heads",
+    "figure5_different_heads",
+    "positional_encoding",
+    "learning_rate",
+    "softmax_saturation",
+    "curves_table3_A",
+    "quality_and_cost",
+]
+
+
+def measurement() -> Measured:
+    """Two heads over four words: one looks at itself, one at all alike."""
+    n = 4
+    itself = [[float(q == k) for k in range(n)] for q in range(n)]
+    alike = [[1 / n] * n] * n
+    seen = Map(
+        about="",
+        words=["making", "its", "way", "."],
+        pieces=[1] * n,
+        weights=[itself, alike],
+        entropies=[[0.0] * n, [1.38629] * n],
+        distances=[[0.0, 0.75], [0.75, 0.0]],
+    )
+    content = {
+        "format": 1,
+        "scale": "laptop",
+        "corpus": "grammar",
+        "pair": "en-de",
+        "row": "base",
+        "seed": 1,
+        "run": "a" * 16,
+        "commit": None,
+        "dirty": False,
+        "tokenizer": "cd" * 32,
+        "layer": 2,
+        "n_layers": 3,
+        "maps": [{**seen, "about": about} for about in ("making", "its")],
+    }
+    return Measured(**content, sha256=attention_maps._checksum(content))  # type: ignore[typeddict-item]
+
+
+def place(results: Path, make: Make) -> None:
+    for row, seed in (("base", 1), ("base", 2), ("h=1", 1), ("h=1", 2)):
+        record = make(row, seed, bleu=50 + seed, flops=1e9 * (1 + (row == "h=1")))
+        record.save(path(results, record))
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+def test_everything_is_made_from_records_and_a_measurement(results: Path, a_record: Make) -> None:
+    place(results, a_record)
+    attention_maps.write(results / "laptop/figures/attention.json", measurement())
+    nowhere = results / "nowhere"
+    made, skipped = draw.draw(results, "laptop", nowhere, nowhere)
+    assert skipped == []
+    assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in ("png", "svg")]
+    assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made)
+
+
+def test_the_same_input_gives_the_same_bytes(
+    results: Path, a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(draw.style.DETAILS, "png")  # pixels follow from the same drawing; it is SVG that has names
+    place(tmp_path, a_record)
+    attention_maps.write(tmp_path / "laptop/figures/attention.json", measurement())
+    made, _ = draw.draw(tmp_path, "laptop", tmp_path, tmp_path)
+    assert len(made) == len(EACH)
+    assert [f.name for f in made if f.read_bytes() != (results / "laptop/figures" / f.name).read_bytes()] == []
+
+
+def test_no_file_names_its_date_or_its_maker(results: Path) -> None:
+    for file in (results / "laptop/figures").glob("*.svg"):
+        assert b"<dc:date>" not in file.read_bytes()
+        assert b"Matplotlib v" not in file.read_bytes()[2_000:]
+
+
+def only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare the drawings that stand on nothing."""
+    for name in ("_architecture", "_operations"):
+        monkeypatch.setattr(draw, name, lambda to: [])
+    for name in ("draw_positions", "draw_saturation"):
+        monkeypatch.setattr(draw.mechanism, name, lambda to: [])
+    monkeypatch.setattr(draw.mechanism, "draw_schedule", lambda to, scale, own: [])
+
+
+def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    only(monkeypatch)
+    made, [attention, quality] = draw.draw(tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache")
+    assert made == []
+    assert attention.startswith("figures 3 to 5: no ")
+    assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
+    assert quality.startswith("quality and cost: ")
+    assert quality.endswith("Run experiments/table3_A.py.")
+
+
+def test_a_damaged_record_costs_its_own_figures_only(
+    monkeypatch: pytest.MonkeyPatch, a_record: Make, tmp_path: Path
+) -> None:
+    only(monkeypatch)
+    monkeypatch.setattr(draw.curves, "draw_curves", lambda to, table, records: [to / table])
+    for record in (a_record("base"), a_record("h=1"), a_record("h=4", table="table3_B")):
+        record.save(path(tmp_path, record))
+    (tmp_path / "laptop/table3_B/h=4-seed1.json").write_text("{}", "utf-8")
+    made, skipped = draw.draw(tmp_path, "laptop", tmp_path, tmp_path)
+    assert made == [tmp_path / "laptop/figures/table3_A"]
+    assert [sentence.partition(":")[0] for sentence in skipped] == [
+        "figures 3 to 5",
+        "curves of table3_B",
+        "quality and cost",
+    ]
+    assert "h=4-seed1.json" in skipped[1]
+
+
+def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        draw.main(["--scale", "desktop", "--results-dir", str(tmp_path)])
+    assert stopped.value.code == 2
+    assert "Unknown scale 'desktop'; expected one of smoke, laptop" in capsys.readouterr().err
+
+
+def test_the_command_prints_what_it_made_and_what_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(draw, "draw", lambda *places: ([Path("a.png")], ["figure 9: no numbers. Run it."]))
+    draw.main([])
+    assert capsys.readouterr().out == "a.png\nSkipped figure 9: no numbers. Run it.\n"
+
+
+def test_nothing_heavy_is_imported_before_a_figure_asks() -> None:
+    script = "import sys, repro.figures.draw; print({'torch', 'lightning', 'mlflow', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"

@@ -1,0 +1,49 @@
+"""Points with their intervals, and labels that cover nothing."""
+
+import itertools
+from collections.abc import Callable
+
+import pytest
+
+from repro.figures.quality import Area, leader, placed, points
+from repro.record import Record
+
+Make = Callable[..., Record]
+
+
+def test_points_by_hand(a_record: Make) -> None:
+    runs = [a_record("h=1", seed, bleu=bleu, flops=2e9) for seed, bleu in ((1, 50.0), (2, 51.0), (3, 52.0))]
+    base, row = points([*runs, a_record("base", bleu=60.0, flops=1e9)], "bleu")
+    assert (base.row, base.n, base.flops, base.mean, base.low, base.high) == ("base", 1, 1e9, 60, 60, 60)
+    assert (row.n, row.flops, row.mean) == (3, 2e9, 51)
+    assert row.high - row.mean == pytest.approx(4.3027 / 3**0.5, abs=1e-3)  # t of two degrees of freedom, sd 1
+
+
+def test_two_seeds_have_a_range_and_no_interval(a_record: Make) -> None:
+    [row] = points([a_record("h=1", 1, ppl=2.0), a_record("h=1", 2, ppl=3.0)], "ppl")
+    assert (row.low, row.mean, row.high) == (2.0, 2.5, 3.0)
+
+
+def test_rows_of_one_cost_get_labels_apart() -> None:
+    within = Area(0, 0, 300, 300)
+    spots = [(150.0, 150.0 + 4 * i) for i in range(10)]
+    marks = [Area(x - 3, y - 3, x + 3, y + 3) for x, y in spots]
+    labels: list[Area] = []
+    for spot in spots:
+        labels.append(placed(spot, (40, 10), marks, labels, within, 5))
+    assert not [pair for pair in itertools.combinations(labels, 2) if pair[0].meets(pair[1])]
+    assert not [label for label in labels for mark in marks if label.meets(mark)]
+    assert all(label.inside(within) for label in labels)
+
+
+def test_no_label_lies_on_the_line_that_leads_to_another() -> None:
+    near = Area(155, 140, 200, 160)  # where the label would stand
+    label = placed((150, 150), (40, 10), [], [near], Area(0, 0, 300, 300), 5)
+    assert not [spot for spot in leader((150, 150), label) if spot.meets(near)]
+    assert label.right < 150
+
+
+def test_a_lone_label_stands_at_the_right_and_at_the_edge_at_the_left() -> None:
+    within = Area(0, 0, 300, 300)
+    assert placed((150, 150), (40, 10), [], [], within, 5).left > 150
+    assert placed((290, 150), (40, 10), [], [], within, 5).right < 290
