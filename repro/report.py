@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro import table2, table3
+from repro import claims, layer_table, page, table2, table3
 from repro.durable import write_text
 from repro.record import BASE, Record
-from repro.tables import Rows, latex, load_records, markdown, noted_rows, render, table
+from repro.tables import Rows, latex, load_records, markdown, noted_rows, record_folders, render, table
 
 
 def build(results: Path, scale: str, name: str) -> dict[Path, str]:
@@ -35,12 +35,14 @@ def build(results: Path, scale: str, name: str) -> dict[Path, str]:
 
 
 def build_scale(results: Path, scale: str) -> dict[Path, str]:
-    """All files of one scale: a page for each table, Table 3 on one page."""
+    """All files of one scale: a page for each table, Table 3 on one page, the verdicts, and the page of pages."""
     files: dict[Path, str] = {}
-    for folder in sorted({file.parent for file in (results / scale).glob("*/*.json")}):
+    for folder in record_folders(results / scale):
         if folder.name not in (BASE, table2.NAME):
             files |= build(results, scale, folder.name)
-    return files | table2.build(results, scale) | table3.build(results, scale)
+    for part in (table2, table3, claims, page):
+        files |= part.build(results, scale)
+    return files
 
 
 def console(records: Iterable[Record], rows: Rows) -> str:
@@ -73,11 +75,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.results.is_dir():
         parser.error(f"{options.results}: expected a folder of records, found none. Run an experiment first.")
     files: dict[Path, str] = {}
-    for scale in sorted({file.parent.parent.name for file in options.results.glob("*/*/*.json")}):
-        try:
-            files |= build_scale(options.results, scale)
-        except ValueError as error:
-            parser.exit(1, f"{error}\n")
+    try:
+        files |= layer_table.build(options.results)
+        for scale in sorted(folder for folder in options.results.glob("*/") if record_folders(folder)):
+            files |= build_scale(options.results, scale.name)
+    except ValueError as error:
+        parser.exit(1, f"{error}\n")
     readme = options.results.parent / "README.md"
     if readme.exists():
         files[readme] = quote(_text(readme), readme.parent, files)

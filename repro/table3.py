@@ -6,7 +6,7 @@ Made from the records of all its experiment files. A row that has no run stands 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.grid import Column, flat, markdown_grid, tabular
+from repro.grid import BOOKTABS, Column, flat, markdown_grid, tabular
 from repro.record import BASE
 from repro.tables import (
     ABOUT_SIZE,
@@ -93,8 +93,7 @@ def latex(frame: "DataFrame", scale: str) -> str:
     return "\n".join(
         [
             *(f"% {flat(note)}" for note in (f"Table 3 at scale {scale}; do not edit.", *frame.attrs["notes"])),
-            *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
-            r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
+            *BOOKTABS,
             *tabular(page_columns(frame), ruled),
             "",
         ]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 MISSING = "missing"
+FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
@@ -55,6 +56,11 @@ Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value 
 
 
 # From records to a frame
+
+
+def record_folders(folder: Path) -> list[Path]:
+    """The folders of one scale that hold records: every table's, but not that of the figures."""
+    return sorted({file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES})
 
 
 def load_records(folder: Path) -> list[Record]:

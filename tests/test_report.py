@@ -529,7 +529,7 @@ def loaded(code: str, *arguments: str) -> set[str]:
 
 
 def test_importing_it_is_light() -> None:
-    assert loaded("import repro.report") == set()
+    assert loaded("import repro.report") <= {"numpy", "scipy"}
 
 
 def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:

@@ -18,13 +18,20 @@ FLOORS: dict[float, str] = {
         data.corpus data.tokenizer data.store data.buckets data.batch data.translation
         training.loss training.schedule training.averaging training.checkpoint
         decoding.beam decoding.bleu
+        verdicts
     """,
-    1.5: "training.module",
-    2: "cost tracking grid fidelity tables progress ui",
-    2.6: "table3",
-    3: "training.fit decoding.translate scales rows",
+    1.5: "training.module layer_types",
+    2: "cost tracking grid fidelity tables progress ui paper_claims",
+    2.5: "layer_records layer_laws layer_costs layer_claims layer_table claims",
+    2.6: "table2 table3",
+    3: "training.fit decoding.translate scales rows page",
     3.4: "forecast",
     3.5: "run report",
+    3.6: """
+        figures.style figures.trace figures.architecture figures.operations
+        figures.attention_maps figures.mechanism figures.curves figures.quality figures.draw
+    """,
+    3.7: "layer_picture",
     3.8: "sweep",
     4: "experiment",
 }
@@ -37,7 +44,7 @@ MODULES = {
     if path.name != "__init__.py"
 }
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
-SHOWN = ("repro.experiment.", "repro.hyper.")  # what an experiment file may use
+SHOWN = ("repro.experiment.", "repro.hyper.", "repro.figures.draw.", "repro.layer_")  # what an experiment file may use
 
 
 def folder(module: str) -> str:
