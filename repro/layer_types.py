@@ -159,7 +159,7 @@ class SeparableConvolution(Convolution):
 
     def __init__(self, *, d: int, k: int) -> None:
         super().__init__(d=d, k=k)
-        self.kernel = nn.Conv1d(d, d, k, padding=centred(k), groups=d)
+        self.kernel = nn.Conv1d(d, d, k, padding=centred(k), groups=1)
         self.output = nn.Linear(d, d)
 
 

@@ -99,8 +99,9 @@ def _settled(judged: Iterable[Judged]) -> str:
 
 
 def _links(folder: Path) -> str:
-    names = [part.name for part in record_folders(folder) if part.name != BASE]
-    pages = [*([table3.NAME] if any(name.startswith(table3.PARTS) for name in names) else []), *names]
+    names = [part.name for part in record_folders(folder)]
+    has_table3 = any(name.startswith((BASE, table3.PARTS)) for name in names)
+    pages = [*([table3.NAME] if has_table3 else []), *(name for name in names if name != BASE)]
     lines = [f"- [{page}]({page}.md), [LaTeX]({page}.tex), [CSV]({page}.csv)" for page in pages]
     if (folder.parent / "table1" / "table1.md").exists():
         lines.insert(0, "- [table1](../table1/table1.md), [LaTeX](../table1/table1.tex), [CSV](../table1/table1.csv)")

@@ -33,9 +33,8 @@ def frame_of(folder: Path) -> "DataFrame | None":
     rows: Rows = {key: row for key, row in noted_rows(folder).items() if key[0] == BASE or key[0].startswith(PARTS)}
     parts = sorted(part for part in folder.glob(f"{PARTS}*") if part.is_dir())
     records = [record for part in parts for record in load_records(part)]
-    if not records:
-        return None
-    return table(records, base=load_records(folder / BASE), rows=rows)
+    base = load_records(folder / BASE)
+    return table(records, base=base, rows=rows) if records or base else None
 
 
 def page_columns(frame: "DataFrame") -> list[Column]:

@@ -18,9 +18,8 @@ from repro.hyper import BASE as PAPER_BASE
 from repro.hyper import Hyper
 from repro.record import BASE, Record
 from repro.scales import SCALES
-from repro.tables import load_records
+from repro.tables import FIGURES, load_records
 
-FOLDER = "figures"  # results/<scale>/figures
 BAD_INPUT = 2  # exit code
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
 
@@ -30,9 +29,9 @@ def draw(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path]
     place = results / scale
     if scale not in SCALES and not place.is_dir():
         raise ValueError(f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.")
-    to = place / FOLDER
+    to = place / FIGURES
     of = once(lambda table: load_records(place / table))
-    tables = sorted({file.parent.name for file in place.glob("*/*.json")} - {BASE, FOLDER})
+    tables = sorted({file.parent.name for file in place.glob("*/*.json")} - {BASE, FIGURES})
     figures: dict[str, Callable[[], list[Path]]] = {
         "figure 1": partial(_architecture, to),
         "figure 2": partial(_operations, to),

@@ -155,14 +155,14 @@ def placed(
     within: Area,
     unit: float,
 ) -> Area:
-    """The nearest free place for a label of `size` beside the point `at`; the first tried where none is free.
+    """The nearest free place for a label of `size` beside the point `at`.
 
-    It covers neither marks nor labels, and no label lies on its line to the point. Places are tried in rings;
-    `unit` is a step outwards.
+    It covers neither marks nor labels, and no label lies on its line to the point; where there is no such place, the
+    line gives way first. Places are tried in rings; `unit` is a step outwards.
     """
     (x, y), (width, height) = at, size
     beside = [mark for mark in marks if not mark.left < x < mark.right]  # a line leaves those of its own cost at once
-    tried = []
+    tried, free = [], []
     for ring in range(1, 26):
         away = unit * (0.6 + ring * 0.8)
         for turn in TURNS:
@@ -174,9 +174,11 @@ def placed(
             crosses = any(spot.meets(other) for spot in leader(at, area) for other in (*labels, *beside))
             end = nearest(at, area)
             steep = abs(end[1] - y) > 1.5 * abs(end[0] - x)  # it would run through the rows above or below
-            if area.inside(within) and not (covers or crosses or steep):
-                return area
-    return tried[0]
+            if area.inside(within) and not covers:
+                free.append(area)
+                if not (crosses or steep):
+                    return area
+    return [*free, *tried][0]
 
 
 def _labels(axes: "Axes", found: Sequence[Point]) -> None:
@@ -192,7 +194,7 @@ def _labels(axes: "Axes", found: Sequence[Point]) -> None:
         x, reach = middle[0], 0.8 * unit
         marks.append(Area(x - reach, min(low[1], middle[1] - reach), x + reach, max(high[1], middle[1] + reach)))
     back, taken = axes.transData.inverted(), list[Area]()
-    for point in found:
+    for point in sorted(found, key=lambda point: point.mean):  # in this order the lines of a column do not cross
         at = tuple(axes.transData.transform((point.flops, point.mean)))
         text = axes.text(0, 0, point.row, fontsize=8.5, va="center", ha="center", zorder=6)
         drawn = text.get_window_extent(renderer)
