@@ -17,7 +17,7 @@ from types import MappingProxyType
 from repro.grid import MINUS, markdown_text
 from repro.paper_claims import CLAIMS, SCALES, Claim, Endpoint, fingerprint
 from repro.record import PaperNumbers, Record
-from repro.tables import Rows, load_records, noted_rows, record_folders
+from repro.tables import Rows, Shelf
 from repro.verdicts import (
     ALPHA,
     Best,
@@ -309,18 +309,15 @@ def _row(row: str) -> str:
 # From verdicts to the page
 
 
-def build(results: Path, scale: str) -> dict[Path, str]:
+def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
     """claims.md and claims.csv of one scale; nothing where it has no record."""
-    folder = results / scale
-    tables = record_folders(folder)
-    records = [record for table in tables for record in load_records(table)]
+    records = shelf.everything
     if not records:
         return {}
-    verdicts = judge(records, noted_rows(folder))
     n_dirty = sum(record.stamp["dirty"] for record in records)
     return {
-        folder / f"{NAME}.md": markdown(verdicts, scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty),
-        folder / f"{NAME}.csv": table(verdicts),
+        shelf.folder / f"{NAME}.md": markdown(judged, shelf.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty),
+        shelf.folder / f"{NAME}.csv": table(judged),
     }
 
 

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro import table2, table3
-from repro.claims import Judged, judge
+from repro.claims import Judged
 from repro.grid import Column, markdown_grid, markdown_text
 from repro.record import BASE
-from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, FIGURES, departures_list, load_records, noted_rows, record_folders
+from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, FIGURES, Shelf, departures_list
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from repro.record import Record
 
 NAME = "README.md"
 PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
@@ -31,24 +30,20 @@ CURVES = "curves_"  # and a table: how its rows learned
 VERDICTS = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
 
 
-def build(results: Path, scale: str) -> dict[Path, str]:
+def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
     """The page of one scale; nothing where it has no record."""
-    folder = results / scale
-    records = [record for part in record_folders(folder) for record in load_records(part)]
-    if not records:
-        return {}
-    judged = judge(records, noted_rows(folder))
-    return {folder / NAME: markdown(folder, records, table3.frame_of(folder), judged)}
+    return {shelf.folder / NAME: markdown(shelf, judged)} if shelf.everything else {}
 
 
-def markdown(folder: Path, records: Sequence["Record"], frame: "DataFrame | None", judged: Sequence[Judged]) -> str:
+def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
     """The page for a code host."""
-    scale, claim = folder.name, records[0].settings["claim"]
+    records, frame = shelf.everything, table3.frame_of(shelf)
+    claim = records[0].settings["claim"]
     rows = {(record.table, record.row) for record in records}
     hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
     parts = [
         "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
-        f"# *Attention Is All You Need* at scale {markdown_text(scale)}",
+        f"# *Attention Is All You Need* at scale {markdown_text(shelf.scale)}",
         f"{len(records)} runs of {len(rows)} rows, {hours:,.1f} hours in all. A page of this scale may claim "
         f"**{markdown_text(claim)}**, and says so where the paper claims more.",
         *(_table3(frame) if frame is not None else []),
@@ -57,8 +52,8 @@ def markdown(folder: Path, records: Sequence["Record"], frame: "DataFrame | None
         _settled(judged),
         "Every claim with its numbers, its verdict and the power behind it: [claims.md](claims.md).",
         "## Tables",
-        _links(folder),
-        *_figures(folder),
+        _links(shelf),
+        *_figures(shelf.folder),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -98,16 +93,16 @@ def _settled(judged: Iterable[Judged]) -> str:
     )
 
 
-def _links(folder: Path) -> str:
-    names = [part.name for part in record_folders(folder)]
+def _links(shelf: Shelf) -> str:
+    names = list(shelf.tables)
     has_table3 = any(name.startswith((BASE, table3.PARTS)) for name in names)
     pages = [*([table3.NAME] if has_table3 else []), *(name for name in names if name != BASE)]
     lines = [f"- [{page}]({page}.md), [LaTeX]({page}.tex), [CSV]({page}.csv)" for page in pages]
-    if (folder.parent / "table1" / "table1.md").exists():
+    if (shelf.folder.parent / "table1" / "table1.md").exists():
         lines.insert(0, "- [table1](../table1/table1.md), [LaTeX](../table1/table1.tex), [CSV](../table1/table1.csv)")
     if table2.NAME not in names:
         lines.append(
-            f"- {table2.NAME}: no runs at this scale; `python experiments/{table2.NAME}.py --scale {folder.name}`"
+            f"- {table2.NAME}: no runs at this scale; `python experiments/{table2.NAME}.py --scale {shelf.scale}`"
         )
     return "\n".join(lines)
 

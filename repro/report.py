@@ -15,34 +15,30 @@ from typing import Any
 from repro import claims, layer_table, page, table2, table3
 from repro.durable import write_text
 from repro.record import BASE, Record
-from repro.tables import Rows, latex, load_records, markdown, noted_rows, record_folders, render, table
+from repro.tables import Rows, Shelf, latex, markdown, record_folders, render, sheet, table
 
 
-def build(results: Path, scale: str, name: str) -> dict[Path, str]:
+def build(shelf: Shelf, name: str) -> dict[Path, str]:
     """The files of one table and their texts, made from its records alone."""
-    folder = results / scale
-    records = load_records(folder / name)
-    if not records:
-        raise ValueError(f"{folder / name}: expected records, found none. Run experiments/{name}.py first.")
-    rows = {key: row for key, row in noted_rows(folder).items() if key[0] in (BASE, name)}
-    frame = table(records, base=load_records(folder / BASE), rows=rows)
+    frame = shelf.frame([name])
+    if frame is None:
+        raise ValueError(f"{shelf.folder / name}: expected records, found none. Run experiments/{name}.py first.")
     return {
-        folder / f"{name}.md": markdown(frame, scale, name),
-        folder / f"{name}.tex": latex(frame, scale, name),
-        # 12 digits of 17: the last ones may change with the version of a library
-        folder / f"{name}.csv": frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"),
+        shelf.folder / f"{name}.md": markdown(frame, shelf.scale, name),
+        shelf.folder / f"{name}.tex": latex(frame, shelf.scale, name),
+        shelf.folder / f"{name}.csv": sheet(frame),
     }
 
 
 def build_scale(results: Path, scale: str) -> dict[Path, str]:
     """All files of one scale: a page for each table, Table 3 on one page, the verdicts, and the page of pages."""
+    shelf = Shelf.read(results / scale)
     files: dict[Path, str] = {}
-    for folder in record_folders(results / scale):
-        if folder.name not in (BASE, table2.NAME):
-            files |= build(results, scale, folder.name)
-    for part in (table2, table3, claims, page):
-        files |= part.build(results, scale)
-    return files
+    for name in shelf.tables:
+        if name not in (BASE, table2.NAME):
+            files |= build(shelf, name)
+    judged = claims.judge(shelf.everything, shelf.rows)
+    return files | table2.build(shelf) | table3.build(shelf) | claims.build(shelf, judged) | page.build(shelf, judged)
 
 
 def console(records: Iterable[Record], rows: Rows) -> str:

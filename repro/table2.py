@@ -6,17 +6,7 @@ from typing import TYPE_CHECKING
 from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular, terminal_grid
 from repro.published import TABLE_2, Pair, System, computed_flops
 from repro.record import BASE
-from repro.tables import (
-    ABOUT_PUBLISHED,
-    MISSING,
-    Rows,
-    departures_list,
-    load_records,
-    noted_rows,
-    numbers,
-    spreads,
-    table,
-)
+from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, numbers, sheet, spreads
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,18 +64,15 @@ def render(frame: "DataFrame") -> str:
     return terminal_grid(own_columns(frame), frame.attrs["notes"])
 
 
-def build(results: Path, scale: str) -> dict[Path, str]:
+def build(shelf: Shelf) -> dict[Path, str]:
     """table2.md, .tex and .csv of one scale; nothing where it has no record of Table 2."""
-    folder = results / scale
-    records = load_records(folder / NAME)
-    if not records:
+    frame = shelf.frame([NAME])
+    if frame is None:
         return {}
-    rows: Rows = {key: row for key, row in noted_rows(folder).items() if key[0] in (BASE, NAME)}
-    frame = table(records, base=load_records(folder / BASE), rows=rows)
     return {
-        folder / f"{NAME}.md": markdown(frame, scale),
-        folder / f"{NAME}.tex": latex(frame, scale),
-        folder / f"{NAME}.csv": frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"),
+        shelf.folder / f"{NAME}.md": markdown(frame, shelf.scale),
+        shelf.folder / f"{NAME}.tex": latex(frame, shelf.scale),
+        shelf.folder / f"{NAME}.csv": sheet(frame),
     }
 
 

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING
 
 from repro.grid import BOOKTABS, Column, flat, markdown_grid, tabular
 from repro.record import BASE
-from repro.tables import (
-    ABOUT_SIZE,
-    ABOUT_SPREADS,
-    SYMBOLS,
-    Rows,
-    columns,
-    departures_list,
-    load_records,
-    noted_rows,
-    numbers,
-    table,
-)
+from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, numbers, sheet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -28,13 +17,10 @@ NAME = "table3"
 PARTS = "table3_"  # what the names of its experiment files begin with
 
 
-def frame_of(folder: Path) -> "DataFrame | None":
-    """All rows of Table 3 at the scale of this results folder, or None where there is nothing of it."""
-    rows: Rows = {key: row for key, row in noted_rows(folder).items() if key[0] == BASE or key[0].startswith(PARTS)}
-    parts = sorted(part for part in folder.glob(f"{PARTS}*") if part.is_dir())
-    records = [record for part in parts for record in load_records(part)]
-    base = load_records(folder / BASE)
-    return table(records, base=base, rows=rows) if records or base else None
+def frame_of(shelf: Shelf) -> "DataFrame | None":
+    """All rows of Table 3 at one scale, or None where there is nothing of it."""
+    names = {name for name in (*shelf.tables, *(of for of, _ in shelf.rows)) if name.startswith(PARTS)}
+    return shelf.frame({BASE, *names})
 
 
 def page_columns(frame: "DataFrame") -> list[Column]:
@@ -53,16 +39,15 @@ def page_columns(frame: "DataFrame") -> list[Column]:
     ]
 
 
-def build(results: Path, scale: str) -> dict[Path, str]:
+def build(shelf: Shelf) -> dict[Path, str]:
     """table3.md, .tex and .csv of one scale; nothing where it has no record of Table 3."""
-    folder = results / scale
-    frame = frame_of(folder)
+    frame = frame_of(shelf)
     if frame is None:
         return {}
     return {
-        folder / f"{NAME}.md": markdown(frame, scale),
-        folder / f"{NAME}.tex": latex(frame, scale),
-        folder / f"{NAME}.csv": frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"),
+        shelf.folder / f"{NAME}.md": markdown(frame, shelf.scale),
+        shelf.folder / f"{NAME}.tex": latex(frame, shelf.scale),
+        shelf.folder / f"{NAME}.csv": sheet(frame),
     }
 
 

@@ -9,6 +9,7 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,39 @@ def note_rows(folder: Path, rows: Rows) -> None:
     for (of, row), (position, paper) in sorted(everything.items(), key=lambda item: (item[0][0], item[1][0])):
         listed.setdefault(of, []).append({"row": row, "position": position, **paper})
     write_json(folder / "rows.json", listed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """What stands under results/<scale>/, read once: the records by table, and the rows there should be."""
+
+    folder: Path
+    tables: Mapping[str, Sequence[Record]]
+    rows: Rows
+
+    @classmethod
+    def read(cls, folder: Path) -> "Shelf":
+        """Raises ValueError that names every file that cannot be believed in the first table that has one."""
+        tables = {part.name: load_records(part) for part in record_folders(folder)}
+        return cls(folder=folder, tables=tables, rows=noted_rows(folder))
+
+    @property
+    def scale(self) -> str:
+        """The name of the scale, with what sets its world apart."""
+        return self.folder.name
+
+    @property
+    def everything(self) -> list[Record]:
+        """All records, base first where tables are in the order of their names."""
+        return [record for records in self.tables.values() for record in records]
+
+    def frame(self, tables: Iterable[str]) -> "DataFrame | None":
+        """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
+        names, base = {*tables}, self.tables.get(BASE, ())
+        records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
+        if not records and not (base and BASE in names):
+            return None
+        return table(records, base=base, rows={key: row for key, row in self.rows.items() if key[0] in {BASE, *names}})
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
@@ -410,6 +444,11 @@ def _cost(frame: "DataFrame") -> str:
         f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
         f"{total['gpu_hours']:,.1f} GPU hours"
     )
+
+
+def sheet(frame: "DataFrame") -> str:
+    """All numbers as CSV, 12 digits of 17: the last ones may change with the version of a library."""
+    return str(frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
 
 
 def latex(frame: "DataFrame", scale: str, name: str) -> str:

@@ -9,8 +9,9 @@ import pytest
 from paper_runs import changed, paper_run
 
 from repro import page, report
+from repro.claims import judge
 from repro.record import path
-from repro.tables import record_folders
+from repro.tables import Shelf, record_folders
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,6 +34,11 @@ def fill_one(results: Path, row: str, table: str, position: int, seed: int, scal
     record.save(path(results, record))
 
 
+def made(results: Path) -> dict[Path, str]:
+    shelf = Shelf.read(results / "laptop")
+    return page.build(shelf, judge(shelf.everything, shelf.rows))
+
+
 def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     fill(tmp_path)
     figures = tmp_path / "laptop" / "figures"
@@ -50,7 +56,7 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
 
 def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     fill(tmp_path)
-    text = page.build(tmp_path, "laptop")[tmp_path / "laptop/README.md"]
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "9 runs of 3 rows" in text
     assert "may claim **the sign of large effects**" in text
     assert re.search(r"- \*\*reproduced\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
@@ -59,7 +65,7 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
 
 
 def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
-    assert page.build(tmp_path, "laptop") == {}
+    assert made(tmp_path) == {}
 
 
 def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:

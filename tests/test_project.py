@@ -75,7 +75,8 @@ def test_what_is_imported_is_declared_and_the_reverse() -> None:
     nodes = [node for path in SOURCES for node in ast.walk(ast.parse(path.read_bytes()))]
     names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
-    used = {name.split(".")[0] for name in names} - sys.stdlib_module_names - {"repro"}
+    ours = {"repro", *(path.stem for path in (ROOT / "experiments").glob("*.py"))}
+    used = {name.split(".")[0] for name in names} - sys.stdlib_module_names - ours
     used = {DISTRIBUTION.get(name, name) for name in used}
     assert used - needed - optional == set(), "imported, but not among the dependencies in pyproject.toml"
     assert (needed | optional) - used == NOT_IMPORTED_BY_US, "declared, but nobody imports it"

@@ -415,7 +415,7 @@ def test_no_results_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         report.main(["--results", str(tmp_path / "nowhere")])
     assert "expected a folder of records, found none" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"found none\. Run experiments/table3_A\.py first"):
-        report.build(tmp_path, "laptop", "table3_A")
+        report.build(tables.Shelf.read(tmp_path / "laptop"), "table3_A")
 
 
 def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from paper_runs import changed, paper_run
 from repro import table2
 from repro.record import PaperNumbers, path
 from repro.rows import printed
-from repro.tables import note_rows
+from repro.tables import Shelf, note_rows
 
 CORPUS = paper_run().corpus
 
 
 def page(results: Path) -> list[list[str]]:
-    text = table2.build(results, "paper")[results / "paper/table2.md"]
+    text = table2.build(Shelf.read(results / "paper"))[results / "paper/table2.md"]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
 
 
@@ -56,9 +56,11 @@ def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
     assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
     assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
     assert lines["base en-fr"][4] == "38.1"
-    text = table2.build(tmp_path, "paper")[tmp_path / "paper/table2.md"]
+    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
     assert "None: every run keeps to it." in text
-    sheet = list(csv.DictReader(io.StringIO(table2.build(tmp_path, "paper")[tmp_path / "paper/table2.csv"])))
+    sheet = list(
+        csv.DictReader(io.StringIO(table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.csv"]))
+    )
     assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
 
 
@@ -71,4 +73,4 @@ def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert table2.build(tmp_path, "paper") == {}
+    assert table2.build(Shelf.read(tmp_path / "paper")) == {}

@@ -9,7 +9,7 @@ from paper_runs import changed, paper_run
 
 from repro import table3
 from repro.record import PaperNumbers, path
-from repro.tables import note_rows, noted_rows
+from repro.tables import Shelf, note_rows, noted_rows
 
 NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
 
@@ -26,7 +26,7 @@ def fill(results: Path) -> None:
 
 def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
     fill(tmp_path)
-    page = table3.build(tmp_path, "paper")[tmp_path / "paper/table3.md"]
+    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"]
     assert "None: every run keeps to it." in page
@@ -37,7 +37,7 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
     note_rows(
         tmp_path / "paper", {("table3_E", "learned positions"): (0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))}
     )
-    files = table3.build(tmp_path, "paper")
+    files = table3.build(Shelf.read(tmp_path / "paper"))
     [line] = [line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line]
     assert line.split("|")[1].strip() == "(E) learned positions"
     assert "missing" in line
@@ -47,10 +47,10 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
 
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert table3.build(tmp_path, "paper") == {}
+    assert table3.build(Shelf.read(tmp_path / "paper")) == {}
     record = paper_run()
     record.save(path(tmp_path, record))
-    assert len(table3.build(tmp_path, "paper")) == 3, "the base row is one of its rows"
+    assert len(table3.build(Shelf.read(tmp_path / "paper"))) == 3, "the base row is one of its rows"
 
 
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
