@@ -308,8 +308,8 @@ def no_collection() -> Iterator[None]:
 
 
 def queries_keys_values(n: int, d_k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One head of n positions, and the vector that additive attention scores with, drawn small."""
-    q, k, v = (torch.randn(1, n, d_k, requires_grad=True) for _ in range(3))
+    """The heads of one sequence side by side, and the vector that additive attention scores with, drawn small."""
+    q, k, v = (torch.randn(N_HEADS, n, d_k, requires_grad=True) for _ in range(3))
     return q, k, v, torch.randn(d_k).div(math.sqrt(d_k)).requires_grad_()
 
 
@@ -325,7 +325,7 @@ def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
 
 
 def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
-    """Forward and backward of the two ways to score, at every n and d_k, one head."""
+    """Forward and backward of the two ways to score, at every n and d_k, all heads of a sequence."""
     work: dict[tuple[str, int, int], Callable[[], object]] = {}
     for d_k in grid.d_k:
         for n in grid.n_scored:
@@ -336,5 +336,5 @@ def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
 
 
 def scored_and_back(scoring: Scoring, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
-    """One head's output and the gradients of its queries, keys and values."""
+    """The heads' outputs and the gradients of their queries, keys and values."""
     torch.autograd.grad(scoring(*parts).sum(), parts[:3])

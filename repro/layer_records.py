@@ -78,7 +78,7 @@ class Time:
 
 @dataclass(frozen=True)
 class ScoringCount:
-    """Operations and kept bytes of one head with dot-product or additive scores."""
+    """Operations and kept bytes of the heads of one sequence with dot-product or additive scores."""
 
     scoring: str
     n: int
@@ -89,7 +89,7 @@ class ScoringCount:
 
 @dataclass(frozen=True)
 class ScoringTime:
-    """Seconds of forward and backward of one head, one number for each round."""
+    """Seconds of forward and backward of the heads of one sequence, one number for each round."""
 
     scoring: str
     n: int

@@ -159,7 +159,7 @@ class SeparableConvolution(Convolution):
 
     def __init__(self, *, d: int, k: int) -> None:
         super().__init__(d=d, k=k)
-        self.kernel = nn.Conv1d(d, d, k, padding=centred(k), groups=1)
+        self.kernel = nn.Conv1d(d, d, k, padding=centred(k), groups=d)
         self.output = nn.Linear(d, d)
 
 
@@ -208,5 +208,5 @@ Scoring = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]  # q, k, v, w -> [B
 
 
 def dot_product_attention(q_BQE: Tensor, k_BKE: Tensor, v_BKE: Tensor, w_E: Tensor) -> Tensor:
-    """softmax(q k^T / sqrt(d_k)) v with a head of its own, [B, Q, E]; w_E is not asked. Paper: equation (1)."""
-    return attention(q_BQE.unsqueeze(1), k_BKE.unsqueeze(1), v_BKE.unsqueeze(1)).squeeze(1)
+    """softmax(q k^T / sqrt(d_k)) v, [B, Q, E]; w_E is not asked. Paper: equation (1)."""
+    return attention(q_BQE, k_BKE, v_BKE)

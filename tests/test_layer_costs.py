@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.layer_costs import (
+    N_HEADS,
     SCORINGS,
     STACKS,
     WITHOUT_WINDOW,
@@ -97,13 +98,13 @@ def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
 def test_additive_scores_keep_every_pair_of_vectors() -> None:
     n, d_k = 11, 7
     kept = {name: saved_bytes(lambda s=scoring: s(*queries_keys_values(n, d_k))) for name, scoring in SCORINGS.items()}
-    assert 4 * n * n * d_k <= kept["additive"]
-    assert kept["dot_product"] < 4 * (2 * n * n + 5 * n * d_k)
+    assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
+    assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
 
 
 def test_both_ways_to_score_have_the_same_products() -> None:
     for line in scoring_counts(TINY):
-        assert line.flops == 2 * 2 * line.n**2 * line.d_k  # scores and weighted sum
+        assert line.flops == N_HEADS * 2 * 2 * line.n**2 * line.d_k  # scores and weighted sum
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 300])
