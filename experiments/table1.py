@@ -9,9 +9,9 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from repro.layer_picture import draw
-from repro.layer_records import FILE, FOLDER, Grid, save
-from repro.layer_table import write
+from repro.table1.page import write
+from repro.table1.picture import draw
+from repro.table1.records import FILE, FOLDER, Grid, save
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--threads", type=int, default=1, help="that PyTorch may use")
     options = parser.parse_args(arguments)
 
-    from repro.layer_costs import measure  # PyTorch, which --help does without
+    from repro.table1.costs import measure  # PyTorch, which --help does without
 
     save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
     print(*write(options.results_dir), *draw(options.results_dir), sep="\n")

@@ -43,6 +43,8 @@ from repro.verdicts import (
 NAME = "claims"
 OUTCOMES: tuple[Outcome, ...] = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
 NO_ROWS: Rows = MappingProxyType({})
+Measured = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
+NOTHING_MEASURED: Measured = MappingProxyType({})
 ABOUT = {  # what each group of the page begins with, in the page's order
     "table2": "Table 2: the big models",
     "table3_A": "Table 3 (A): heads",
@@ -54,7 +56,7 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "base": "Table 3: base",
     "arithmetic": "Arithmetic of the paper's own numbers",
     "structural": "Settled by tests",
-    "measured": "Settled elsewhere, or not yet",
+    "measured": "Measured on layers, or not settled yet",
     "qualitative": "Shown, not judged",
 }
 
@@ -100,13 +102,19 @@ class Suite:
 # From records to verdicts
 
 
-def judge(records: Iterable[Record], rows: Rows = NO_ROWS) -> list[Judged]:
+def judge(records: Iterable[Record], rows: Rows = NO_ROWS, measured: Measured = NOTHING_MEASURED) -> list[Judged]:
     """Every claim with its verdict, in the paper's order. Runs of uncommitted code are left out.
 
-    `rows` are those whose printed numbers are known without a run. Raises ValueError where the records are of
-    several scales, or hold a seed twice.
+    `rows` are those whose printed numbers are known without a run; `measured` are the verdicts on layers, from
+    Table 1. Raises ValueError where the records are of several scales, or hold a seed twice.
     """
-    return judge_suite(suite([record for record in records if not record.stamp["dirty"]], rows))
+    found = judge_suite(suite([record for record in records if not record.stamp["dirty"]], rows))
+    return [
+        Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
+        if one.claim.id in measured
+        else one
+        for one in found
+    ]
 
 
 def suite(records: Sequence[Record], rows: Rows = NO_ROWS) -> Suite:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-from repro.durable import write_json
+from repro import signed
 from repro.hyper import Hyper
 from repro.stamp import Provenance
 
@@ -146,25 +146,22 @@ class Record:
         for name, curve in self.curves.items():
             if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
                 raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
-        if json.loads(_canonical(asdict(self))) != asdict(self):
+        try:
+            kept = json.loads(signed.canonical(asdict(self)))
+        except TypeError as error:
+            raise ValueError(f"record.settings: {error}") from error
+        if kept != asdict(self):
             raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
-        content = asdict(self)
-        write_json(path, {**content, "sha256": _checksum(content)})
+        signed.write(path, asdict(self))
 
 
 def load(path: Path) -> Record:
     """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
     try:
-        content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
-        got = content.get("format") if isinstance(content, dict) else content
-        if got != FORMAT:
-            raise ValueError(f"expected a record of format {FORMAT}, got {got!r}")
-        stated, counted = content.pop("sha256", None), _checksum(content)
-        if stated != counted:
-            raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+        content = signed.read(path, "a record", FORMAT)
         _check(content, Record, "record")
         return Record(**content)
     except (ValueError, RecursionError) as error:
@@ -195,27 +192,6 @@ def slug(name: str) -> str:
         return name
     readable = re.sub("[^a-z0-9._=]+", "-", name.lower())[:70].strip("-._=") or "row"
     return f"{readable}--{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
-
-
-def _canonical(content: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False).encode("utf-8")
-    except TypeError as error:
-        raise ValueError(f"record.settings: {error}") from error
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    return hashlib.sha256(_canonical(content)).hexdigest()
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(content := dict(pairs)) < len(pairs):
-        raise ValueError(f"expected each key once, got {[key for key, _ in pairs]}")
-    return content
-
-
-def _not_finite(name: str) -> float:
-    raise ValueError(f"expected finite numbers, got {name}")
 
 
 _hints = functools.cache(get_type_hints)

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro import claims, layer_table, page, table2, table3
+from repro import claims, page, table2, table3
 from repro.durable import write_text
 from repro.record import BASE, Record
+from repro.table1 import page as table1
 from repro.tables import Rows, Shelf, latex, markdown, record_folders, render, sheet, table
 
 
@@ -37,7 +38,7 @@ def build_scale(results: Path, scale: str) -> dict[Path, str]:
     for name in shelf.tables:
         if name not in (BASE, table2.NAME):
             files |= build(shelf, name)
-    judged = claims.judge(shelf.everything, shelf.rows)
+    judged = claims.judge(shelf.everything, shelf.rows, table1.judged(results))
     return files | table2.build(shelf) | table3.build(shelf) | claims.build(shelf, judged) | page.build(shelf, judged)
 
 
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"{options.results}: expected a folder of records, found none. Run an experiment first.")
     files: dict[Path, str] = {}
     try:
-        files |= layer_table.build(options.results)
+        files |= table1.build(options.results)
         for scale in sorted(folder for folder in options.results.glob("*/") if record_folders(folder)):
             files |= build_scale(options.results, scale.name)
     except ValueError as error:

@@ -437,6 +437,14 @@ def test_without_records_the_papers_arithmetic_is_judged() -> None:
     assert of(judge([]), "C28b").verdict == "not judged"
 
 
+def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
+    before = of(judge([]), "C05")
+    assert (before.verdict, before.reason) == ("not judged", "needs the measurements of experiments/table1.py")
+    after = judge([], measured={"C05": ("contradicted", "it waits twice")})
+    assert (of(after, "C05").verdict, of(after, "C05").reason) == ("contradicted", "it waits twice")
+    assert of(after, "C06").verdict == "not judged"
+
+
 # The page
 
 

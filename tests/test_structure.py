@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 # A file imports from lower floors, and inside its own folder from those listed before it.
 FLOORS: dict[float, str] = {
-    0: "symbols hyper durable stamp record machine published",
+    0: "symbols hyper durable signed stamp record machine published",
     1: """
         model.attention model.layers model.embedding model.transformer
         data.lexicon data.sentence data.english data.german data.french data.synthetic
@@ -20,9 +20,9 @@ FLOORS: dict[float, str] = {
         decoding.beam decoding.bleu
         verdicts
     """,
-    1.5: "training.module layer_types",
+    1.5: "training.module table1.layers",
     2: "cost tracking grid fidelity tables progress ui paper_claims",
-    2.5: "layer_records layer_laws layer_costs layer_claims layer_table claims",
+    2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
     3: "training.fit decoding.translate scales rows page",
     3.4: "forecast",
@@ -31,7 +31,7 @@ FLOORS: dict[float, str] = {
         figures.style figures.trace figures.architecture figures.operations
         figures.attention_maps figures.mechanism figures.curves figures.quality figures.draw
     """,
-    3.7: "layer_picture",
+    3.7: "table1.picture",
     3.8: "sweep",
     4: "experiment",
 }
@@ -44,7 +44,7 @@ MODULES = {
     if path.name != "__init__.py"
 }
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
-SHOWN = ("repro.experiment.", "repro.hyper.", "repro.figures.draw.", "repro.layer_")  # what an experiment file may use
+SHOWN = ("repro.experiment.", "repro.hyper.", "repro.figures.draw.", "repro.table1.")  # what an experiment file may use
 
 
 def folder(module: str) -> str:

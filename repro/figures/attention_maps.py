@@ -7,7 +7,6 @@ layer but one ("layer 5 of 6"), and each picture says whose they are.
 import functools
 import hashlib
 import itertools
-import json
 import re
 import textwrap
 from collections.abc import Sequence
@@ -17,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from repro import record
-from repro.durable import write_json
+from repro import record, signed
 from repro.figures import style
 from repro.hyper import Hyper
 from repro.record import BASE, Record
@@ -72,7 +70,6 @@ class Measured(TypedDict):
     layer: int  # counted from 1
     n_layers: int
     maps: list[Map]
-    sha256: str  # of all of the above
 
 
 # ---- words
@@ -179,7 +176,7 @@ def measure(run: Record, runs: Path, cache: Path) -> Measured:
         "n_layers": hyper.n_layers,
         "maps": maps,
     }
-    return Measured(**content, sha256=_checksum(content))  # type: ignore[typeddict-item]
+    return Measured(**content)  # type: ignore[typeddict-item]
 
 
 def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
@@ -208,27 +205,16 @@ def _tokenizer(cache: Path, sha256: str) -> "Tokenizer":
 
 def write(file: Path, measured: Measured) -> None:
     """Keep a measurement."""
-    write_json(file, measured)
+    signed.write(file, {**measured})
 
 
 def read(file: Path) -> Measured:
     """A measurement as it was written; a ValueError names the file and what to do."""
     try:
-        content = json.loads(file.read_bytes())
-        got = content.get("format") if isinstance(content, dict) else content
-        if got != FORMAT:
-            raise ValueError(f"expected format {FORMAT}, got {got!r}")
-        stated, counted = content.pop("sha256", None), _checksum(content)
-        if stated != counted:
-            raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+        content = signed.read(file, "a measurement", FORMAT)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{COMMAND}`.") from error
-    return Measured(**content, sha256=stated)  # type: ignore[typeddict-item]
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf-8")).hexdigest()
+    return Measured(**content)  # type: ignore[typeddict-item]
 
 
 # ---- which heads are shown

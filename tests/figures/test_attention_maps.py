@@ -159,9 +159,9 @@ def test_a_checkpoint_that_is_gone_or_of_another_model_is_named(trained: Callabl
     ("damage", "message"),
     [
         (lambda text: text.replace('"seed": 1', '"seed": 2'), "edited by hand or damaged"),
-        (lambda text: text.replace('"format": 1', '"format": 7'), "expected format 1, got 7"),
+        (lambda text: text.replace('"format": 1', '"format": 7'), "expected a measurement of format 1, got 7"),
         (lambda text: text[:100], "attention.json: "),
-        (lambda text: "[]", "expected format 1, got"),
+        (lambda text: "[]", "expected a measurement of format 1, got"),
     ],
     ids=["edited", "format", "half", "list"],
 )

@@ -7,9 +7,9 @@ from typing import Any
 
 from repro.durable import write_text
 from repro.grid import Column, markdown_grid, markdown_text, tabular, tex_text
-from repro.layer_claims import CLAIMS, ROWS, WINDOWS, in_words, verdicts
-from repro.layer_laws import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
-from repro.layer_records import FILE, FOLDER, Measured, load
+from repro.table1.laws import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
+from repro.table1.records import FILE, FOLDER, Measured, load
+from repro.table1.verdicts import CLAIMS, ROWS, WINDOWS, Verdict, in_words, verdicts
 
 
 def build(results: Path) -> dict[Path, str]:
@@ -23,6 +23,12 @@ def build(results: Path) -> dict[Path, str]:
         folder / "table1.tex": latex(measured),
         folder / "table1.csv": csv(measured),
     }
+
+
+def judged(results: Path) -> dict[str, Verdict]:
+    """The verdicts on the paper's claims about layers, by claim; none where nothing was measured."""
+    file = results / FOLDER / FILE
+    return verdicts(load(file)) if file.exists() else {}
 
 
 def columns(measured: Measured) -> list[Column]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from repro.layer_costs import (
+from repro.table1.costs import (
     N_HEADS,
     SCORINGS,
     STACKS,
@@ -29,8 +29,8 @@ from repro.layer_costs import (
     steps,
     steps_to_first,
 )
-from repro.layer_records import Count, Grid, load, save
-from repro.layer_types import Convolution, ElmanCell, GatedCell, Recurrent
+from repro.table1.layers import Convolution, ElmanCell, GatedCell, Recurrent
+from repro.table1.records import Count, Grid, load, save
 
 N, D, K = 7, 8, 3
 TINY = Grid(

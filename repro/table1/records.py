@@ -1,15 +1,14 @@
 """What is measured of the layers of Table 1, and the one file that keeps it. Paper: section 4.
 
-`repro/layer_costs.py` measures, `repro/layer_table.py` makes the table; this file is between them and needs no torch.
+`repro/table1/costs.py` measures, `repro/table1/page.py` makes the table; this file is between them and needs no torch.
 """
 
-import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path as FilePath
 from typing import Any
 
-from repro.durable import write_json
+from repro import signed
 from repro.stamp import Provenance
 
 FORMAT = 1
@@ -125,27 +124,16 @@ KINDS = {
 def save(file: FilePath, measured: Measured) -> None:
     """Write the measurements together with the checksum of their content."""
     content = json.loads(json.dumps({"format": FORMAT, **asdict(measured)}))  # tuples become lists, as they are read
-    write_json(file, {**content, "sha256": _checksum(content)})
+    signed.write(file, content)
 
 
 def load(file: FilePath) -> Measured:
     """Read measurements; a ValueError names the file, what was expected, what was found and what to do."""
     try:
-        content = json.loads(file.read_bytes())
-        got = content.get("format") if isinstance(content, dict) else content
-        if got != FORMAT:
-            raise ValueError(f"expected measurements of format {FORMAT}, got {got!r}")
-        stated, counted = content.pop("sha256", None), _checksum(content)
-        if stated != counted:
-            raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+        content = signed.read(file, "measurements", FORMAT)
         del content["format"]
         lists = {name: [kind(**line) for line in content[name]] for name, kind in KINDS.items()}
         return Measured(**{**content, **lists})
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         advice = "Restore the file from git, or delete it and run experiments/table1.py again."
         raise ValueError(f"{file}: {error}. {advice}") from error
-
-
-def _checksum(content: dict[str, Any]) -> str:
-    text = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8")).hexdigest()

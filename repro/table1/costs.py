@@ -19,8 +19,8 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro import machine, stamp
-from repro.layer_records import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
-from repro.layer_types import (
+from repro.model.layers import FeedForward
+from repro.table1.layers import (
     Convolution,
     Dilated,
     ElmanCell,
@@ -36,7 +36,7 @@ from repro.layer_types import (
     dot_product_attention,
     restricted,
 )
-from repro.model.layers import FeedForward
+from repro.table1.records import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
 
 N_HEADS = 8
 FEED_FORWARD = 4  # d_ff / d_model of the base model

@@ -5,12 +5,12 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
-from repro.layer_laws import Growth, compare, fits, judged, order, path_of, steps_of
-from repro.layer_records import Count, Measured, ScoringCount, ScoringTime
+from repro.table1.laws import Growth, compare, fits, judged, order, path_of, steps_of
+from repro.table1.records import Count, Measured, ScoringCount, ScoringTime
+from repro.verdicts import Outcome
 
 NEAR = 0.05  # an exponent or a ratio this close to the printed one is it: printed exponents are 1 apart
 Scored = TypeVar("Scored", ScoringCount, ScoringTime)
-
 
 # What the paper prints
 
@@ -79,7 +79,7 @@ WINDOWS = {"convolution": "k", "dilated": "k", "separable": "k", "restricted": "
 
 # Verdicts
 
-Verdict = tuple[str, str]  # reproduced, contradicted or inconclusive; the evidence in a line
+Verdict = tuple[Outcome, str]  # the evidence in a line
 
 
 def verdicts(measured: Measured) -> dict[str, Verdict]:
@@ -102,7 +102,7 @@ CLAIMS = {
 }
 
 
-def _holds(statement: bool) -> str:
+def _holds(statement: bool) -> Outcome:
     return "reproduced" if statement else "contradicted"
 
 

@@ -8,7 +8,8 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from repro.layer_records import Count, Measured, Steps
+from repro.table1.records import Count, Measured, Steps
+from repro.verdicts import Outcome
 
 CONFIDENCE = 0.95
 LABELS = {  # every layer that is measured
@@ -161,7 +162,7 @@ def compare(slower: Sequence[float], faster: Sequence[float]) -> int:
     return 1 if ratios[0] > 1 else -1
 
 
-def judged(outcomes: Iterable[int]) -> str:
+def judged(outcomes: Iterable[int]) -> Outcome:
     """The verdict on "takes longer, at every size"."""
     found = set(outcomes)
     return "contradicted" if -1 in found else "reproduced" if found == {1} else "inconclusive"

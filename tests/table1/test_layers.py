@@ -5,7 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.layer_types import (
+from repro.model.attention import hidden_bias
+from repro.table1.layers import (
     Convolution,
     Dilated,
     ElmanCell,
@@ -20,7 +21,6 @@ from repro.layer_types import (
     dot_product_attention,
     restricted,
 )
-from repro.model.attention import hidden_bias
 
 B, N, D, H = 2, 11, 6, 3
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.figures import style
-from repro.layer_records import FILE, FOLDER, Measured, load
+from repro.table1.records import FILE, FOLDER, Measured, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
