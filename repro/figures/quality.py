@@ -55,8 +55,11 @@ def points(records: Iterable[Record], score: Score) -> list[Point]:
 def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
     """Dev BLEU and dev perplexity against training FLOPs, one point a row."""
     found = {score: points(records, score) for score in ("bleu", "ppl")}
-    if not found["bleu"]:
-        raise ValueError("Quality and cost: no finished run of committed code. Run experiments/table3_A.py.")
+    if len(found["bleu"]) < 2:
+        rows = ", ".join(point.row for point in found["bleu"]) or "none"
+        raise ValueError(
+            f"Expected finished runs of two rows or more, of committed code, got {rows}. Run experiments/all_tables.py."
+        )
     paint = functools.partial(_paint, bleu=found["bleu"], ppl=found["ppl"])
     return style.save(folder, "quality_and_cost", (style.WIDTH, 7.4), paint)
 

@@ -111,7 +111,7 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
     assert quality.startswith("quality and cost: ")
-    assert quality.endswith("Run experiments/table3_A.py.")
+    assert quality.endswith("Run experiments/all_tables.py.")
 
 
 def test_a_damaged_record_costs_its_own_figures_only(

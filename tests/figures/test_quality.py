@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from repro.figures.quality import Area, leader, placed, points
+from repro.figures.quality import Area, draw_quality, leader, placed, points
 from repro.record import Record
 
 Make = Callable[..., Record]
@@ -47,3 +48,10 @@ def test_a_lone_label_stands_at_the_right_and_at_the_edge_at_the_left() -> None:
     within = Area(0, 0, 300, 300)
     assert placed((150, 150), (40, 10), [], [], within, 5).left > 150
     assert placed((290, 150), (40, 10), [], [], within, 5).right < 290
+
+
+def test_one_row_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"finished runs of two rows or more, of committed code, got base\. Run"):
+        draw_quality(tmp_path, [a_record("base", 1)])
+    with pytest.raises(ValueError, match=r"got none\. Run experiments/all_tables\.py"):
+        draw_quality(tmp_path, [])
