@@ -19,11 +19,11 @@ import torch
 
 from repro.data.corpus import open_corpus
 from repro.data.store import prepare
-from repro.experiment import BASE_ROW
 from repro.hyper import BASE, Hyper
 from repro.model import embedding
 from repro.progress import Progress
 from repro.record import PaperNumbers, Record
+from repro.rows import BASE_ROW
 from repro.run import Run, Settings
 from repro.scales import SCALES
 

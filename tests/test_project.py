@@ -1,6 +1,8 @@
 """The project keeps its promises: exact versions, commands that CI runs, light imports, true documents."""
 
 import ast
+import importlib
+import importlib.util
 import itertools
 import os
 import re
@@ -184,3 +186,14 @@ def test_documents_name_what_exists(path: Path) -> None:
 def test_links_inside_the_project_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", path.read_text("utf-8"))
     assert [target for target in targets if not (path.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_reaches_only_for_what_is_there(path: Path) -> None:
+    # they are run by hand, and nothing else tells when a name they use has moved
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("repro"):
+            module = importlib.import_module(str(node.module))
+            for alias in node.names:
+                found = hasattr(module, alias.name) or importlib.util.find_spec(f"{node.module}.{alias.name}")
+                assert found, f"{node.module} has no {alias.name}"
