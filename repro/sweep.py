@@ -155,6 +155,8 @@ class Sweep:
                 done = run.execute()
                 self._install_views(run, progress)
             except BlockingIOError:
+                if self.options.devices > 1:
+                    raise  # the other processes of this run wait for this one: end them all
                 progress.say(f"{run.settings.name}: another process trains it, in {run.folder}; passed over")
         if done:
             done.save(path(self.results, done))

@@ -6,7 +6,7 @@ Made from the records of all its experiment files. A row that has no run stands 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.grid import BOOKTABS, Column, flat, markdown_grid, tabular
+from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular
 from repro.record import BASE
 from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, numbers, sheet
 
@@ -56,8 +56,8 @@ def markdown(frame: "DataFrame", scale: str) -> str:
     claim = frame.attrs["shared"].get(("settings", "claim"))
     parts = [
         "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
-        f"# Table 3 at scale {scale}",
-        f"A table of this scale may claim {claim}." if claim else "",
+        f"# Table 3 at scale {markdown_text(scale)}",
+        f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(page_columns(frame)),
         ABOUT_SPREADS,
         ABOUT_SIZE,
@@ -65,7 +65,7 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         "## Departures from the paper's recipe",
         departures_list(frame.attrs["departures"]),
         "## Notes" if frame.attrs["notes"] else "",
-        "\n".join(f"- {note}" for note in frame.attrs["notes"]),
+        "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 

@@ -86,3 +86,15 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
         ("base", "base"), ("table_x", "x"), ("table_y", "wide"), ("table_y", "y"),
     }  # fmt: skip
     assert "missing" in (tmp_path / "results/smoke-2-steps/table_y.md").read_text("utf-8")
+
+
+def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the others would wait for it in their first step, for hours
+    def taken() -> None:
+        raise BlockingIOError("journal.jsonl has a writer")
+
+    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
+    made = sweep.Sweep("table_x", [], [], SCALE, options)
+    run: Any = SimpleNamespace(finished=lambda: None, execute=taken, settings=SimpleNamespace(name="x", tables=()))
+    with pytest.raises(BlockingIOError, match="has a writer"):
+        made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]

@@ -65,3 +65,11 @@ def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
     (tmp_path / "rows.json").write_text('{"table3_A": [{"row": "h=1"}]}')
     with pytest.raises(ValueError, match=r"rows\.json: expected tables and their rows, got KeyError"):
         noted_rows(tmp_path)
+
+
+def test_names_are_text_on_the_page(tmp_path: Path) -> None:
+    record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
+    record.save(path(tmp_path, record))
+    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    assert "a|b" not in page
+    assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
