@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro import table2, table3
-from repro.claims import Judged
+from repro.claims import OUTCOMES, Judged
 from repro.grid import Column, markdown_grid, markdown_text
 from repro.record import BASE
 from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, FIGURES, Shelf, departures_list
@@ -27,7 +27,6 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "quality_and_cost": "Quality against the cost of training, every row of Table 3",
 }
 CURVES = "curves_"  # and a table: how its rows learned
-VERDICTS = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
 
 
 def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
@@ -77,8 +76,8 @@ def _counts(judged: Iterable[Judged]) -> str:
         "settled by trained rows": [one for one in found if one.claim.is_trained],
         "settled by arithmetic, tests and measurements": [one for one in found if not one.claim.is_trained],
     }
-    counts = [[f"{sum(one.verdict == v for one in group)}" for group in groups.values()] for v in VERDICTS]
-    shown = [(verdict, *count) for verdict, count in zip(VERDICTS, counts, strict=True) if set(count) != {"0"}]
+    counts = [[f"{sum(one.verdict == v for one in group)}" for group in groups.values()] for v in OUTCOMES]
+    shown = [(verdict, *count) for verdict, count in zip(OUTCOMES, counts, strict=True) if set(count) != {"0"}]
     headings = ("verdict", *groups)
     return markdown_grid(Column("", headings[i], [line[i] for line in shown]) for i in range(len(headings)))
 
@@ -87,7 +86,7 @@ def _settled(judged: Iterable[Judged]) -> str:
     """The claims about trained rows that were judged, each on a line."""
     return "\n".join(
         f"- **{one.verdict}**: {markdown_text(one.claim.sentence)} ({one.claim.id}; {markdown_text(one.reason)})"
-        for verdict in VERDICTS[:-1]
+        for verdict in OUTCOMES[:-1]
         for one in judged
         if one.claim.is_trained and one.verdict == verdict
     )
@@ -110,7 +109,11 @@ def _links(shelf: Shelf) -> str:
 def _figures(folder: Path) -> list[str]:
     """The pictures that are there, the paper's first."""
     there = {file.stem for file in (folder / FIGURES).glob("*.png")}
-    curves = {name: f"How the rows of {name.removeprefix(CURVES)} learned" for name in sorted(there) if CURVES in name}
+    curves = {
+        name: f"How the rows of {name.removeprefix(CURVES)} learned"
+        for name in sorted(there)
+        if name.startswith(CURVES)
+    }
     captions = {name: text for name, text in (PICTURES | curves).items() if name in there}
     if not captions:
         return ["## Figures", f"None yet: `python experiments/figures.py --scale {folder.name}` draws them."]

@@ -16,7 +16,7 @@ from repro import claims, page, table2, table3
 from repro.durable import write_text
 from repro.record import BASE, Record
 from repro.table1 import page as table1
-from repro.tables import Rows, Shelf, latex, markdown, record_folders, render, sheet, table
+from repro.tables import Rows, Shelf, files, latex, markdown, record_folders, render, table
 
 
 def build(shelf: Shelf, name: str) -> dict[Path, str]:
@@ -24,22 +24,18 @@ def build(shelf: Shelf, name: str) -> dict[Path, str]:
     frame = shelf.frame([name])
     if frame is None:
         raise ValueError(f"{shelf.folder / name}: expected records, found none. Run experiments/{name}.py first.")
-    return {
-        shelf.folder / f"{name}.md": markdown(frame, shelf.scale, name),
-        shelf.folder / f"{name}.tex": latex(frame, shelf.scale, name),
-        shelf.folder / f"{name}.csv": sheet(frame),
-    }
+    return files(shelf, name, frame, markdown(frame, shelf.scale, name), latex(frame, shelf.scale, name))
 
 
 def build_scale(results: Path, scale: str) -> dict[Path, str]:
     """All files of one scale: a page for each table, Table 3 on one page, the verdicts, and the page of pages."""
     shelf = Shelf.read(results / scale)
-    files: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     for name in shelf.tables:
         if name not in (BASE, table2.NAME):
-            files |= build(shelf, name)
+            texts |= build(shelf, name)
     judged = claims.judge(shelf.everything, shelf.rows, table1.judged(results))
-    return files | table2.build(shelf) | table3.build(shelf) | claims.build(shelf, judged) | page.build(shelf, judged)
+    return texts | table2.build(shelf) | table3.build(shelf) | claims.build(shelf, judged) | page.build(shelf, judged)
 
 
 def console(records: Iterable[Record], rows: Rows) -> str:
@@ -57,10 +53,10 @@ def console(records: Iterable[Record], rows: Rows) -> str:
 
 def write_scale(results: Path, scale: str) -> list[Path]:
     """Write all files of one scale anew; returns them."""
-    files = build_scale(results, scale)
-    for file, text in files.items():
+    texts = build_scale(results, scale)
+    for file, text in texts.items():
         write_text(file, text)
-    return list(files)
+    return list(texts)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,18 +67,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if not options.results.is_dir():
         parser.error(f"{options.results}: expected a folder of records, found none. Run an experiment first.")
-    files: dict[Path, str] = {}
+    texts: dict[Path, str] = {}
     try:
-        files |= table1.build(options.results)
+        texts |= table1.build(options.results)
         for scale in sorted(folder for folder in options.results.glob("*/") if record_folders(folder)):
-            files |= build_scale(options.results, scale.name)
+            texts |= build_scale(options.results, scale.name)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
     readme = options.results.parent / "README.md"
     if readme.exists():
-        files[readme] = quote(_text(readme), readme.parent, files)
+        texts[readme] = quote(_text(readme), readme.parent, texts)
     differs = False
-    for file, text in files.items():
+    for file, text in texts.items():
         stands = _text(file) if file.exists() else ""
         if stands != text and options.check:
             differs = True

@@ -196,12 +196,17 @@ class Sweep:
                 console(records, known),
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
-                f"{len(records)} runs in {duration(seconds)}. {len(written)} files in {self.results / self.scale.name}",
+                f"{len(records)} runs in {duration(seconds)}. {self._page(written)}",
                 "What next:",
                 f"  {_python()} -m repro.ui --table {self.tables[0].name} {world}   compare the runs in MLflow",
                 f"  {_python()} experiments/{self.name}.py {self._asked()} --seeds 3   intervals over seeds",
             ]
         )
+
+    def _page(self, written: Sequence[Path]) -> str:
+        """Where to read what came out."""
+        folder = self.results / self.scale.name
+        return f"Read {folder / 'README.md'}; tables and verdicts stand beside it." if written else "No table yet."
 
     def _asked(self) -> str:
         """The options that say which world was asked for, as they were typed."""

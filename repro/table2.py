@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular, terminal_grid
 from repro.published import TABLE_2, Pair, System, computed_flops
 from repro.record import BASE
-from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, numbers, sheet, spreads
+from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, files, numbers, spreads
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -69,11 +69,7 @@ def build(shelf: Shelf) -> dict[Path, str]:
     frame = shelf.frame([NAME])
     if frame is None:
         return {}
-    return {
-        shelf.folder / f"{NAME}.md": markdown(frame, shelf.scale),
-        shelf.folder / f"{NAME}.tex": latex(frame, shelf.scale),
-        shelf.folder / f"{NAME}.csv": sheet(frame),
-    }
+    return files(shelf, NAME, frame, markdown(frame, shelf.scale), latex(frame, shelf.scale))
 
 
 def markdown(frame: "DataFrame", scale: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular
 from repro.record import BASE
-from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, numbers, sheet
+from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, files, numbers
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,11 +44,7 @@ def build(shelf: Shelf) -> dict[Path, str]:
     frame = frame_of(shelf)
     if frame is None:
         return {}
-    return {
-        shelf.folder / f"{NAME}.md": markdown(frame, shelf.scale),
-        shelf.folder / f"{NAME}.tex": latex(frame, shelf.scale),
-        shelf.folder / f"{NAME}.csv": sheet(frame),
-    }
+    return files(shelf, NAME, frame, markdown(frame, shelf.scale), latex(frame, shelf.scale))
 
 
 def markdown(frame: "DataFrame", scale: str) -> str:

@@ -446,9 +446,13 @@ def _cost(frame: "DataFrame") -> str:
     )
 
 
-def sheet(frame: "DataFrame") -> str:
-    """All numbers as CSV, 12 digits of 17: the last ones may change with the version of a library."""
-    return str(frame.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
+def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> dict[Path, str]:
+    """The three files of a table. The numbers of the sheet have 12 digits of 17: libraries differ in the last."""
+    return {
+        shelf.folder / f"{name}.md": page,
+        shelf.folder / f"{name}.tex": tex,
+        shelf.folder / f"{name}.csv": str(frame.to_csv(index=False, float_format="%.12g", lineterminator="\n")),
+    }
 
 
 def latex(frame: "DataFrame", scale: str, name: str) -> str:

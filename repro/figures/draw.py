@@ -18,7 +18,8 @@ from repro.hyper import BASE as PAPER_BASE
 from repro.hyper import Hyper
 from repro.record import BASE, Record
 from repro.scales import SCALES
-from repro.tables import FIGURES, load_records
+from repro.table3 import PARTS
+from repro.tables import FIGURES, load_records, record_folders
 
 BAD_INPUT = 2  # exit code
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
@@ -31,7 +32,7 @@ def draw(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path]
         raise ValueError(f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.")
     to = place / FIGURES
     of = once(lambda table: load_records(place / table))
-    tables = sorted({file.parent.name for file in place.glob("*/*.json")} - {BASE, FIGURES})
+    tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
     figures: dict[str, Callable[[], list[Path]]] = {
         "figure 1": partial(_architecture, to),
         "figure 2": partial(_operations, to),
@@ -122,5 +123,5 @@ def _curves(to: Path, of: Load, table: str) -> list[Path]:
 
 def _quality(to: Path, of: Load, tables: Sequence[str]) -> list[Path]:
     """Of Table 3: other tables ask other questions, on other text."""
-    names = [BASE, *(table for table in tables if table.startswith("table3"))]
+    names = [BASE, *(table for table in tables if table.startswith(PARTS))]
     return quality.draw_quality(to, [record for name in names for record in of(name)])

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from repro.table1.records import Count, Measured, Steps
-from repro.verdicts import Outcome
+from repro.verdicts import CONFIDENCE, Outcome
 
-CONFIDENCE = 0.95
 LABELS = {  # every layer that is measured
     "self_attention": "self-attention",
     "recurrent": "recurrent",
