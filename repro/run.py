@@ -129,6 +129,8 @@ class Run:
             return None
         self._describe()
         with Journal(self.folder / "journal.jsonl") as journal:
+            if done := self.finished():
+                return done  # made by another process, whose journal this one waited for
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:

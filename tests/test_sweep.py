@@ -11,7 +11,8 @@ from paper_runs import paper_run
 from repro import sweep
 from repro.experiment import Paper, Row, main_of
 from repro.forecast import FLOPS_PER_CORE, expected_flops
-from repro.record import load
+from repro.record import Record, load
+from repro.run import Run
 from repro.scales import SCALES
 from repro.sweep import board
 from repro.tables import noted_rows
@@ -86,6 +87,25 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
         ("base", "base"), ("table_x", "x"), ("table_y", "wide"), ("table_y", "y"),
     }  # fmt: skip
     assert "missing" in (tmp_path / "results/smoke-2-steps/table_y.md").read_text("utf-8")
+
+
+def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch(tmp_path, experiment("table_x"), rows=["base"])
+    [base] = (tmp_path / "runs").iterdir()
+    before = (base / "journal.jsonl").read_bytes()
+    truth, asked = Run.finished, []
+
+    def finished(self: Run) -> Record | None:
+        """Not yet when the board and the sweep look; done when its journal is free."""
+        asked.append(self)
+        return truth(self) if len(asked) > 2 else None
+
+    monkeypatch.setattr(Run, "finished", finished)
+    launch(tmp_path, experiment("table_x"), rows=["base"])
+    assert len(asked) == 3
+    assert (base / "journal.jsonl").read_bytes() == before
 
 
 def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
