@@ -1,18 +1,25 @@
-"""Sub-word pieces: one byte-level BPE vocabulary for both languages. Paper: section 5.1.
+"""Sub-word pieces: one vocabulary for both languages. Paper: section 5.1.
 
-Every line is text before it is pieces: any line, blanks and control characters included, comes back
+Two kinds are learned: byte-pair merges, as in the paper's English-German, and word-pieces, as in its English-French.
+With either, every line is text before it is pieces: any line, blanks and control characters included, comes back
 exactly. Three choices make that so and keep the vocabulary small:
 
 - pieces are made of bytes, so no character is unknown;
 - each line is read with one blank before it, which decoding takes off again, so the first word of a line has
   the pieces of the same word inside one;
 - "<pad>" and "</s>" have ids and no spelling: a line that holds the letters "</s>" does not end there.
+
+The third kind is given: the text comes in pieces and brings its vocabulary. What that does not list is unknown.
+
+Whatever its kind, a tokenizer is its file: how lines are cut, looked up and joined again is all in there.
 """
 
 import hashlib
 import json
+import struct
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +28,20 @@ from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from repro import durable
+from repro.data.pieces import Pieces
 from repro.symbols import EOS, PAD, SPECIAL
 
 MIN_SIZE = len(SPECIAL) + 256  # every byte is a piece
-LINES_AT_ONCE = 20_000  # bounds memory: the library keeps the spelling of each piece beside its id
+MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is a piece that begins, and another that goes on
+GOES_ON = "\u203f"  # before a word-piece inside a word; no byte is spelled so, hence no text is taken for it
+LONGEST_PART = 64  # bytes cut into word-pieces at once: the time grows with the square
+UNKNOWN = " <unk>"  # in a given vocabulary; like its pieces, and unlike PAD and EOS, it has the blank before it
+SYMBOLS = {*SPECIAL, "<unk>", "<s>"}  # a given vocabulary may list them, but they are no pieces of text
+
+LINES_AT_ONCE = 1_000  # so few that their words stay in the processor's cache
+MOST_KNOWN = 1 << 20  # words whose ids are remembered: about 160 MB
+LONGEST_KNOWN = 64  # characters of such a word
+IDS_AT_ONCE = 1 << 24  # counted; a corpus has more than fit into memory
 
 
 class Tokenizer:
@@ -39,19 +56,47 @@ class Tokenizer:
         self.size = self._engine.get_vocab_size()
         self.sha256 = hashlib.sha256(contents).hexdigest()
         self.dtype = np.dtype("<u2" if self.size <= 1 << 16 else "<u4")
+        self.unknown: int | None = self._engine.token_to_id(UNKNOWN)  # None: there is nothing that has no pieces
+        self._known: dict[str, bytes] = {}
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
         return Tokenizer, (self._contents,)
 
     def encode(self, lines: Sequence[str]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
         """ids [pieces] of all lines, each with EOS at its end; offsets [lines + 1] of where they begin."""
-        ids, lengths = [np.empty(0, self.dtype)], [np.zeros(1, np.int64)]
-        for start in range(0, len(lines), LINES_AT_ONCE):
-            encodings = self._engine.encode_batch_fast(lines[start : start + LINES_AT_ONCE])
-            pieces = chain.from_iterable((*encoding.ids, EOS) for encoding in encodings)
-            ids.append(np.fromiter(pieces, self.dtype))
-            lengths.append(np.fromiter((len(encoding) + 1 for encoding in encodings), np.int64))
-        return np.concatenate(ids), np.concatenate(lengths).cumsum()
+        starts = range(0, len(lines), LINES_AT_ONCE)
+        ids = np.frombuffer(b"".join(self._read(lines[i : i + LINES_AT_ONCE]) for i in starts), self.dtype)
+        return ids, np.append(0, np.flatnonzero(ids == EOS) + 1)
+
+    def _read(self, lines: Sequence[str]) -> bytes:
+        """The ids of some lines, one after the other. The engine reads a word once; after that it is looked up.
+
+        No piece reaches over a blank unless white space stands before it, and no piece depends on what comes after
+        such a blank. So a line has the pieces of its words, each read with the blank before it.
+        """
+        # 1. cut all lines into words    2. let the engine read what is new    3. look every word up
+        words = [line.split(" ") for line in lines]
+        if len(self._known) > MOST_KNOWN:
+            self._known = dict(islice(self._known.items(), MOST_KNOWN // 2))  # the frequent ones were met early
+        new = set(chain.from_iterable(words)).difference(self._known)
+        apart: dict[str, bytes] = {}
+        if leaning := {word for word in new if not _stands_alone(word)}:  # never known, so always among the new
+            cut = zip(lines, words, strict=True)
+            apart = self._spelled([line for line, parts in cut if not leaning.isdisjoint(parts)])
+        self._known.update(self._spelled(list(new - leaning)))
+        ids = (
+            apart[line] if line in apart else b"".join(map(self._known.__getitem__, parts))
+            for line, parts in zip(lines, words, strict=True)
+        )
+        return self._packed([EOS]).join([*ids, b""])
+
+    def _spelled(self, texts: list[str]) -> dict[str, bytes]:
+        """Words or lines with their ids, as the engine reads them: each with one blank before it."""
+        encodings = self._engine.encode_batch_fast(texts)
+        return {text: self._packed(encoding.ids) for text, encoding in zip(texts, encodings, strict=True)}
+
+    def _packed(self, ids: Sequence[int]) -> bytes:
+        return struct.pack(f"<{len(ids)}{self.dtype.char}", *ids)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line up to EOS; PAD is nothing. Of any ids at all it makes one line."""
@@ -63,6 +108,16 @@ class Tokenizer:
                 pieces.append(int(id))
         # No line holds a line feed, but an untrained model may write one, and a file has as many as lines.
         return self._engine.decode(pieces).replace("\n", " ")
+
+    @cached_property
+    def is_lone_byte(self) -> NDArray[np.bool_]:
+        """[size]: whether a piece is one byte of a character that takes several."""
+        one_byte = "".join(map(chr, range(128)))
+        [(letters, _)] = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(one_byte)
+        parts = set(pre_tokenizers.ByteLevel.alphabet()).difference(letters)
+        table = np.zeros(self.size, np.bool_)
+        table[[id for piece, id in self._engine.get_vocab().items() if piece.removeprefix(GOES_ON) in parts]] = True
+        return table
 
     def save(self, path: Path) -> None:
         durable.write_bytes(path, self._contents)
@@ -76,10 +131,37 @@ class Tokenizer:
             raise ValueError(f"{path} is no tokenizer ({error}). Delete its folder.") from None
 
 
-def train_tokenizer(lines: Iterable[str], size: int) -> Tokenizer:
-    """Learn at most `size` pieces, fewer where the text has no pair of pieces left that occurs twice."""
-    if size < MIN_SIZE:
-        raise ValueError(f"A vocabulary needs {MIN_SIZE} pieces for the bytes and {SPECIAL}, got {size}.")
+def _stands_alone(word: str) -> bool:
+    """Whether the blank after a word surely ends a piece, and the word is short enough to be remembered.
+
+    White space to the engine is `isspace` here, which is true of four characters more.
+    """
+    return 0 < len(word) <= LONGEST_KNOWN and not word[-1].isspace()
+
+
+def n_unknown(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
+    """How many of the ids stand for something that the vocabulary does not have."""
+    return 0 if tokenizer.unknown is None else int(np.count_nonzero(ids == tokenizer.unknown))
+
+
+def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
+    """How many of the ids are single bytes of characters that take several: text the vocabulary is not made for."""
+    parts = (ids[i : i + IDS_AT_ONCE] for i in range(0, len(ids), IDS_AT_ONCE))
+    return sum(int(np.count_nonzero(tokenizer.is_lone_byte[part])) for part in parts)
+
+
+def train_tokenizer(lines: Iterable[str], pieces: Pieces) -> Tokenizer:
+    """Learn at most `pieces.size` pieces, fewer where the text has no pair of pieces left that occurs twice."""
+    if pieces.kind == "given":
+        raise ValueError(f"{pieces} come with their text and are not learned; make them with given_tokenizer.")
+    smallest = MIN_SIZE if pieces.kind == "bpe" else MIN_WORD_PIECES
+    if pieces.size < smallest:
+        raise ValueError(f"A vocabulary needs {smallest} pieces for the bytes and {SPECIAL}, got {pieces.size}.")
+    return _merges(lines, pieces.size) if pieces.kind == "bpe" else _word_pieces(lines, pieces.size)
+
+
+def _merges(lines: Iterable[str], size: int) -> Tokenizer:
+    """Byte-pair encoding: the two neighbours that occur together most often become one piece, again and again."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -92,6 +174,54 @@ def train_tokenizer(lines: Iterable[str], size: int) -> Tokenizer:
         show_progress=False,
     )
     engine.train_from_iterator(lines, trainer)
+    return _finished(engine)
+
+
+def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
+    """Word-pieces: learned like the merges, but a word is cut at the longest piece that it begins with, and so on."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no piece, and never needed
+    engine.normalizer = normalizers.Prepend(" ")
+    engine.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.FixedLength(LONGEST_PART)]
+    )
+    engine.decoder = decoders.Sequence([decoders.Replace(GOES_ON, ""), decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        # Bytes that go on are listed with the special ones: else only those that occur would have a piece.
+        special_tokens=[*SPECIAL, *(GOES_ON + letter for letter in alphabet)],
+        initial_alphabet=alphabet,
+        continuing_subword_prefix=GOES_ON,
+        show_progress=False,
+    )
+    engine.train_from_iterator(lines, trainer)
+    return _finished(engine)
+
+
+def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
+    """The vocabulary of text that comes in pieces: one a line, with "@@" at its end if the next piece goes on.
+
+    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such.
+    The pieces keep their order; lines that name symbols are left out, for the symbols have ids here already.
+    """
+    pieces = [piece for piece in dict.fromkeys(vocabulary_lines) if piece and piece not in SYMBOLS]
+    if broken := [piece for piece in pieces if " " in piece]:
+        raise ValueError(f"A vocabulary has one piece a line, got {broken[0]!r}. Cut counts and translations off.")
+    if not pieces:
+        raise ValueError("A vocabulary has one piece a line, got none. Is the file empty?")
+    names = [*SPECIAL, UNKNOWN, *(f" {piece}" for piece in pieces)]
+    vocabulary = {name: id for id, name in enumerate(names)}
+    engine = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    engine.normalizer = normalizers.Prepend(" ")
+    engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(" [^ ]+"), "removed", invert=True)
+    engine.decoder = decoders.Sequence(
+        [decoders.Fuse(), decoders.Replace(tokenizers.Regex("@@( |$)"), ""), decoders.Strip(" ", 1, 0)]
+    )
+    return _finished(engine)
+
+
+def _finished(engine: tokenizers.Tokenizer) -> Tokenizer:
     contents = json.loads(engine.to_str())
     contents["added_tokens"] = []  # else the library finds "</s>" in text
     return Tokenizer(json.dumps(contents, ensure_ascii=False, indent=0).encode())

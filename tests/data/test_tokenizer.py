@@ -6,15 +6,26 @@ import os
 import pickle
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repro.data import tokenizer as module
-from repro.data.tokenizer import MIN_SIZE, Tokenizer, train_tokenizer
+from repro.data.pieces import Pieces
+from repro.data.tokenizer import (
+    MIN_SIZE,
+    MIN_WORD_PIECES,
+    Tokenizer,
+    given_tokenizer,
+    n_lone_bytes,
+    n_unknown,
+    train_tokenizer,
+)
 from repro.symbols import EOS, PAD, SPECIAL
 
 ROOT = Path(__file__).parents[2]
@@ -26,15 +37,54 @@ TEXT = [
     "l'été dernier, où était-il ?",
 ] * 3
 LINES = st.text().filter(lambda line: "\n" not in line)
+# few letters, much white space of all kinds, and what the engine cuts at
+KNOTTY = st.text(st.sampled_from(" \t\r\x0b\x1c\x85\u00a0\u1680\u180e\u2009\u200b\u2028\u3000'stdé1²,-_\u0301\u203f字"))
+SPACED = ["a  b   c \t\t d", "e\u00a0\u00a0 été  \u2009 st\u00a0 \u00a0a", "'s  -- 1²1 \x85\x85  t"] * 3
+GIVEN = ["<unk>", "<s>", "</s>", "the", ",", "Hund@@", "e", "@-@", "klein@@", "&quot;", "ein@@"]
+
+
+@cache
+def learned(kind: str) -> Tokenizer:
+    return train_tokenizer(TEXT, {"bpe": Pieces("bpe", 400), "wordpiece": Pieces("wordpiece", 700)}[kind])
+
+
+@pytest.fixture(scope="module", params=["bpe", "wordpiece"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    return learned(request.param)
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    return train_tokenizer(TEXT, 400)
+def britz() -> Tokenizer:
+    return given_tokenizer(GIVEN)
 
 
 def pieces(tokenizer: Tokenizer, line: str) -> list[int]:
     return tokenizer.encode([line])[0].tolist()
+
+
+def contents(tokenizer: Tokenizer, folder: Path) -> bytes:
+    tokenizer.save(folder / "tokenizer.json")
+    return (folder / "tokenizer.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("size", "sha256"),
+    [
+        (258, "d73835b56ae095183988ca8ce25f5d9a9bb2b916cdfc2f665c1f7d21d6798634"),
+        (300, "71f988f19686b165f5deebfa05f5b0e7b1024a2f644e394babff21bdb90b69b0"),
+        (400, "2be53fd8d20de55421c2eab5f99996877b854cb4797427221edced554fc7d087"),
+    ],
+)
+def test_the_merges_are_those_of_the_published_results(size: int, sha256: str) -> None:
+    # records hold the SHA-256 of their tokenizer: another file would be another experiment
+    tokenizer = train_tokenizer(TEXT, Pieces("bpe", size))
+    assert tokenizer.sha256 == sha256
+    if size == 400:
+        ids = [266, 284, 281, 222, 160, 224, 244, 275, 8, 313, 222, 222, 29, 16, 84, 31, EOS]
+        assert pieces(tokenizer, "the small Hund — l'été  </s>") == ids
+
+
+# ---- learned pieces: any line
 
 
 @given(LINES)
@@ -43,7 +93,9 @@ def pieces(tokenizer: Tokenizer, line: str) -> list[int]:
 @example("  two before, two inside  and two after  ")
 @example("👩‍👩‍👧 \U0001f1e9\U0001f1ea e\u0301 \ufb01 \u212b")  # joined, combined, compatible: no normal form
 @example("a\x0bb\x0cc\x1cd\x85e\u2028f\u2029g\rh\ti\0j\ufeffk\u00a0l\u200bm")
-@example("</s><pad> </s> Ġ ĊÂ")
+@example("</s><pad> </s> <unk> Ġ ĊÂ")
+@example("##a ## \u203fa\u203f \u203f")  # what other word-pieces, and ours, go on with
+@example("é" * 5_000)  # one word, as far as blanks tell
 def test_any_line_comes_back(tokenizer: Tokenizer, line: str) -> None:
     assert tokenizer.decode(pieces(tokenizer, line)) == line
 
@@ -55,9 +107,10 @@ def test_a_line_ends_once_and_is_never_padded(tokenizer: Tokenizer, line: str) -
     assert not {PAD, EOS} & set(inside)
 
 
-def test_no_spelling_is_special() -> None:
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_no_spelling_is_special(kind: str) -> None:
     # even where the training text is full of it
-    tokenizer = train_tokenizer(["a </s> b <pad> </s> </s>"] * 5, 400)
+    tokenizer = train_tokenizer(["a </s> b <pad> </s> </s>"] * 5, Pieces(kind, 600))  # type: ignore[arg-type]
     assert pieces(tokenizer, "</s>").count(EOS) == 1
     assert PAD not in pieces(tokenizer, "<pad>")
 
@@ -67,20 +120,29 @@ def test_the_first_word_has_the_pieces_of_the_same_word_inside(tokenizer: Tokeni
     assert pieces(tokenizer, "the dog the") == [*the, *dog, *the, EOS]
 
 
-def test_text_shrinks() -> None:
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_text_shrinks(kind: str) -> None:
     # 13 + 11 letters; two words that occur often are two pieces
-    tokenizer = train_tokenizer(["Donaudampfer Schifffahrt"] * 3, 600)
+    tokenizer = train_tokenizer(["Donaudampfer Schifffahrt"] * 3, Pieces(kind, 600))  # type: ignore[arg-type]
     assert len(pieces(tokenizer, "Donaudampfer Schifffahrt")) == 2 + 1
 
 
-def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LINES_AT_ONCE", 3)  # 7 lines: 3, 3 and 1
-    lines = ["", *TEXT[:5], "x"]
-    ids, offsets = tokenizer.encode(lines)
-    assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [pieces(tokenizer, line) for line in lines]
-    ids, offsets = tokenizer.encode([])
-    assert (ids.tolist(), offsets.tolist()) == ([], [0])
+def test_merges_go_by_frequency_and_word_pieces_by_length(tmp_path: Path) -> None:
+    # "bc" occurs five times and is merged first; "ab" three times, always at the head of a word
+    def cut(kind: str) -> list[str]:
+        made = train_tokenizer(["vbc wbc xbc ybc zbc", "ab ab ab"], Pieces(kind, 600))  # type: ignore[arg-type]
+        named = {id: piece for piece, id in json.loads(contents(made, tmp_path))["model"]["vocab"].items()}
+        return [named[id] for id in pieces(made, "abc")]
+
+    assert cut("bpe")[-2:] == ["bc", "</s>"]
+    assert cut("wordpiece") == ["Ġab", "\u203fc", "</s>"]
+
+
+def test_every_byte_has_a_word_piece_to_begin_with_and_one_to_go_on_with(tmp_path: Path) -> None:
+    vocabulary = json.loads(contents(learned("wordpiece"), tmp_path))["model"]["vocab"]
+    alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
+    assert {*alphabet, *(f"\u203f{letter}" for letter in alphabet)} <= set(vocabulary)
+    assert "\u203f" not in alphabet
 
 
 def test_decoding_stops_at_the_end_and_skips_padding(tokenizer: Tokenizer) -> None:
@@ -90,25 +152,133 @@ def test_decoding_stops_at_the_end_and_skips_padding(tokenizer: Tokenizer) -> No
     assert tokenizer.decode([]) == tokenizer.decode([EOS]) == tokenizer.decode([PAD]) == ""
 
 
-@given(st.lists(st.integers(0, 399)))
+@given(st.lists(st.integers(0, 599)))
 def test_whatever_a_model_writes_is_one_line(tokenizer: Tokenizer, ids: list[int]) -> None:
-    assert "\n" not in tokenizer.decode(ids)
+    assert "\n" not in tokenizer.decode([id % tokenizer.size for id in ids])
 
 
 def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(pieces(tokenizer, "the\ndog")) == "the dog"
 
 
+# ---- encoding: what is remembered changes nothing
+
+
+@cache
+def of_blanks(kind: str) -> tuple[Tokenizer, tokenizers.Tokenizer]:
+    """Pieces learned where white space is frequent enough to be merged, and the bare library with the same file."""
+    made = train_tokenizer(SPACED, Pieces(kind, 700))  # type: ignore[arg-type]
+    return made, tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+@given(lines=st.lists(LINES | KNOTTY))
+@example(
+    lines=[
+        "a  b",
+        "a   b",
+        " a",
+        "a ",
+        "",
+        " ",
+        "the\t dog",
+        "e\u00a0\u00a0 dog",
+        "st\u00a0 \u00a0a",
+        "x" * 65 + " x",
+        "the",
+        "",
+    ]
+)
+def test_ids_are_those_of_the_library(kind: str, lines: list[str]) -> None:
+    made, library = of_blanks(kind)
+    ids, offsets = made.encode(lines)
+    expected = [[*encoding.ids, EOS] for encoding in library.encode_batch(lines)]
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == (expected or [[]])
+
+
+def test_the_blank_after_what_is_no_white_space_always_ends_a_piece(tmp_path: Path) -> None:
+    # all that words can end in, as far as white space and joiners go; words that end in others are cut like these
+    cut = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str
+    ends = [chr(i) for i in [*range(0x3400), *range(0xE000, 0xE010), *range(0xFE00, 0x10010), *range(0xE0000, 0xE0100)]]
+    starts = {start for _, (start, _) in cut("".join(f"x{end}  " for end in ends) + "x")}
+    assert [end for i, end in enumerate(ends) if 4 * i + 2 not in starts and module._stands_alone(f"x{end}")] == []
+    assert module._stands_alone("x")
+    assert not module._stands_alone("")
+
+
+def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LINES_AT_ONCE", 3)  # 7 lines: 3, 3 and 1
+    lines = ["", *TEXT[:5], "x"]
+    ids, offsets = tokenizer.encode(lines)
+    assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [pieces(tokenizer, line) for line in lines]
+    ids, offsets = tokenizer.encode([])
+    assert (ids.tolist(), ids.dtype, offsets.tolist(), offsets.dtype) == ([], np.uint16, [0], np.int64)
+
+
+@pytest.fixture
+def read(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> tuple[Tokenizer, list[str]]:
+    """A tokenizer that knows nothing yet, and what it will have its engine read."""
+    fresh, read = pickle.loads(pickle.dumps(tokenizer)), list[str]()
+    spelled = fresh._spelled
+    monkeypatch.setattr(fresh, "_spelled", lambda texts: read.extend(sorted(texts)) or spelled(texts))
+    return fresh, read
+
+
+def test_a_word_is_read_once(tokenizer: Tokenizer, read: tuple[Tokenizer, list[str]]) -> None:
+    fresh, words = read
+    long = "x" * 65
+    lines = ["b a", "a b a", "", "a  c", f"a {long}", "d a"]
+    assert fresh.encode(lines)[0].tolist() == tokenizer.encode(lines)[0].tolist()
+    # lines where blanks do not tell words apart, and those with a word too long to be remembered, are read whole
+    assert words == ["", "a  c", f"a {long}", "a", "b", "c", "d"]
+    fresh.encode(lines)
+    assert words[7:] == ["", "a  c", f"a {long}"]
+
+
+def test_memory_for_words_has_a_limit(
+    tokenizer: Tokenizer, read: tuple[Tokenizer, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LINES_AT_ONCE", 1)
+    monkeypatch.setattr(module, "MOST_KNOWN", 4)
+    fresh, words = read
+    lines = ["a", "b", "c", "d", "e", "b", "a", "e"]  # the fifth is one too many: the first two stay
+    assert fresh.encode(lines)[0].tolist() == tokenizer.encode(lines)[0].tolist()
+    assert "".join(words) == "abcdee"
+
+
+# ---- sizes and files
+
+
 @pytest.mark.parametrize("size", [MIN_SIZE, MIN_SIZE + 1, 300, 5_000])
 def test_a_vocabulary_is_never_larger_than_asked(size: int) -> None:
-    tokenizer = train_tokenizer(TEXT, size)
+    tokenizer = train_tokenizer(TEXT, Pieces("bpe", size))
     assert tokenizer.size == size if size <= 300 else MIN_SIZE < tokenizer.size < size
     assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
 
 
+@pytest.mark.parametrize("size", [MIN_WORD_PIECES, MIN_WORD_PIECES + 1, 540, 5_000])
+def test_nor_is_one_of_word_pieces(size: int) -> None:
+    tokenizer = train_tokenizer(TEXT, Pieces("wordpiece", size))
+    assert tokenizer.size == size if size <= 540 else MIN_WORD_PIECES < tokenizer.size < size
+    assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
+
+
+@pytest.mark.parametrize(("kind", "size"), [("bpe", MIN_SIZE), ("wordpiece", MIN_WORD_PIECES)])
+def test_what_occurs_once_is_no_piece(kind: str, size: int) -> None:
+    assert train_tokenizer(["abcdefg"], Pieces(kind, 600)).size == size  # type: ignore[arg-type]
+
+
 def test_a_vocabulary_must_hold_the_bytes() -> None:
     with pytest.raises(ValueError, match=r"needs 258 pieces for the bytes and .*, got 257"):
-        train_tokenizer(TEXT, 257)
+        train_tokenizer(TEXT, Pieces("bpe", 257))
+    with pytest.raises(ValueError, match=r"needs 514 pieces for the bytes and .*, got 513"):
+        train_tokenizer(TEXT, Pieces("wordpiece", 513))
+
+
+def test_what_is_given_is_not_learned() -> None:
+    with pytest.raises(ValueError, match="not learned.*given_tokenizer"):
+        train_tokenizer(TEXT, Pieces("given", 37_000))
 
 
 def test_an_error_in_the_text_is_the_error_of_training() -> None:
@@ -117,15 +287,15 @@ def test_an_error_in_the_text_is_the_error_of_training() -> None:
         raise ValueError("line 2 is empty")
 
     with pytest.raises(ValueError, match="line 2 is empty"):
-        train_tokenizer(broken(), 300)  # type: ignore[arg-type]
+        train_tokenizer(broken(), Pieces("bpe", 300))  # type: ignore[arg-type]
 
 
-def test_the_same_text_gives_the_same_bytes_in_every_process(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_the_same_text_gives_the_same_bytes_in_every_process() -> None:
     # many ties in count, so that any order left to chance would show
     program = (
-        "import itertools; from repro.data.tokenizer import train_tokenizer as t; "
-        "words = map(''.join, itertools.product('abcdefghij', repeat=3)); "
-        "print(t([' '.join(words)] * 2, 900).sha256)"
+        "import itertools; from repro.data.pieces import Pieces; from repro.data.tokenizer import train_tokenizer; "
+        "words = map(''.join, itertools.product('abcdefghij', repeat=3)); lines = [' '.join(words)] * 2; "
+        "print(*(train_tokenizer(lines, Pieces(kind, 900)).sha256 for kind in ('bpe', 'wordpiece')))"
     )
     processes = [
         subprocess.Popen(
@@ -143,28 +313,36 @@ def test_the_same_text_gives_the_same_bytes_in_every_process(tmp_path: Path, tok
     ]
     hashes = {process.communicate(timeout=60)[0] for process in processes}
     assert len(hashes) == 1
-    assert len(hashes.pop()) == 65
+    assert len(hashes.pop()) == 2 * 65
 
 
-def test_a_tokenizer_is_its_file(tmp_path: Path, tokenizer: Tokenizer) -> None:
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece", "given"])
+def test_a_tokenizer_is_its_file(tmp_path: Path, kind: str) -> None:
+    tokenizer = given_tokenizer(GIVEN) if kind == "given" else learned(kind)
     path = tmp_path / "tokenizer.json"
     tokenizer.save(path)
     loaded = Tokenizer.load(path)
     assert loaded.sha256 == tokenizer.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     assert loaded.size == tokenizer.size == len(json.loads(path.read_bytes())["model"]["vocab"])
+    ids = tokenizer.encode(TEXT)[0]
     for other in (loaded, pickle.loads(pickle.dumps(tokenizer))):
-        np.testing.assert_array_equal(other.encode(TEXT)[0], tokenizer.encode(TEXT)[0])
+        np.testing.assert_array_equal(other.encode(TEXT)[0], ids)
+        assert other.decode(ids) == tokenizer.decode(ids)
+        assert (n_unknown(other, ids), n_lone_bytes(other, ids)) == (
+            n_unknown(tokenizer, ids),
+            n_lone_bytes(tokenizer, ids),
+        )
 
 
-def test_another_text_or_size_is_another_tokenizer(tokenizer: Tokenizer) -> None:
-    others = {train_tokenizer(TEXT, 300).sha256, train_tokenizer([*TEXT, "more more"], 400).sha256}
-    assert len({tokenizer.sha256, *others}) == 3
+def test_another_text_size_or_kind_is_another_tokenizer() -> None:
+    merges, more = Pieces("bpe", 600), [*TEXT, "more more"]
+    others = [train_tokenizer(TEXT, Pieces("bpe", 300)), train_tokenizer(more, merges), learned("wordpiece")]
+    assert len({tokenizer.sha256 for tokenizer in (train_tokenizer(TEXT, merges), *others)}) == 4
 
 
 def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     path = tmp_path / "tokenizer.json"
-    tokenizer.save(path)
-    content = path.read_bytes()
+    content = contents(tokenizer, tmp_path)
     path.write_bytes(content[:-30])
     with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer"):
         Tokenizer.load(path)
@@ -174,29 +352,97 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Token
 
 
 @pytest.mark.parametrize(("size", "dtype"), [(65_536, "<u2"), (65_537, "<u4")])
-def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, tokenizer: Tokenizer, size: int, dtype: str) -> None:
-    tokenizer.save(tmp_path / "tokenizer.json")
-    contents = json.loads((tmp_path / "tokenizer.json").read_bytes())
-    for id in range(tokenizer.size, size):
-        contents["model"]["vocab"][f"piece {id}"] = id
-    wide = Tokenizer(json.dumps(contents).encode())
+def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: str) -> None:
+    facts = json.loads(contents(learned("bpe"), tmp_path))
+    for id in range(learned("bpe").size, size):
+        facts["model"]["vocab"][f"piece {id}"] = id
+    wide = Tokenizer(json.dumps(facts).encode())
     assert (wide.size, wide.dtype) == (size, np.dtype(dtype))
-    assert wide.encode(TEXT)[0].dtype == dtype
+    ids, offsets = wide.encode(TEXT)
+    assert ids.dtype == dtype
+    np.testing.assert_array_equal(ids, learned("bpe").encode(TEXT)[0])
+    assert offsets.tolist() == learned("bpe").encode(TEXT)[1].tolist()
 
 
 def test_a_forked_process_may_encode_and_says_nothing() -> None:
     # as a data worker: the threads of the library are not forked, and waiting for them would never end
     program = """
 import os
+from repro.data.pieces import Pieces
 from repro.data.tokenizer import train_tokenizer
-text = ["some words"] * 1000
-tokenizer = train_tokenizer(text, 300)
+text = ["some words", "and many others"] * 500
+tokenizer = train_tokenizer(text, Pieces("bpe", 300))
 tokenizer.encode(text)
 child = os.fork()
 if not child:
-    os._exit(len(tokenizer.encode(text)[1]) != 1001)
+    os._exit(len(tokenizer.encode([*text, "new ones", "too"])[1]) != 1003)
 raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
     env = {name: value for name, value in os.environ.items() if name != "TOKENIZERS_PARALLELISM"}
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, env=env, capture_output=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+# ---- given pieces
+
+
+def test_given_pieces_keep_their_order_after_the_symbols(britz: Tokenizer) -> None:
+    # ids 0, 1 and 2 are padding, end and unknown, so "the" is 3; the three names at the head of the file are symbols
+    assert britz.size == 3 + len(GIVEN) - 3
+    assert pieces(britz, "the klein@@ e Hund@@ e , &quot; ein@@ e") == [3, 8, 6, 5, 6, 4, 9, 10, 6, EOS]
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("the klein@@ e Hund@@ e , ein@@", "the kleine Hunde , ein"),
+        ("the @-@ e", "the @-@ e"),
+        ("the  e ", "the e"),  # a run of blanks parts like one
+        ("", ""),
+        ("cat Hund@@ the", "<unk> Hundthe"),
+        ("</s> the <pad> <s> <unk>", "<unk> the <unk> <unk> <unk>"),
+        ("the\u00a0e \u0085", "<unk> <unk>"),
+    ],
+)
+def test_given_pieces_are_joined(britz: Tokenizer, line: str, text: str) -> None:
+    ids = pieces(britz, line)
+    assert ids[-1] == EOS
+    assert not {PAD, EOS} & set(ids[:-1])
+    assert britz.decode(ids) == text
+
+
+@given(st.lists(st.sampled_from([*GIVEN[3:], "</s>", "<unk>", "cat", "\u00a0", "x" * 70])))
+def test_each_given_piece_is_one_id(britz: Tokenizer, line: list[str]) -> None:
+    ids = pieces(britz, " ".join(line))
+    assert ids == [*(3 + GIVEN[3:].index(piece) if piece in GIVEN[3:] else 2 for piece in line), EOS]
+    assert n_unknown(britz, np.array(ids)) == sum(piece not in GIVEN[3:] for piece in line)
+
+
+def test_pieces_that_can_never_be_met_are_left_out() -> None:
+    assert given_tokenizer(["a", "", "b", "a"]).size == 3 + 2
+
+
+@pytest.mark.parametrize(("lines", "message"), [(["a", "the 512"], "got 'the 512'"), (["<unk>", ""], "got none")])
+def test_a_file_that_is_no_vocabulary_is_refused(lines: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=f"one piece a line, {message}"):
+        given_tokenizer(lines)
+
+
+# ---- for the data card
+
+
+def test_what_has_no_pieces_of_its_own_is_counted(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+    # of the learned words, é and ä are in the text; 字 has three bytes and 👩 four
+    ids, _ = tokenizer.encode(["the dog été", "字 the 👩"])
+    assert n_lone_bytes(tokenizer, ids) == 3 + 4
+    assert tokenizer.unknown is None
+    assert n_unknown(tokenizer, ids) == 0
+    monkeypatch.setattr(module, "IDS_AT_ONCE", 2)
+    assert n_lone_bytes(tokenizer, ids) == 3 + 4
+    assert n_lone_bytes(tokenizer, ids[:0]) == 0
+
+
+def test_given_pieces_are_no_bytes() -> None:
+    tokenizer = given_tokenizer(["é", "Ã", "\u203fÃ"])
+    ids, _ = tokenizer.encode(["é Ã 字 \u203fÃ"])
+    assert (n_lone_bytes(tokenizer, ids), n_unknown(tokenizer, ids), tokenizer.unknown) == (0, 1, 2)
