@@ -1,0 +1,121 @@
+"""Cached folders: made once, verified whenever they are used, made again where they are damaged."""
+
+import errno
+import functools
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from repro import durable
+
+MANIFEST = "manifest.json"
+
+
+def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """Have `folder` as `make` fills it, and return the facts that `make` returned.
+
+    It is made where it is absent or damaged and used as it is elsewhere. The work is done under a name of its
+    own, so what an interrupted process leaves (`.*.making`) is never read, and the next process that makes the
+    folder sweeps it; and processes that make the same folder at once all succeed without a lock, the later ones
+    using what the first one made.
+    """
+    with suppress(FileNotFoundError, ValueError):
+        return verified(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    work = folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.making")
+    work.mkdir()
+    try:
+        facts = make(work)
+        files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
+        contents = {"facts": facts, "files": files}
+        durable.write_json(work / MANIFEST, contents | {"sha256": _sha256_of_json(contents)})
+        _take_name(work, folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return verified(folder)
+
+
+def verified(folder: Path) -> dict[str, Any]:
+    """The facts of a folder that `made_once` made, after each file is found to be what was written."""
+    contents = _manifest(folder)
+    for name, expected in contents["files"].items():
+        found = _sha256(folder / name)
+        if found != expected:
+            raise ValueError(
+                f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. "
+                "Delete the folder; it is made again."
+            )
+    facts: dict[str, Any] = contents["facts"]
+    return facts
+
+
+def stated(folder: Path) -> tuple[dict[str, Any], str]:
+    """The facts of a folder that `made_once` made, and the hash of its manifest; its other files stay unread."""
+    contents = _manifest(folder)
+    return contents["facts"], _sha256_of_json(contents)
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    try:
+        contents: dict[str, Any] = json.loads(path.read_bytes())
+        if contents.pop("sha256") != _sha256_of_json(contents):
+            raise ValueError("altered")
+    except (AttributeError, KeyError, TypeError, ValueError):
+        raise ValueError(f"{path} is not what was written. Delete the folder; it is made again.") from None
+    return contents
+
+
+def _take_name(work: Path, folder: Path) -> None:
+    """Rename `work` to `folder`, unless another process was first; a damaged folder makes way."""
+    while True:
+        try:
+            work.rename(folder)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                raise
+        try:
+            verified(folder)
+            return
+        except (FileNotFoundError, ValueError):
+            aside = work.with_suffix(".damaged")
+            with suppress(FileNotFoundError):  # a third process made way already
+                folder.rename(aside)
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what processes of this machine left of `folder` when they were killed."""
+    for left in folder.parent.glob(f".{folder.name}.{socket.gethostname()}.*"):
+        maker = int(left.name.split(".")[-3])
+        try:
+            os.kill(maker, 0)  # asks whether it lives, and does nothing
+        except ProcessLookupError:
+            shutil.rmtree(left, ignore_errors=True)
+        except PermissionError:
+            pass  # it lives, as another user
+
+
+def _sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes, computed once per process while it stays the same."""
+    status = path.stat()
+    return _sha256_of_file(path, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _sha256_of_file(path: Path, size: int, mtime_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sha256_of_json(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,207 @@
+"""A web server on this machine for tests of downloads: it serves bytes, well or badly."""
+
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+Answer = Callable[["Handler", bytes], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with the next fault of the path, and when there is none left, with the file."""
+
+    server: "FileServer"
+
+    def do_GET(self) -> None:
+        self.server.log.append((self.path, self.headers.get("Range")))
+        faults = self.server.faults.get(self.path, [])
+        content = self.server.files.get(self.path)
+        if faults:
+            (faults.pop(0) if len(faults) > 1 or not self.server.lasting else faults[0])(self, content or b"")
+        elif content is None:
+            self.send_error(404)
+        else:
+            good(self, content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def head(self, status: int, **headers: str | int) -> None:
+        self.server.answered.append(status)
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+
+    def part(self, content: bytes) -> bytes:
+        """Send the head for what is asked, and give the bytes that belong after it."""
+        asked = self.headers.get("Range")
+        etag = f'"{self.path}-{len(content)}-{sum(content) % 997}"'
+        start = int(asked.removeprefix("bytes=").rstrip("-")) if asked else 0
+        if asked and self.headers.get("If-Range", etag) != etag:
+            asked, start = None, 0
+        if asked and start >= len(content):
+            self.head(416, Content_Range=f"bytes */{len(content)}")
+            return b""
+        named: dict[str, str | int] = {
+            "Content_Length": len(content) - start,
+            "Content_Type": "application/x-gzip",
+            "ETag": etag,
+        }
+        if asked:
+            named["Content_Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        self.head(206 if asked else 200, **named)
+        return content[start:]
+
+
+class FileServer(ThreadingHTTPServer):
+    """`with FileServer() as server`: put bytes into `files`, and faults, one for each request, into `faults`."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.faults: dict[str, list[Answer]] = {}
+        self.lasting = False  # whether the last fault of a path stays
+        self.log: list[tuple[str, str | None]] = []
+        self.answered: list[int] = []  # but for errors
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.server_port}{path}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # the client went away, as some tests make it
+
+    def __enter__(self) -> "FileServer":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+def good(handler: Handler, content: bytes) -> None:
+    handler.wfile.write(handler.part(content))
+
+
+def truncated(handler: Handler, content: bytes) -> None:
+    """Promise all, send half of what is asked, close."""
+    rest = handler.part(content)
+    handler.wfile.write(rest[: len(rest) // 2])
+
+
+def reset(handler: Handler, content: bytes) -> None:
+    """Send half and tear the connection down."""
+    truncated(handler, content)
+    handler.wfile.flush()
+    handler.server.closing.wait(0.1)  # so that what was sent arrives first
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+
+
+def stall(handler: Handler, content: bytes) -> None:
+    """Send half, and then nothing."""
+    truncated(handler, content)
+    handler.wfile.flush()
+    handler.server.closing.wait(30)
+
+
+def slow(handler: Handler, content: bytes) -> None:
+    """Send a little at a time."""
+    rest = handler.part(content)
+    for start in range(0, len(rest), len(rest) // 5):
+        handler.wfile.write(rest[start : start + len(rest) // 5])
+        handler.wfile.flush()
+        handler.server.closing.wait(0.02)
+
+
+def ignores_range(handler: Handler, content: bytes) -> None:
+    handler.head(200, Content_Length=len(content))
+    handler.wfile.write(content)
+
+
+def careless(handler: Handler, content: bytes) -> None:
+    """Go on with what is asked for, without a mark that tells one file from another."""
+    start = int(str(handler.headers["Range"]).removeprefix("bytes=").rstrip("-"))
+    content_range = f"bytes {start}-{len(content) - 1}/{len(content)}"
+    handler.head(206, Content_Length=len(content) - start, Content_Range=content_range)
+    handler.wfile.write(content[start:])
+
+
+def another_range(handler: Handler, content: bytes) -> None:
+    handler.head(206, Content_Length=5, Content_Range=f"bytes 7-11/{len(content)}")
+    handler.wfile.write(content[7:12])
+
+
+def called_encoded(handler: Handler, content: bytes) -> None:
+    """Some servers say of a .tgz that it is a tar, sent gzip'd."""
+    handler.head(200, Content_Length=len(content), Content_Type="application/x-tar", Content_Encoding="gzip")
+    handler.wfile.write(content)
+
+
+def half_without_length(handler: Handler, content: bytes) -> None:
+    handler.head(200)
+    handler.wfile.write(content[: len(content) // 2])
+
+
+def without_length(handler: Handler, content: bytes) -> None:
+    handler.head(200)
+    handler.wfile.write(content)
+
+
+def chunked(handler: Handler, content: bytes) -> None:
+    """In chunks, each with its length; the whole length is not said."""
+    handler.protocol_version, handler.close_connection = "HTTP/1.1", True
+    handler.head(200, Transfer_Encoding="chunked", Connection="close")
+    for start in range(0, len(content), 10_000):
+        chunk = content[start : start + 10_000]
+        handler.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+    handler.wfile.write(b"0\r\n\r\n")
+
+
+def page(handler: Handler, content: bytes) -> None:
+    """An error page that says 200."""
+    text = b"<!DOCTYPE html><title>Sorry</title>".ljust(len(content))
+    handler.head(200, Content_Type="text/html; charset=utf-8", Content_Length=len(text))
+    handler.wfile.write(text)
+
+
+def bare_page(handler: Handler, content: bytes) -> None:
+    handler.head(200, Content_Type="text/html", Content_Length=len(content))
+    handler.wfile.write(b"Sorry".ljust(len(content)))
+
+
+def page_as_file(handler: Handler, content: bytes) -> None:
+    """The same, by a server that calls everything a file."""
+    text = b"\n<html><title>Sorry</title>".ljust(len(content))
+    handler.head(200, Content_Type="application/octet-stream", Content_Length=len(text))
+    handler.wfile.write(text)
+
+
+def empty(handler: Handler, content: bytes) -> None:
+    handler.head(200, Content_Length=0)
+
+
+def status(code: int) -> Answer:
+    return lambda handler, content: handler.send_error(code)
+
+
+def redirect(url: str) -> Answer:
+    return lambda handler, content: handler.head(302, Location=url, Content_Length=0)
+
+
+def other(replaced: bytes) -> Answer:
+    """Another content, in good order."""
+    return lambda handler, content: good(handler, replaced)
