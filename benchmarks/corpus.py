@@ -18,7 +18,7 @@ from unittest import mock
 import torch
 
 from repro.data.corpus import open_corpus
-from repro.data.store import prepare
+from repro.data.prepare import prepare
 from repro.hyper import BASE, Hyper
 from repro.model import embedding
 from repro.progress import Progress
@@ -53,7 +53,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
     change, world = VARIANTS[name]
     scale = SCALES[scale_name]
     corpus = open_corpus(scale.corpus, pair, data_dir=None, cache=cache, sizes=scale.grammar)
-    prepared = prepare(corpus, vocab_size=scale.vocab_size, cache=cache, max_length=scale.max_length)
+    prepared = prepare(corpus, pieces=scale.pieces("en-de"), cache=cache, max_length=scale.max_length)
     settings = Settings(
         title="What the corpus needs",
         table="corpus",

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
+from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA
 from repro.forecast import forecast
 from repro.rows import Paper, Row, Table, cells, printed
@@ -84,6 +85,23 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
         type=int | None,
         help="optimizer steps of the base instead of the scale's own; the warm-up stays",
     )
+    add(
+        "--vocab-size",
+        type=int | None,
+        help="shared pieces instead of the scale's or the corpus's own; the paper's first code: 40960",
+    )
+    add(
+        "--clean",
+        nargs="+",
+        type=str,
+        default=[],
+        help=f"leave out training pairs by these rules (the paper: none): {', '.join(RULES)}",
+    )
+    add(
+        "--fill",
+        type=Literal["slots", "tokens"] | None,
+        help="count what fits an update in slots, padding included, as the first code, or in tokens, as the paper",
+    )
     add("--devices", type=int, default=1, help="processes that share each update (GPUs, or CPU processes)")
     add(
         "--precision",
@@ -108,9 +126,10 @@ def _scale(options: Any) -> Scale:
     corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
-    for name in ("seeds", "devices", "steps"):
+    for name in ("seeds", "devices", "steps", "vocab_size"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
-            raise ValueError(f"--{name} must be at least 1, got {getattr(options, name)}.")
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
+    rules = check_rules(options.clean)
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     # another world than the scale's own has a name of its own, so that its records never stand among the scale's
     departures = {
@@ -118,9 +137,20 @@ def _scale(options: Any) -> Scale:
         options.pair: options.pair != "en-de",
         f"{base.steps}-steps": base.steps != scale.base.steps,
         options.precision: options.precision != "fp32",
+        f"{options.vocab_size}-pieces": options.vocab_size not in (None, scale.vocab_size),
+        f"by-{options.fill}": options.fill not in (None, scale.fill),
+        "-".join(["clean", *rules]): bool(rules),
     }
     name = "-".join([scale.name, *(departure for departure, made in departures.items() if made)])
-    return replace(scale, name=name, base=base, corpus=corpus)
+    return replace(
+        scale,
+        name=name,
+        base=base,
+        corpus=corpus,
+        vocab_size=options.vocab_size or scale.vocab_size,
+        fill=options.fill or scale.fill,
+        rules=rules,
+    )
 
 
 def _relaunch(devices: int) -> NoReturn:

@@ -5,27 +5,34 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.data.sources import COLLECTIONS
 from repro.hyper import BASE, Hyper
 from repro.record import load
 from repro.rows import Cell
 from repro.scales import Scale
 
+BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
+BYTES_A_PIECE, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
 
 
 def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
-    """Rows, parameters, operations and time before anything is trained."""
+    """Rows, parameters, tokens, operations, time and disk before anything is trained."""
     speed, source = speed_here(runs)
     width = max(len(cell.row.name) for cell in asked) + 2
-    lines = [f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params':>10}{'at paper size':>15}{'FLOPs':>10}{'time':>10}"]
+    lines = [
+        f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params':>10}{'at paper size':>15}"
+        f"{'tokens':>10}{'FLOPs':>10}{'time':>10}"
+    ]
     total = 0.0
     for cell in asked:
-        flops = expected_flops(cell.hyper, scale)
+        flops = expected_flops(cell.hyper, scale, cell.pair)
         total += flops / speed
         lines.append(
             f"{cell.row.name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, scale.vocab_size) / 1e6:>9.2f}M"
+            f"{n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) / 1e6:>9.2f}M"
             f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
+            f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{flops:>10.1e}{duration(flops / speed):>10}"
         )
     return "\n".join(
@@ -33,15 +40,38 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
             f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; may claim {scale.claim}.",
             *lines,
             f"Training in all about {duration(total)} at {speed:.1e} FLOP/s ({source}).",
+            f"Tokens are source and target pieces read in training. Disk: {_disk(asked, scale)}.",
         ]
     )
 
 
-def expected_flops(hyper: Hyper, scale: Scale) -> float:
+def expected_pieces(scale: Scale, pair: str) -> int:
+    """The size of the vocabulary; of one that comes with the text it is known when that is here."""
+    return scale.pieces(pair).size or PAPER_VOCABULARY
+
+
+def expected_flops(hyper: Hyper, scale: Scale, pair: str) -> float:
     """Floating-point operations of training one run, as if no slot were padding."""
     tokens = float(hyper.steps * scale.batch_tokens)
     text = Text(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
-    return training_flops(hyper, scale.vocab_size, text)
+    return training_flops(hyper, expected_pieces(scale, pair), text)
+
+
+def _disk(asked: Sequence[Cell], scale: Scale) -> str:
+    """What the runs and their text will take."""
+    checkpoints = sum(
+        BYTES_A_PARAMETER * n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) * (2 + cell.hyper.average)
+        for cell in asked
+    )
+    parts = [f"checkpoints at most {size(checkpoints)}"]
+    for pair in dict.fromkeys(cell.pair for cell in asked):
+        if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
+            ids = 2 * collection.n_train * (BYTES_A_PIECE * scale.sentence_tokens + BYTES_AN_OFFSET)
+            parts.append(
+                f"{scale.corpus} {pair} {size(collection.download_bytes)} of archives, "
+                f"{size(collection.text_bytes)} of text, {size(ids)} of ids"
+            )
+    return "; ".join(parts)
 
 
 def speed_here(runs: Path) -> tuple[float, str]:
@@ -63,3 +93,11 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def size(n_bytes: float) -> str:
+    """Bytes as a person says them."""
+    for unit, name in ((1e9, "GB"), (1e6, "MB")):
+        if n_bytes >= unit:
+            return f"{n_bytes / unit:.1f} {name}"
+    return f"{n_bytes / 1e3:.0f} kB"

@@ -17,6 +17,7 @@ import torch
 
 from repro import durable, machine, record
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.data.buckets import FILLS
 from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
 from repro.data.translation import DevBatches, Translation
@@ -90,6 +91,7 @@ class Run:
             "seed": self.settings.seed,
             "data": self.prepared.data_hash,
             "batch_tokens": self.settings.scale.batch_tokens,
+            "fill": self.settings.scale.fill,
             "shares": self.settings.devices * self.settings.accumulate,  # each share has its own dropout
             "precision": self.settings.precision,
             "search": [BEAM, ALPHA, EXTRA],
@@ -220,6 +222,7 @@ class Run:
                 (self.prepared.train.source, self.prepared.train.target),
                 (self.prepared.dev.source, self.prepared.dev.target),
                 budget=scale.batch_tokens,
+                fill=FILLS[scale.fill],
                 data_hash=self.prepared.data_hash,
                 seed=self.settings.seed,
                 accumulate=self.settings.accumulate,
@@ -297,8 +300,11 @@ class Run:
         """What was chosen beside the row."""
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
+            "fill": self.settings.scale.fill,
             "max_length": self.settings.scale.max_length,
-            "vocab_size": self.settings.scale.vocab_size,
+            "rules": " ".join(self.settings.scale.rules),
+            "pieces": self.settings.scale.pieces(self.corpus.pair).kind,
+            "vocab_size": self.settings.scale.pieces(self.corpus.pair).size,
             "precision": self.settings.precision,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,

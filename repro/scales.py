@@ -6,9 +6,13 @@ short run set `warmup` by the peak they can bear, not by the paper's 4 % of the 
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
-from repro.data.corpus import GrammarSizes
+from repro.data.corpus import CORPORA, GrammarSizes
+from repro.data.pieces import Pieces
 from repro.hyper import BASE, Hyper
+
+ABOUT_37000 = Pieces("bpe", 37_000)  # "about 37000 tokens": section 5.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +23,10 @@ class Scale:
     base: Hyper
     corpus: str
     grammar: GrammarSizes | None = None
-    vocab_size: int  # shared pieces; a small corpus may have fewer
-    batch_tokens: int  # slots of each side in one update
+    vocab_size: int | None = None  # shared pieces; None: those the paper used on the corpus
+    rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/data/cleaning.py`); the paper has none
+    batch_tokens: int  # of each side in one update, counted by `fill`
+    fill: Literal["slots", "tokens"] = "slots"  # slots count the padding, as the first code did; the paper says tokens
     max_length: int  # longer training pairs are left out
     sentence_tokens: int  # average length, for the cost forecast only
     device_tokens: int = 32_768  # slots of each side a device takes at once; more are accumulated
@@ -28,6 +34,11 @@ class Scale:
     validate_every: int
     checkpoint_every: int
     claim: str
+
+    def pieces(self, pair: str) -> Pieces:
+        """The vocabulary of a language pair."""
+        own = CORPORA[self.corpus].pieces.get(pair, ABOUT_37000)
+        return replace(own, size=self.vocab_size or own.size)
 
 
 def _small(d_model: int, *, steps: int, warmup: int, average_every: int, dropout: float = BASE.dropout) -> Hyper:
@@ -92,8 +103,8 @@ _ALL = (
         name="single_gpu",
         base=replace(BASE, steps=25_000, average_every=375),
         corpus="wmt14",
-        vocab_size=37_000,
         batch_tokens=25_000,
+        fill="tokens",
         max_length=256,
         sentence_tokens=28,
         log_every=50,
@@ -105,8 +116,8 @@ _ALL = (
         name="paper",
         base=BASE,
         corpus="wmt14",
-        vocab_size=37_000,
         batch_tokens=25_000,
+        fill="tokens",
         max_length=256,
         sentence_tokens=28,
         log_every=100,

@@ -103,11 +103,18 @@ class Sweep:
 
     def _prepare(self, pair: str, progress: Progress) -> "tuple[Corpus, Prepared]":
         from repro.data.corpus import open_corpus
-        from repro.data.store import prepare
+        from repro.data.prepare import prepare
 
         data_dir = Path(self.options.data_dir) if self.options.data_dir else None
         corpus = open_corpus(self.scale.corpus, pair, data_dir=data_dir, cache=self.cache, sizes=self.scale.grammar)
-        prepared = prepare(corpus, vocab_size=self.scale.vocab_size, cache=self.cache, max_length=self.scale.max_length)
+        prepared = prepare(
+            corpus,
+            pieces=self.scale.pieces(pair),
+            cache=self.cache,
+            max_length=self.scale.max_length,
+            rules=self.scale.rules,
+            tell=progress.say,
+        )
         sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
         dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
         progress.say(
@@ -232,7 +239,7 @@ def _state(run: "Run", speed: float) -> State:
     if run.is_in_hand():
         return State(seed=seed, what="running")
     step = run.last_step()
-    to_come = expected_flops(run.settings.hyper, run.settings.scale) / speed * (1 - step / steps)
+    to_come = expected_flops(run.settings.hyper, run.settings.scale, run.corpus.pair) / speed * (1 - step / steps)
     return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
 
 

@@ -15,11 +15,14 @@ FLOORS: dict[float, str] = {
     1: """
         model.attention model.layers model.embedding model.transformer
         data.lexicon data.sentence data.english data.german data.french data.synthetic
-        data.corpus data.tokenizer data.store data.buckets data.batch data.translation
+        data.pieces data.cache data.sources data.archive data.fetch data.text data.corpus
+        data.tokenizer data.cleaning data.store data.card data.prepare
+        data.buckets data.batch data.translation
         training.loss training.schedule training.averaging training.checkpoint
-        decoding.beam decoding.bleu
+        decoding.beam decoding.bleu decoding.ctranslate
         verdicts
     """,
+    1.2: "data.__main__",
     1.5: "training.module table1.layers",
     2: "cost tracking grid fidelity tables progress ui paper_claims",
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",

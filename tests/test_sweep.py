@@ -24,11 +24,12 @@ SCALE = SCALES["smoke"]
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `board` asks of a run."""
     settings = SimpleNamespace(row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE)
-    return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
+    corpus = SimpleNamespace(pair="en-de")
+    return SimpleNamespace(settings=settings, corpus=corpus, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
 
 def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = expected_flops(replace(SCALE.base, steps=40), SCALE)
+    whole = expected_flops(replace(SCALE.base, steps=40), SCALE, "en-de")
     monkeypatch.setattr(sweep, "speed_here", lambda folder: (whole / 100, "a hundred seconds a run"))
     done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
     runs = [

@@ -1,155 +1,20 @@
-"""Corpora: folders of parallel text, where line i of one file translates line i of the other.
+"""Corpora by name: where their files are, whether they are the known ones, and how much text they hold."""
 
-A file is plain or gzip (its first bytes decide) and strict UTF-8. Only a line feed ends a line, so U+2028,
-U+0085 and the form feed stay inside it. Three things are no text, and a file with them reads as one without:
-a byte order mark at the head of the file, one carriage return at the end of a line, and the line feed at the
-end of the file. A bad line takes its pair with it: training text drops the pair and counts the reason,
-held-out text refuses, because a test set that shrinks silently is another test set.
-"""
-
-import codecs
-import errno
-import functools
-import gzip
 import hashlib
-import io
-import json
 import os
 import re
-import secrets
-import shutil
-import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from repro import durable
+from repro.data.cache import MANIFEST, made_once
+from repro.data.pieces import Pieces
+from repro.data.sources import COLLECTIONS
+from repro.data.text import Parallel
 
-MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
-MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
-BLOCK = 1 << 20
 PROJECT = Path(__file__).resolve().parents[2]
-
-
-# Text ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Parallel:
-    """One split: two files with the same number of lines."""
-
-    source: Path
-    target: Path
-    may_drop: bool = False  # the training text may lose bad pairs, held-out text may not
-
-    def pairs(self, dropped: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
-        """Each clean (source, target) pair in order, as a stream; `dropped` counts the others by reason."""
-        dropped = Counter() if dropped is None else dropped
-        self.check()
-        sides = ("source", self.source), ("target", self.target)
-        for number, raw in enumerate(zip(_lines(self.source), _lines(self.target), strict=True), 1):
-            texts = []
-            for (side, path), line in zip(sides, raw, strict=True):
-                try:
-                    texts.append(_text(line))
-                except ValueError as reason:
-                    if not self.may_drop:
-                        raise ValueError(
-                            f"{path}, line {number:,} {reason}; held-out text must not shrink silently. "
-                            f"Correct this line, or delete line {number:,} of both {self.source.name} "
-                            f"and {self.target.name}."
-                        ) from None
-                    dropped[f"{side} {reason}"] += 1
-                    break
-            else:
-                yield texts[0], texts[1]
-
-    def check(self) -> None:
-        """Refuse sides of different length and sides without a line."""
-        n_source, n_target = fingerprint(self.source)[1], fingerprint(self.target)[1]
-        if n_source != n_target:
-            raise ValueError(
-                f"{self.source} has {n_source:,} lines, {self.target} has {n_target:,}; line i must "
-                "translate line i. Get both files again, from one source."
-            )
-        if not n_source:
-            raise ValueError(f"{self.source} and {self.target} hold no line; expected at least one pair.")
-
-
-def fingerprint(path: Path) -> tuple[str, int]:
-    """(SHA-256 of the text, number of its lines); a file is read once per process while it stays the same.
-
-    Of the text: uncompressed and without the three things above, so it does not tell plain from gzip or
-    Windows from Unix line ends. For a plain file with Unix line ends it is what `sha256sum` prints.
-    """
-    status = path.stat()
-    return _fingerprint(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _fingerprint(path: Path, size: int, mtime_ns: int) -> tuple[str, int]:
-    digest, n_lines, is_ended, held = hashlib.sha256(), 0, True, b""
-    with _opened(path) as file:
-        while block := held + file.read(BLOCK):
-            if block == held:  # a carriage return is the last byte of the file
-                break
-            cut = len(block) - block.endswith(b"\r")  # its line feed may open the next block
-            held, text = block[cut:], block[:cut].replace(b"\r\n", b"\n")
-            digest.update(text)
-            n_lines += text.count(b"\n")
-            is_ended = text.endswith(b"\n") if text else is_ended
-    if held or not is_ended:
-        digest.update(b"\n")
-        n_lines += 1
-    return digest.hexdigest(), n_lines
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """The uncompressed bytes of `path`, after a byte order mark if there is one."""
-    with open(path, "rb") as file:
-        is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
-        reader = io.BufferedReader(gzip.GzipFile(fileobj=file), BLOCK) if is_gzip else file
-        try:
-            if reader.peek(3)[:3] == codecs.BOM_UTF8:
-                reader.read(3)
-            yield reader
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is no whole gzip file ({error}). Get it again.") from error
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Every line without its end; of one over MAX_BYTES only the head, enough to call it too long."""
-    with _opened(path) as file:
-        while line := file.readline(MAX_BYTES + 3):  # 3: room for "\r\n" and one byte too many
-            if len(line) == MAX_BYTES + 3 and not line.endswith(b"\n"):
-                while (rest := file.readline(BLOCK)) and not rest.endswith(b"\n"):
-                    pass
-            yield line.removesuffix(b"\n").removesuffix(b"\r")
-
-
-def _text(line: bytes) -> str:
-    """The line as text; a ValueError says what is wrong with it."""
-    too_long = f"is longer than {MAX_CHARACTERS:,} characters"
-    if len(line) > MAX_BYTES:
-        raise ValueError(too_long)
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError:
-        raise ValueError("is not UTF-8") from None
-    if len(text) > MAX_CHARACTERS:
-        raise ValueError(too_long)
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    if not text.strip():
-        raise ValueError("is empty")
-    return text
-
-
-# Named corpora ---------------------------------------------------------------------------------------------
+FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +27,7 @@ class Named:
     test: tuple[str, ...] = ("test",)
     licence: str
     origin: str  # where it comes from and how to get it
+    pieces: Mapping[str, Pieces] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
 
 
 CORPORA = {
@@ -198,12 +64,26 @@ CORPORA = {
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
         dev=("newstest2013",),
         test=("newstest2014",),
-        licence="research use (statmt.org/wmt14)",
-        origin=(
-            "Join the parallel training files of statmt.org/wmt14 into one file a language, take "
-            "newstest2013 and newstest2014 (en-de: the filtered set of 2,737 lines) from the GitHub "
-            "repository Helsinki-NLP/OPUS-MT-testsets, and pass --data-dir FOLDER."
-        ),
+        licence=COLLECTIONS["wmt14-en-de"].licence,
+        origin="Get it with: python -m repro.data fetch wmt14-en-de (or wmt14-en-fr).",
+        pieces={"en-de": Pieces("bpe", 37_000), "en-fr": Pieces("wordpiece", 32_000)},
+    ),
+    "wmt14_full": Named(
+        folders={"en-de": "wmt_ende"},
+        dev=("newstest2013",),
+        test=("newstest2014_full",),  # 3,003 lines; that of wmt14 has 2,737 of them
+        licence=COLLECTIONS["wmt14_full-en-de"].licence,
+        origin="Get it with: python -m repro.data fetch wmt14_full-en-de.",
+        pieces={"en-de": Pieces("bpe", 37_000)},
+    ),
+    "wmt16_britz": Named(
+        folders={"en-de": "wmt16_en_de"},
+        train=("train.tok.clean.bpe.32000", "wmt16_britz"),
+        dev=("newstest2013.tok.bpe.32000", "wmt16_britz_newstest2013"),
+        test=("newstest2014.tok.bpe.32000", "wmt16_britz_newstest2014"),
+        licence=COLLECTIONS["wmt16_britz-en-de"].licence,
+        origin="Get it with: python -m repro.data fetch wmt16_britz-en-de.",
+        pieces={"en-de": Pieces("given", 0)},
     ),
     "folder": Named(
         folders={},
@@ -249,6 +129,8 @@ SHA256 = {
     "wmt_ende/newstest2013.de": "d7ea35ab91ff3709e03ad9cb6bf5b4f2cc775cd2d72efd5254c4aec5e69663ca",
     "wmt_ende/newstest2014.en": "18db2323feae45b4b9e7d3b400d3ee3740f03a4da50046c07e3c255b9985a3f9",
     "wmt_ende/newstest2014.de": "48fad9e043d7e8e89c06fa8203283501166e4f4a059f6cf08d9a4d6674a19fd8",
+    "wmt_ende/newstest2014_full.en": "7294bccf2879a97b3706b95c9595f1459617a8ee7130d5d8581c910e69736971",
+    "wmt_ende/newstest2014_full.de": "ae5d110486bc33d7175e9e28c7d0051eb3e5fcd2166dd93371089852c091a20e",
     "wmt_enfr/newstest2013.en": "ace268a1d9724ca76f6d8e5c720ffdc08f01bdce45630ed8b269dc7918e1c16e",
     "wmt_enfr/newstest2013.fr": "909b63be5df3eb8c13e1d5967bf3f0adfdb9f6ed5e638c5bffff563ee2ff7f41",
     "wmt_enfr/newstest2014.en": "9a12cb6e8efb3509ebede627e4a9c83ee64935509d561ff70f4b7bd5f93f6096",
@@ -272,17 +154,24 @@ class Corpus:
 
     name: str
     pair: str  # "en-de": source and target language
-    train: Parallel
+    train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
-    sha256: str  # of the six texts and their places; plain or gzip, and where they lie, is all one
+    vocabulary: Path | None  # the pieces that came with text that is in pieces already
+    files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
+    origin: str
+
+    @property
+    def sha256(self) -> str:
+        """Of all texts and their places; plain or gzip, and where they lie, is all one."""
+        return hashlib.sha256("".join(f"{file} {sha256}\n" for file, sha256 in self.files.items()).encode()).hexdigest()
 
 
 def open_corpus(
     name: str, pair: str, *, data_dir: Path | None, cache: Path, sizes: GrammarSizes | None = None
 ) -> Corpus:
-    """Find (or generate) the six files of a corpus and refuse what is missing, unequal, empty or altered.
+    """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
     A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
     environment variable REPRO_DATA names, in `data/` of the project and in `../shared/data/` beside it.
@@ -295,39 +184,61 @@ def open_corpus(
     if not re.fullmatch(r"\w+-\w+", pair, re.ASCII):
         raise ValueError(f"A pair is two languages like 'en-de', got {pair!r}.")
 
-    languages = pair.split("-")
     if name == "grammar":
         if data_dir is not None:
             raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
         folder = _grammar(cache, sizes)
     else:
         folder = _find(name, pair, data_dir)
-    places, digests = {}, []
-    for split, stems in (("train", known.train), ("dev", known.dev), ("test", known.test)):
-        paths = _side_paths(folder, stems, languages)
-        assert paths is not None  # _find looked, generating wrote
-        for path, language in zip(paths, languages, strict=True):
-            digests.append(f"{split}.{language} {_recognised(path, name, pair, stems[0], language)}\n")
-        places[split] = Parallel(*paths, may_drop=split == "train")
-        places[split].check()
-    sha256 = hashlib.sha256("".join(digests).encode()).hexdigest()
-    return Corpus(name=name, pair=pair, sha256=sha256, licence=known.licence, **places)
+    notes, files = cache / "fingerprints", {}
+    texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
+    for split, part, stems in _wanted(folder, name, pair):
+        sides = _sides(folder, stems, pair)
+        assert sides is not None  # _find looked, generating wrote
+        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+        found = text.fingerprints()
+        for path, language, one in zip(sides, pair.split("-"), found, strict=True):
+            _recognise(path, one.sha256, name, pair, f"{stems[0]}.{language}")
+            files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
+        texts[split].append(text)
+    return Corpus(
+        name=name,
+        pair=pair,
+        train=tuple(texts["train"]),
+        dev=texts["dev"][0],
+        test=texts["test"][0],
+        vocabulary=_vocabulary(folder, known, pair),
+        files=files,
+        licence=known.licence,
+        origin=known.origin,
+    )
+
+
+def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """(split, part, stems) of each text: the training text whole or, where that is not there, in its parts."""
+    known = CORPORA[name]
+    fetched = COLLECTIONS.get(f"{name}-{pair}")
+    train = [("", known.train)]
+    if fetched and not _sides(folder, known.train, pair):
+        train = [(part, (part,)) for part in fetched.train]
+    return [("train", part, stems) for part, stems in train] + [("dev", "", known.dev), ("test", "", known.test)]
 
 
 def _find(name: str, pair: str, data_dir: Path | None) -> Path:
     """The first folder with all files of the corpus."""
-    known, languages = CORPORA[name], pair.split("-")
-    splits = (known.train, known.dev, known.test)
+    known = CORPORA[name]
     looked = []
     for folder in _candidates(name, pair, data_dir):
         if not folder.is_dir():
             looked.append(f"{folder} (no such folder)")
             continue
-        lacks = [_expected(stems, languages) for stems in splits if not _side_paths(folder, stems, languages)]
+        lacks = [
+            _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not _sides(folder, stems, pair)
+        ]
         if not lacks:
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})")
-    wanted = ", ".join(_expected(stems, languages) for stems in splits)
+    wanted = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
     raise FileNotFoundError(
         f"Corpus {name!r} ({pair}) is not here: expected the files {wanted}, each plain or .gz; "
         f"looked in {'; '.join(looked)}. {known.origin}"
@@ -337,7 +248,7 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
 def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
     """Where to look, in this order."""
     known = CORPORA[name]
-    inside = dict.fromkeys((known.folders[pair], name)) if known.folders else {}
+    inside = dict.fromkeys((known.folders[pair], name, FETCHED)) if known.folders else {}
     if data_dir is not None:
         return [data_dir, *(data_dir / folder for folder in inside)]
     if not inside:
@@ -347,12 +258,13 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
     return [root / folder for root in roots for folder in inside]
 
 
-def _side_paths(folder: Path, stems: tuple[str, ...], languages: list[str]) -> tuple[Path, Path] | None:
-    """The two files of a split, or None where one is missing."""
+def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:
+    """The two files of a text, in `folder` or in the folder of its own that fetching makes; None if one is missing."""
     for stem in stems:
-        source, target = (_plain_or_gzip(folder / f"{stem}.{language}") for language in languages)
-        if source and target:
-            return source, target
+        for place in (folder, folder / f"{stem}-{pair}"):
+            source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in pair.split("-"))
+            if source and target:
+                return source, target
     return None
 
 
@@ -360,20 +272,30 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
-def _expected(stems: tuple[str, ...], languages: list[str]) -> str:
-    return ", ".join(f"{'|'.join(stems)}.{language}" for language in languages)
+def _expected(stems: tuple[str, ...], pair: str) -> str:
+    return ", ".join(f"{'|'.join(stems)}.{language}" for language in pair.split("-"))
 
 
-def _recognised(path: Path, name: str, pair: str, stem: str, language: str) -> str:
-    """The hash of a file's text, refused if it is known to be another."""
-    found = fingerprint(path)[0]
-    expected = SHA256.get(f"{CORPORA[name].folders.get(pair)}/{stem}.{language}", found)
-    if found != expected:
+def _recognise(path: Path, found: str, name: str, pair: str, file: str) -> None:
+    """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
+    expected = SHA256.get(f"{CORPORA[name].folders.get(pair)}/{file}", found)
+    if found != expected and not (path.parent / MANIFEST).exists():
         raise ValueError(
             f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {found}. Get it again "
             "or, to use this text under no name, choose --corpus folder."
         )
-    return found
+
+
+def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:
+    """The file of given pieces, one a line."""
+    if pair not in known.pieces or known.pieces[pair].kind != "given":
+        return None
+    stem = known.train[-1]  # as fetching names it
+    places = [folder / "vocab.bpe.32000", folder / f"{stem}-{pair}" / f"{stem}.vocabulary"]
+    if found := next((place for place in places if place.is_file()), None):
+        return found
+    wanted = " or ".join(map(str, places))
+    raise FileNotFoundError(f"{folder} holds text in pieces, but not its vocabulary: expected {wanted}. {known.origin}")
 
 
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
@@ -394,87 +316,3 @@ def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
 
     made_once(folder, generate)
     return folder
-
-
-# Cached folders --------------------------------------------------------------------------------------------
-
-MANIFEST = "manifest.json"
-
-
-def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """Have `folder` as `make` fills it, and return the facts that `make` returned.
-
-    It is made where it is absent or damaged and used as it is elsewhere. The work is done under a name of its
-    own, so what an interrupted process leaves (`.*.making`) is never read; and two processes that make the
-    same folder both succeed without a lock, the later one using what the earlier one made.
-    """
-    try:
-        return verified(folder)
-    except (FileNotFoundError, ValueError):
-        pass
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    work = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.making")
-    work.mkdir()
-    try:
-        facts = make(work)
-        files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
-        contents = {"facts": facts, "files": files}
-        durable.write_json(work / MANIFEST, contents | {"sha256": _sha256_of_json(contents)})
-        _take_name(work, folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    return verified(folder)
-
-
-def verified(folder: Path) -> dict[str, Any]:
-    """The facts of a folder that `made_once` made, after each file is found to be what was written."""
-    manifest = folder / MANIFEST
-    again = "Delete the folder; it is made again."
-    try:
-        contents = json.loads(manifest.read_bytes())
-        sha256 = contents.pop("sha256")
-        if sha256 != _sha256_of_json(contents):
-            raise ValueError("altered")
-    except (AttributeError, KeyError, TypeError, ValueError):
-        raise ValueError(f"{manifest} is not what was written. {again}") from None
-    for name, expected in contents["files"].items():
-        found = _sha256(folder / name)
-        if found != expected:
-            raise ValueError(f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. {again}")
-    facts: dict[str, Any] = contents["facts"]
-    return facts
-
-
-def _take_name(work: Path, folder: Path) -> None:
-    """Rename `work` to `folder`, unless another process was first; a damaged folder makes way."""
-    while True:
-        try:
-            work.rename(folder)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
-                raise
-        try:
-            verified(folder)
-            return
-        except (FileNotFoundError, ValueError):
-            aside = work.with_suffix(".damaged")
-            with suppress(FileNotFoundError):  # a third process made way already
-                folder.rename(aside)
-            shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sha256(path: Path) -> str:
-    """The SHA-256 of a file's bytes, computed once per process while it stays the same."""
-    status = path.stat()
-    return _sha256_of_file(path, status.st_size, status.st_mtime_ns)
-
-
-@functools.cache
-def _sha256_of_file(path: Path, size: int, mtime_ns: int) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _sha256_of_json(value: Any) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

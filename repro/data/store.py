@@ -1,68 +1,82 @@
-"""Ids on disk: one memory-mapped array a side, so 36 million pairs cost no memory and no start-up time.
+"""Ids on disk, in shards that are memory-mapped: 36 million pairs cost little memory and no start-up time.
 
-`prepare` goes the way from lines to ids once per corpus, vocabulary and length limit, and keeps each step of
-it in the cache: learn the tokenizer, then encode each split.
+Of each side a shard has one flat array of ids (16 bits each, 32 where the vocabulary needs them) and the offsets of its
+sentences in it. `repro/data/prepare.py` writes them.
 """
 
-import hashlib
-import json
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro import durable
-from repro.data.corpus import Corpus, Parallel, made_once, verified
-from repro.data.tokenizer import Tokenizer, train_tokenizer
+from repro.data.text import Parallel
+from repro.data.tokenizer import Tokenizer
 
-FORMAT = 1  # raise it when the files, the rules of reading or the pieces change; older caches lie idle then
-PAIRS_AT_ONCE = 50_000
 SIDES = ("source", "target")
+OFFSETS = np.dtype("<u4")
+
+
+def shard_folder(folder: Path, shard: int) -> Path:
+    """Where shard number `shard` of a split lies."""
+    return folder / f"{shard:05d}"
+
+
+def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A file as a read-only array."""
+    if not path.stat().st_size:  # of a shard whose pairs were all dropped; an empty file cannot be mapped
+        return np.empty(0, dtype)
+    return np.asarray(np.memmap(path, dtype, mode="r"))
 
 
 class Store:
-    """The sentences of one side of one split as ids, each ending in EOS.
+    """The sentences of one side of one split as ids, each ending in EOS, in shards.
 
     Only the names of the files are pickled: a data worker maps them again instead of receiving a copy.
     """
 
-    def __init__(self, folder: Path, side: str) -> None:
-        facts = verified(folder)
-        self._path, self._dtype = folder / side, np.dtype(facts["dtype"])
+    def __init__(self, folder: Path, side: str, *, n_shards: int, dtype: np.dtype[np.unsignedinteger]) -> None:
+        self._folder, self._side, self._n_shards, self._dtype = folder, side, n_shards, dtype
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_path": self._path, "_dtype": self._dtype}
+        return {name: value for name, value in vars(self).items() if name.startswith("_")}
 
     @cached_property
-    def ids(self) -> NDArray[np.unsignedinteger]:
-        """[pieces] of all sentences, one after the other; read-only."""
-        return np.asarray(np.memmap(self._path.with_suffix(".ids"), self._dtype, mode="r"))
+    def ids(self) -> list[NDArray[np.unsignedinteger]]:
+        """Of each shard the [pieces] of all its sentences, one after the other; read-only."""
+        return [self._mapped(shard, "ids", self._dtype) for shard in range(self._n_shards)]
 
     @cached_property
-    def offsets(self) -> NDArray[np.int64]:
-        """[sentences + 1]: sentence i is ids[offsets[i] : offsets[i + 1]]."""
-        return np.asarray(np.memmap(self._path.with_suffix(".offsets"), "<i8", mode="r"))
+    def offsets(self) -> list[NDArray[np.uint32]]:
+        """Of each shard [sentences + 1]: its sentence i is ids[offsets[i] : offsets[i + 1]]."""
+        return [self._mapped(shard, "offsets", OFFSETS) for shard in range(self._n_shards)]
+
+    def _mapped(self, shard: int, what: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+        return mapped(shard_folder(self._folder, shard) / f"{self._side}.{what}", dtype)
 
     @cached_property
-    def lengths(self) -> NDArray[np.int64]:
-        """[sentences], each with its EOS."""
-        return np.diff(self.offsets)
+    def lengths(self) -> NDArray[np.uint16]:
+        """[sentences], each with its EOS. The longest line that is read has 20,000 bytes."""
+        return np.concatenate([np.diff(offsets).astype(np.uint16) for offsets in self.offsets])
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """[shards + 1]: where each shard begins among the sentences, and the end."""
+        return np.cumsum([0, *(len(offsets) - 1 for offsets in self.offsets)])
+
+    @property
+    def n_pieces(self) -> int:
+        return sum(len(ids) for ids in self.ids)
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return int(self.starts[-1])
 
     def sentence(self, i: int) -> NDArray[np.unsignedinteger]:
         """The ids of sentence i."""
-        if not 0 <= i < len(self):
-            raise IndexError(f"There is no sentence {i} among {len(self)}.")
-        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+        return self.gather([i])[0]
 
     def gather(
         self, sentences: Sequence[int] | NDArray[np.integer]
@@ -71,10 +85,20 @@ class Store:
         wanted = np.asarray(sentences, np.int64)
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"Sentences {wanted.min()} to {wanted.max()} wanted, there are {len(self)}.")
-        starts = self.offsets[wanted]
-        lengths = self.offsets[wanted + 1] - starts
-        moved = starts - (lengths.cumsum() - lengths)  # from its place in the result to that in the file
-        return self.ids[np.arange(lengths.sum()) + moved.repeat(lengths)], lengths
+        lengths = self.lengths[wanted].astype(np.int64)
+        places = lengths.cumsum() - lengths  # of each sentence in the result
+        gathered = np.empty(lengths.sum(), self._dtype)
+
+        # shard by shard, so that each is indexed once
+        shard = np.searchsorted(self.starts, wanted, "right") - 1
+        by_shard = np.argsort(shard, kind="stable")
+        for members in np.split(by_shard, np.flatnonzero(np.diff(shard[by_shard])) + 1) if wanted.size else ():
+            here = int(shard[members[0]])
+            begin = self.offsets[here][wanted[members] - self.starts[here]].astype(np.int64)
+            length = lengths[members]
+            within = np.arange(length.sum()) - (length.cumsum() - length).repeat(length)
+            gathered[places[members].repeat(length) + within] = self.ids[here][begin.repeat(length) + within]
+        return gathered, lengths
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +107,7 @@ class Split:
 
     source: Store
     target: Store
-    text: Parallel
+    text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
 
     def __len__(self) -> int:
@@ -92,7 +116,7 @@ class Split:
     @property
     def references(self) -> list[str]:
         """The target lines of held-out text, for scoring."""
-        return [target for _, target in self.text.pairs()]
+        return [target for part in self.text for _, target in part.pairs()]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +127,9 @@ class Prepared:
     train: Split
     dev: Split
     test: Split
-    data_hash: str  # of every id and offset; the plan is a function of it
+    data_hash: str  # of all that decides the ids; the plan is a function of it
+    manifest_hash: str  # of every shard that was written: equal hashes, equal bytes
+    card: Path  # folder of data_card.md and data_card.json
     seconds: float  # that this call took
 
     @property
@@ -112,77 +138,9 @@ class Prepared:
         return {
             name: {
                 "pairs": len(split),
-                "source_pieces": len(split.source.ids),
-                "target_pieces": len(split.target.ids),
+                "source_pieces": split.source.n_pieces,
+                "target_pieces": split.target.n_pieces,
                 "dropped": split.dropped,
             }
             for name, split in (("train", self.train), ("dev", self.dev), ("test", self.test))
         }
-
-
-def prepare(corpus: Corpus, *, vocab_size: int, cache: Path, max_length: int) -> Prepared:
-    """Learn the tokenizer on both sides of the training text and encode the splits, unless that is done.
-
-    Training pairs with a side of more than `max_length` pieces, EOS among them, are dropped and counted.
-    """
-    started = time.perf_counter()
-    key = json.dumps([FORMAT, corpus.sha256, corpus.pair, vocab_size, max_length])
-    version = hashlib.sha256(key.encode()).hexdigest()
-    folder = cache / f"{corpus.name}-{corpus.pair}-{vocab_size}-{version[:12]}"
-
-    def learn(empty: Path) -> dict[str, Any]:
-        train_tokenizer(chain.from_iterable(corpus.train.pairs()), vocab_size).save(empty / "tokenizer.json")
-        return {"format": FORMAT}
-
-    made_once(folder / "tokenizer", learn)
-    tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
-
-    def split(name: str, text: Parallel, limit: int | None) -> Split:
-        place = folder / f"{name}-{tokenizer.sha256[:12]}"  # so ids are never read with another tokenizer
-        facts = made_once(place, lambda empty: _encode(text, tokenizer, limit, empty))
-        source, target = (Store(place, side) for side in SIDES)
-        return Split(source=source, target=target, text=text, dropped=facts["dropped"])
-
-    return Prepared(
-        tokenizer=tokenizer,
-        train=split("train", corpus.train, max_length),
-        dev=split("dev", corpus.dev, None),
-        test=split("test", corpus.test, None),
-        data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
-        seconds=time.perf_counter() - started,
-    )
-
-
-def _encode(text: Parallel, tokenizer: Tokenizer, limit: int | None, folder: Path) -> dict[str, Any]:
-    """Write ids and offsets of both sides into `folder`, a chunk of pairs at a time."""
-    dropped: Counter[str] = Counter()
-
-    def write(*files: BinaryIO) -> None:
-        ids_files, offsets_files, ends = files[:2], files[2:], [0, 0]
-        for file in offsets_files:
-            file.write(bytes(8))  # the first sentence begins at 0
-        pairs = text.pairs(dropped)
-        while chunk := list(islice(pairs, PAIRS_AT_ONCE)):
-            encoded = [tokenizer.encode(lines) for lines in zip(*chunk, strict=True)]
-            lengths = [np.diff(offsets) for _, offsets in encoded]
-            keep = np.ones(len(chunk), bool) if limit is None else np.maximum(*lengths) <= limit
-            if not keep.all():
-                dropped[f"longer than {limit} pieces"] += int((~keep).sum())
-            for side, ((ids, _), length) in enumerate(zip(encoded, lengths, strict=True)):
-                offsets = ends[side] + length[keep].cumsum()
-                ids_files[side].write(ids[keep.repeat(length)].tobytes())
-                offsets_files[side].write(offsets.astype("<i8").tobytes())
-                ends[side] += int(length[keep].sum())
-        if not all(ends):
-            raise ValueError(f"No pair of {text.source} and {text.target} is left; dropped: {dict(dropped)}.")
-
-    _write_together([folder / f"{side}.{what}" for what in ("ids", "offsets") for side in SIDES], write)
-    return {"format": FORMAT, "dtype": tokenizer.dtype.str, "dropped": dict(dropped)}
-
-
-def _write_together(paths: list[Path], write: Callable[..., None], *files: BinaryIO) -> None:
-    """Open all of `paths` and let `write` fill them side by side."""
-    if paths:
-        durable.write_bytes(paths[0], lambda file: _write_together(paths[1:], write, *files, file))
-    else:
-        write(*files)

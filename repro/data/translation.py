@@ -7,7 +7,7 @@ import lightning as L
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 from repro.data.batch import Batch, make_batch
-from repro.data.buckets import plan_epoch, share, updates
+from repro.data.buckets import Fill, by_slots, plan_epoch, share, updates
 from repro.data.store import Store
 
 
@@ -24,6 +24,7 @@ class TrainingBatches(IterableDataset[Batch]):
         target: Store,
         *,
         budget: int,
+        fill: Fill,
         accumulate: int,
         data_hash: str,
         seed: int,
@@ -31,7 +32,7 @@ class TrainingBatches(IterableDataset[Batch]):
         rank: int,
         world: int,
     ) -> None:
-        self.source, self.target = source, target
+        self.source, self.target, self.fill = source, target, fill
         self.budget, self.data_hash, self.seed, self.start = budget, data_hash, seed, start
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
@@ -43,6 +44,7 @@ class TrainingBatches(IterableDataset[Batch]):
             self.source.lengths,
             self.target.lengths,
             budget=self.budget,
+            fill=self.fill,
             data_hash=self.data_hash,
             seed=self.seed,
             start=self.start,
@@ -95,12 +97,13 @@ class Translation(L.LightningDataModule):
         budget: int,
         data_hash: str,
         seed: int,
+        fill: Fill = by_slots,
         accumulate: int = 1,
         workers: int = 0,
     ) -> None:
         super().__init__()
         self.train, self.dev = train, dev  # (source, target)
-        self.budget = budget  # slots a side of one update, over all processes and micro-batches
+        self.budget, self.fill = budget, fill  # of a side of one update, over all processes and micro-batches
         self.data_hash, self.seed, self.accumulate, self.workers = data_hash, seed, accumulate, workers
 
     def train_dataloader(self) -> DataLoader[Batch]:
@@ -115,6 +118,7 @@ class Translation(L.LightningDataModule):
             TrainingBatches(
                 *self.train,
                 budget=self.budget,
+                fill=self.fill,
                 accumulate=self.accumulate,
                 data_hash=self.data_hash,
                 seed=self.seed,

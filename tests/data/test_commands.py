@@ -1,0 +1,187 @@
+"""From archives behind a server to a trained row: fetch, prepare, inspect, and an experiment that finds it all."""
+
+import gzip
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from file_server import FileServer
+
+from repro.data import sources
+from repro.data.__main__ import main
+from repro.data.synthetic import write_grammar
+from repro.experiment import Paper, Row
+from repro.experiment import main as experiment
+
+ROOT = Path(__file__).parents[2]
+TRAIN = {"europarl_v7": 300, "commoncrawl": 200, "news_commentary_v9": 100, "un_2000": 50, "giga_fren": 150}
+HELD_OUT = {"newstest2013": 12, "newstest2014": 9, "newstest2014_full": 10}
+
+
+def sgm(lines: list[str]) -> bytes:
+    segments = "".join(f'<seg id="{i}">{escape(line)}</seg>\n' for i, line in enumerate(lines, 1))
+    return f'<refset setid="x"><doc docid="a">\n<p>\n{segments}</p></doc></refset>\n'.encode()
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Small archives laid out like the real ones, by our names."""
+    folder = tmp_path_factory.mktemp("grammar")
+    n = {"train": sum(TRAIN.values()), "dev": HELD_OUT["newstest2013"], "test": HELD_OUT["newstest2014_full"]}
+    write_grammar(folder, n_train=n["train"], n_dev=n["dev"], n_test=n["test"], seed=3)
+
+    def lines(split: str, language: str) -> list[str]:
+        return (folder / f"{split}.{language}").read_text("utf-8").split("\n")[:-1]
+
+    contents: dict[str, dict[str, bytes]] = {}
+    begin = 0
+    for name, source in sources.SOURCES.items():
+        for pair, sides in source.members.items():
+            if "britz" in name:
+                continue
+            for language, member in zip(pair.split("-"), sides, strict=True):
+                if name in TRAIN:
+                    chosen = lines("train", language)[begin : begin + TRAIN[name]]
+                else:
+                    chosen = lines("dev" if name == "newstest2013" else "test", language)[: HELD_OUT[name]]
+                content = "".join(f"{line}\n" for line in chosen).encode()
+                if member.form is sources.Form.SGM:
+                    content = sgm(chosen)
+                if member.form is sources.Form.GZIP:
+                    content = gzip.compress(content)
+                contents.setdefault(source.archive, {})[member.name] = content
+        begin += TRAIN.get(name, 0)
+
+    def packed(archive: str, members: dict[str, bytes]) -> bytes:
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w" if archive.endswith(".tar") else "w:gz") as tar:
+            for name, content in members.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+        return file.getvalue()
+
+    return {archive: packed(archive, members) for archive, members in contents.items()}
+
+
+@pytest.fixture
+def server(archives: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """All sources come from here; their hashes are noted when they are received."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    with FileServer() as server:
+        server.files = {f"/{archive}": content for archive, content in archives.items()}
+        for name, source in sources.SOURCES.items():
+            n = TRAIN.get(name) or HELD_OUT.get(name)
+            if n:
+                known = replace(
+                    source,
+                    urls=(server.url(f"/{source.archive}"),),
+                    hosts=(),
+                    size=None,
+                    sha256=None,
+                    md5=None,
+                    n_pairs=dict.fromkeys(source.n_pairs, n),
+                )
+                monkeypatch.setitem(sources.SOURCES, name, known)
+        yield server
+
+
+def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
+    assert main(argv) == code
+    out, errors = capsys.readouterr()
+    return out + errors
+
+
+@pytest.mark.parametrize(
+    ("corpus", "n_train", "n_test", "pieces"),
+    [
+        ("wmt14-en-de", 600, 9, 700),
+        ("wmt14_full-en-de", 600, 10, 700),
+        ("wmt14-en-fr", 800, 9, 900),
+    ],
+)
+def test_from_archives_to_a_data_card(
+    tmp_path: Path,
+    server: FileServer,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    corpus: str,
+    n_train: int,
+    n_test: int,
+    pieces: int,
+) -> None:
+    data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
+    planned = said(capsys, "fetch", corpus, data, "--dry-run")
+    assert f"{n_train:,} pairs" in planned
+    assert "training-parallel-europarl-v7.tgz" in planned
+    assert not (tmp_path / "data").exists()
+
+    fetched = said(capsys, "fetch", corpus, data)
+    assert f"-m repro.data prepare {corpus}" in fetched
+    n_requests = len(server.log)
+    said(capsys, "fetch", corpus, data)
+    said(capsys, "fetch", corpus, data, "--offline")
+    assert len(server.log) == n_requests  # what is there is not asked for again
+
+    options = (data, cache, f"--vocab-size={pieces}")
+    first = said(capsys, "prepare", corpus, *options, "--workers=2")
+    assert f"train {n_train:,}, dev 12, test {n_test}" in first
+    second = said(capsys, "prepare", corpus, *options)
+    assert first.split("manifest ")[1] == second.split("manifest ")[1]
+
+    shown = said(capsys, "inspect", corpus, *options)
+    for part in sources.COLLECTIONS[corpus].train:
+        assert part in shown
+    assert "updates of 25,000 tokens a side" in shown
+    assert "pair 0" in shown
+
+
+def test_a_table_runs_on_it_unchanged(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [f"--{name}-dir={tmp_path / name}" for name in ("data", "results", "runs", "cache")]
+    argv = ["--scale=smoke", "--corpus=wmt14", "--steps=2", f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"]
+    with pytest.raises(SystemExit) as left:
+        experiment("table_x", [Row("x", lambda base: base, Paper(bleu=1.0))], [*argv, *places])
+    assert left.value.code == 2
+    assert "python -m repro.data fetch wmt14-en-de" in capsys.readouterr().err
+
+    said(capsys, "fetch", "wmt14-en-de", places[0])
+    experiment(
+        "table_x", [Row("x", lambda base: base, Paper(bleu=1.0))], [*argv, *places, "--fill=tokens", "--rows=base"]
+    )
+    out = capsys.readouterr().out
+    assert "train 600, dev 12, test 9 pairs" in out
+    [record] = (tmp_path / "results").glob("*/base/*.json")
+    assert "by-tokens" in record.parts[-3]
+    assert '"fill": "tokens"' in record.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fetch", "wmt14"], "Expected a corpus and a language pair like wmt14-en-de, got 'wmt14'"),
+        (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),
+        (["fetch", "multi30k-en-de"], "Nothing to fetch for multi30k-en-de. Clone the GitHub repository"),
+        (["fetch", "wmt14-en-de", "--offline"], "training-parallel-europarl-v7.tgz"),
+        (["prepare", "wmt14-en-de"], "Get it with: python -m repro.data fetch wmt14-en-de"),
+        (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+    data = [] if "grammar" in argv[1] else [f"--data-dir={tmp_path}"]
+    assert message in said(capsys, *argv, *data, code=2)
+
+
+def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "repro.data", "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}"]
+    done = subprocess.run([*command, "--vocab-size=600"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "train 20,000, dev 500, test 500 pairs" in done.stdout
+    assert (tmp_path / "grammar").parent.exists()
