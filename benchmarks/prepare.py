@@ -110,30 +110,28 @@ def write_text(folder: Path, n_pairs: int) -> None:
 
 def spelled(random: np.random.Generator) -> Any:
     """Distinct words; frequent ones are short."""
-    lengths = np.clip(random.poisson(2 + np.log(np.arange(1, TYPES + 1))), 1, 20)
+    lengths = np.clip(random.poisson(1 + 0.75 * np.log(np.arange(1, TYPES + 1))), 1, 20)
     letters = random.choice(LETTERS, lengths.sum(), p=(weights := 1 / np.arange(2, 28)) / weights.sum())
     ends = lengths.cumsum().tolist()
     return np.array(["".join(letters[a:b]) for a, b in zip([0, *ends], ends, strict=False)], dtype=object)
 
 
-def text(n_pairs: int, workers: int | None, place: Path) -> None:
-    """Prepare generated text twice."""
-    n_bytes = sum(path.stat().st_size for path in place.glob("train.*"))
-    print(f"{n_pairs:,} pairs, {n_bytes / 1e6:,.0f} MB of text, {workers or multiprocessing.cpu_count()} processes")
-    for turn in ("first", "second"):
-        steps: list[tuple[str, float]] = []
-        with measured(f"{turn} time, all of it"):
-            corpus = open_corpus("folder", "en-de", data_dir=place, cache=place / "cache")
-            made = prepare(
-                corpus,
-                pieces=Pieces("bpe", VOCABULARY),
-                cache=place / "cache",
-                max_length=MAX_LENGTH,
-                workers=workers,
-                tell=lambda said, steps=steps: steps.append((said, time.perf_counter())),
-            )
-        for (said, begun), (_, ended) in zip(steps, [*steps[1:], ("", time.perf_counter())], strict=True):
-            print(f"    {ended - begun:>8.1f} s after: {said}")
+def text(turn: str, workers: int | None, place: Path) -> None:
+    """Prepare generated text."""
+    steps: list[tuple[str, float]] = [("the beginning", time.perf_counter())]
+    with measured(f"{turn} time, all of it"):
+        corpus = open_corpus("folder", "en-de", data_dir=place, cache=place / "cache")
+        made = prepare(
+            corpus,
+            pieces=Pieces("bpe", VOCABULARY),
+            cache=place / "cache",
+            max_length=MAX_LENGTH,
+            workers=workers,
+            tell=lambda said: steps.append((said, time.perf_counter())),
+        )
+    ends = [*(begun for _, begun in steps[1:]), time.perf_counter()]
+    for (said, begun), ended in zip(steps, ends, strict=True):
+        print(f"    {ended - begun:>8.1f} s after: {said}")
     pieces = made.train.source.n_pieces + made.train.target.n_pieces
     disk = sum(path.stat().st_size for path in (place / "cache").rglob("*") if path.is_file())
     print(f"{pieces / 2 / len(made.train):.1f} pieces a side; cache {disk / 1e6:,.0f} MB; {made.manifest_hash[:12]}")
@@ -223,7 +221,10 @@ def main() -> int:
         if options.part == "text":
             if not (place / "train.en").exists():
                 alone(write_text, place, options.pairs)
-            alone(text, options.pairs, options.workers, place)
+            n_bytes = sum(path.stat().st_size for path in place.glob("train.*"))
+            print(f"{n_bytes / 1e6:,.0f} MB of text, {options.workers or multiprocessing.cpu_count()} processes")
+            for turn in ("first", "second"):
+                alone(text, turn, options.workers, place)
         else:
             alone(write_ids, place, options.pairs)
             alone(ids, options.pairs, options.batches, place)

@@ -48,7 +48,7 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
         from repro.sweep import Sweep
 
         code = Sweep(name, tables, asked, scale, options).run()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
         sys.exit(_bad_input(error))
@@ -129,7 +129,11 @@ def _scale(options: Any) -> Scale:
     for name in ("seeds", "devices", "steps", "vocab_size"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
-    rules = check_rules(options.clean)
+    rules, own = check_rules(options.clean), replace(scale, corpus=corpus).pieces(options.pair)
+    if own.kind == "given" and options.vocab_size is not None:
+        raise ValueError(
+            f"--vocab-size {options.vocab_size}: the text of {corpus} comes in pieces of its own. Leave it out."
+        )
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     # another world than the scale's own has a name of its own, so that its records never stand among the scale's
     departures = {
@@ -137,7 +141,7 @@ def _scale(options: Any) -> Scale:
         options.pair: options.pair != "en-de",
         f"{base.steps}-steps": base.steps != scale.base.steps,
         options.precision: options.precision != "fp32",
-        f"{options.vocab_size}-pieces": options.vocab_size not in (None, scale.vocab_size),
+        f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
         f"by-{options.fill}": options.fill not in (None, scale.fill),
         "-".join(["clean", *rules]): bool(rules),
     }

@@ -67,6 +67,12 @@ RULES = (
         ),
     ),
     Rule(
+        name="cleaning",
+        paper="none is mentioned",
+        here=lambda record: f"pairs left out by {record.settings['rules']}",
+        kept=lambda record: not record.settings.get("rules"),
+    ),
+    Rule(
         name="word-pieces",
         paper="about 37,000 (en-de), 32,000 (en-fr)",
         here=lambda record: f"{record.tokenizer['size']:,}",

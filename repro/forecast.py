@@ -64,14 +64,13 @@ def _disk(asked: Sequence[Cell], scale: Scale) -> str:
         for cell in asked
     )
     parts = [f"checkpoints at most {size(checkpoints)}"]
+    archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.pair for cell in asked):
         if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
+            archives |= {source.archive: source.size_at_most for source in collection.sources}
             ids = 2 * collection.n_train * (BYTES_A_PIECE * scale.sentence_tokens + BYTES_AN_OFFSET)
-            parts.append(
-                f"{scale.corpus} {pair} {size(collection.download_bytes)} of archives, "
-                f"{size(collection.text_bytes)} of text, {size(ids)} of ids"
-            )
-    return "; ".join(parts)
+            parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
+    return "; ".join(parts + ([f"archives at most {size(sum(archives.values()))}"] if archives else []))
 
 
 def speed_here(runs: Path) -> tuple[float, str]:

@@ -29,7 +29,7 @@ class Scale:
     fill: Literal["slots", "tokens"] = "slots"  # slots count the padding, as the first code did; the paper says tokens
     max_length: int  # longer training pairs are left out
     sentence_tokens: int  # average length, for the cost forecast only
-    device_tokens: int = 32_768  # slots of each side a device takes at once; more are accumulated
+    device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
     log_every: int  # optimizer steps
     validate_every: int
     checkpoint_every: int
@@ -38,7 +38,7 @@ class Scale:
     def pieces(self, pair: str) -> Pieces:
         """The vocabulary of a language pair."""
         own = CORPORA[self.corpus].pieces.get(pair, ABOUT_37000)
-        return replace(own, size=self.vocab_size or own.size)
+        return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
 
 
 def _small(d_model: int, *, steps: int, warmup: int, average_every: int, dropout: float = BASE.dropout) -> Hyper:

@@ -217,9 +217,14 @@ class Sweep:
 
     def _asked(self) -> str:
         """The options that say which world was asked for, as they were typed."""
-        typed = {name: getattr(self.options, name) for name in ("scale", "corpus", "pair", "data_dir", "steps")}
-        usual = {"scale": None, "corpus": None, "pair": "en-de", "data_dir": None, "steps": None}
-        return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in typed.items() if value != usual[name])
+        usual = {"pair": "en-de", "devices": 1, "precision": "fp32", "clean": []}
+        names = ("scale", "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "fill", "devices", "precision")
+        typed = {name: getattr(self.options, name) for name in names}
+        return " ".join(
+            f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, list) else value}"
+            for name, value in typed.items()
+            if value != usual.get(name)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

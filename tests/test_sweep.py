@@ -25,7 +25,9 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
     """What `board` asks of a run."""
     settings = SimpleNamespace(row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE)
     corpus = SimpleNamespace(pair="en-de")
-    return SimpleNamespace(settings=settings, corpus=corpus, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
+    return SimpleNamespace(
+        settings=settings, corpus=corpus, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step
+    )
 
 
 def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,3 +121,12 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
     run: Any = SimpleNamespace(finished=lambda: None, execute=taken, settings=SimpleNamespace(name="x", tables=()))
     with pytest.raises(BlockingIOError, match="has a writer"):
         made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
+
+
+def test_what_next_is_the_same_world(tmp_path: Path) -> None:
+    typed = {"scale": "smoke", "corpus": None, "pair": "en-fr", "data_dir": None, "steps": 2, "vocab_size": 700}
+    usual = {"clean": ["length_ratio", "duplicates"], "fill": "tokens", "devices": 1, "precision": "fp32"}
+    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, **typed, **usual)
+    assert sweep.Sweep("table_x", [], [], SCALE, options)._asked() == (
+        "--scale smoke --pair en-fr --steps 2 --vocab-size 700 --clean length_ratio duplicates --fill tokens"
+    )

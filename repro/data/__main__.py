@@ -4,32 +4,43 @@
     python -m repro.data prepare wmt14-en-de
     python -m repro.data inspect wmt14-en-de
 
-An experiment that asks for the same corpus, vocabulary and rules finds it prepared.
+Left to themselves they choose the vocabulary and the longest sentence of the scale that reads the corpus, so an
+experiment at that scale finds it prepared.
 """
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
 
 from repro.data.cleaning import RULES, check_rules
-from repro.data.corpus import CORPORA, FETCHED, GrammarSizes, open_corpus
-from repro.data.pieces import Pieces
+from repro.data.corpus import CORPORA, FETCHED, PROJECT, open_corpus
 from repro.data.sources import COLLECTIONS
+from repro.scales import SCALES, Scale
 
 if TYPE_CHECKING:
     from repro.data.store import Prepared
 
 ARCHIVES = "archives"  # folder of what was received, beside that of its texts
-BATCH_TOKENS = 25_000  # of each side in one update. Paper: section 5.1
+PAPER = SCALES["paper"]
 SHOWN = 3  # pairs
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Get a corpus, make it ready to train on, and look at it."""
     options = _options(argv)
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
     try:
         name, pair = _name_and_pair(options.corpus)
         if options.command == "fetch":
@@ -38,12 +49,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             prepared = _prepare(name, pair, options)
             if options.command == "inspect":
                 _inspect(prepared)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on from there.", file=sys.stderr)
-        return 130
+        return 128 + (received or [signal.SIGINT])[0]
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 
@@ -54,7 +67,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
     fetch.add_argument("corpus", help=names)
-    fetch.add_argument("--data-dir", type=Path, default=Path("data"), help="where archives and text go: %(default)s")
+    fetch.add_argument("--data-dir", type=Path, default=PROJECT / "data", help="where archives and text go")
     fetch.add_argument("--offline", action="store_true", help="use archives that were put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and the disk it takes")
 
@@ -62,10 +75,12 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
     for command in (prepare, inspect):
         command.add_argument("corpus", help=names)
-        command.add_argument("--data-dir", type=Path, help="where the text is; default: data, or $REPRO_DATA")
+        command.add_argument(
+            "--data-dir", type=Path, help="where the text is; default: data of the project, or $REPRO_DATA"
+        )
         command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="default: %(default)s")
-        command.add_argument("--vocab-size", type=int, help="pieces; default: the paper's for the corpus, or 37,000")
-        command.add_argument("--max-length", type=int, default=256, help="pieces of a side; default: %(default)s")
+        command.add_argument("--vocab-size", type=int, help="pieces; the paper's first code: 40960")
+        command.add_argument("--max-length", type=int, help="pieces of a side")
         rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in RULES.values())
         command.add_argument("--clean", nargs="+", default=[], metavar="RULE", help=f"leave out pairs. {rules}")
         command.add_argument("--workers", type=int, help="processes; default: one for each core")
@@ -122,19 +137,32 @@ def _python() -> str:
 # Prepare ---------------------------------------------------------------------------------------------------
 
 
+def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
+    """The largest scale that reads this corpus, with what was asked for instead of its own."""
+    scale = [one for one in SCALES.values() if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
+    if options.vocab_size is not None and scale[0].pieces(pair).kind == "given":
+        raise ValueError(
+            f"--vocab-size {options.vocab_size}: the text of {name} comes in pieces of its own. Leave it out."
+        )
+    return replace(
+        scale[0],
+        vocab_size=scale[0].vocab_size if options.vocab_size is None else options.vocab_size,
+        max_length=scale[0].max_length if options.max_length is None else options.max_length,
+        rules=check_rules(options.clean),
+    )
+
+
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     from repro.data.prepare import prepare
 
-    rules = check_rules(options.clean)
-    sizes = GrammarSizes(n_train=20_000, n_dev=500, n_test=500)  # of the embedded corpus, as at scale laptop
-    corpus = open_corpus(name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=sizes)
-    own = CORPORA[name].pieces.get(pair, Pieces("bpe", 37_000))
+    scale = _scale(name, pair, options)
+    corpus = open_corpus(name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar)
     prepared = prepare(
         corpus,
-        pieces=Pieces(own.kind, options.vocab_size or own.size),
+        pieces=scale.pieces(pair),
         cache=options.cache_dir,
-        max_length=options.max_length,
-        rules=rules,
+        max_length=scale.max_length,
+        rules=scale.rules,
         workers=options.workers,
         tell=print,
     )
@@ -159,7 +187,7 @@ def _inspect(prepared: "Prepared") -> None:
         plan = plan_epoch(
             source.lengths,
             target.lengths,
-            budget=BATCH_TOKENS,
+            budget=PAPER.batch_tokens,
             fill=fill,
             data_hash=prepared.data_hash,
             seed=1,
@@ -167,8 +195,8 @@ def _inspect(prepared: "Prepared") -> None:
         )
         tokens = plan.source_tokens.sum() / len(plan), plan.target_tokens.sum() / len(plan)
         print(
-            f"An epoch in updates of {BATCH_TOKENS:,} {name} a side: {len(plan):,} updates of {tokens[0]:,.0f} source "
-            f"and {tokens[1]:,.0f} target pieces on average, {plan.padding:.2%} of their slots padding."
+            f"An epoch in updates of {PAPER.batch_tokens:,} {name} a side: {len(plan):,} updates of {tokens[0]:,.0f} "
+            f"source and {tokens[1]:,.0f} target pieces on average, {plan.padding:.2%} of their slots padding."
         )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")

@@ -1,6 +1,7 @@
 """Cached folders: made once, verified whenever they are used, made again where they are damaged."""
 
 import errno
+import fcntl
 import functools
 import hashlib
 import json
@@ -8,8 +9,8 @@ import os
 import secrets
 import shutil
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,23 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return contents
 
 
+@contextmanager
+def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
+    """Hold a lock, where the file system has locks. It saves work; nothing becomes wrong without it."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    lock.touch()
+    with open(lock, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell(f"Another process holds {lock}; waiting for it.")
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+        except OSError:
+            pass
+        yield
+
+
 def _take_name(work: Path, folder: Path) -> None:
     """Rename `work` to `folder`, unless another process was first; a damaged folder makes way."""
     while True:
@@ -95,14 +113,22 @@ def _take_name(work: Path, folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what processes of this machine left of `folder` when they were killed."""
-    for left in folder.parent.glob(f".{folder.name}.{socket.gethostname()}.*"):
-        maker = int(left.name.split(".")[-3])
-        try:
-            os.kill(maker, 0)  # asks whether it lives, and does nothing
-        except ProcessLookupError:
+    for left in folder.parent.glob(f".{folder.name}.*"):
+        name, *made = left.name.rsplit(".", 3)
+        if name != f".{folder.name}.{socket.gethostname()}" or len(made) != 3:
+            continue
+        if not _is_alive(int(made[0])):
             shutil.rmtree(left, ignore_errors=True)
-        except PermissionError:
-            pass  # it lives, as another user
+
+
+def _is_alive(process: int) -> bool:
+    """It may also have ended with nobody to take note of it."""
+    import psutil  # here, not above: the names of the corpora are wanted without it
+
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _sha256(path: Path) -> str:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from repro.data.cache import MANIFEST, made_once
+from repro.data.cache import MANIFEST, made_once, stated, verified
 from repro.data.pieces import Pieces
 from repro.data.sources import COLLECTIONS
-from repro.data.text import Parallel
+from repro.data.text import Fingerprint, Parallel
 
 PROJECT = Path(__file__).resolve().parents[2]
 FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
@@ -197,6 +197,8 @@ def open_corpus(
         assert sides is not None  # _find looked, generating wrote
         text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
         found = text.fingerprints()
+        if (sides[0].parent / MANIFEST).exists():
+            _check_fetched(sides[0].parent, found, pair, is_held_out=split != "train")
         for path, language, one in zip(sides, pair.split("-"), found, strict=True):
             _recognise(path, one.sha256, name, pair, f"{stems[0]}.{language}")
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
@@ -284,6 +286,20 @@ def _recognise(path: Path, found: str, name: str, pair: str, file: str) -> None:
             f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {found}. Get it again "
             "or, to use this text under no name, choose --corpus folder."
         )
+
+
+def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: str, is_held_out: bool) -> None:
+    """Refuse unpacked text that is not what was unpacked; training text is read whole only before it is encoded."""
+    facts = verified(folder) if is_held_out else stated(folder)[0]
+    if "archive" not in facts:  # it was generated, not unpacked
+        return
+    for language, one in zip(pair.split("-"), found, strict=True):
+        expected = facts["files"][language]["n_lines"]
+        if one.n_lines != expected:
+            raise ValueError(
+                f"{folder} holds {one.n_lines:,} lines of {language}, expected {expected}. Delete the folder and fetch "
+                "again."
+            )
 
 
 def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:

@@ -7,7 +7,6 @@ the file is set aside as `.refused`. Nothing here needs a network when the archi
 """
 
 import errno
-import fcntl
 import functools
 import glob
 import hashlib
@@ -28,7 +27,7 @@ from urllib.parse import urljoin, urlsplit
 
 from repro import durable
 from repro.data.archive import unpack
-from repro.data.cache import MANIFEST, made_once, verified
+from repro.data.cache import MANIFEST, alone, made_once, verified
 from repro.data.sources import Collection, Source
 
 RECEIVED = "received.json"  # the hashes that nobody published, as first received
@@ -79,9 +78,10 @@ def fetch(
         if offline:
             raise FileNotFoundError(f"Offline, and an archive is missing. {_by_hand([source], folder)}")
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / f".{source.archive}.lock", tell):
+        with alone(folder / f".{source.archive}.lock", tell):
             if not path.exists():
                 _download(source, folder, tell, clock)
+                path.chmod(0o644)  # a temporary file is private; what is on a shared disk is for all
     _verify(source, path)
     return path
 
@@ -107,7 +107,7 @@ def _by_hand(sources: Sequence[Source], folder: Path) -> str:
     lines = [f"Put these files into {folder}, under these names:"]
     for source in sources:
         lines.append(f"  {source.archive}  {_at_most(source)}  {_published(source)}")
-        lines += [f"    {url}" for url in source.urls]
+        lines += [*(f"    {url}" for url in source.urls), f"    licence: {source.licence}"]
     return "\n".join(lines)
 
 
@@ -184,26 +184,10 @@ def _received(folder: Path) -> dict[str, dict[str, Any]]:
 def _record(path: Path) -> None:
     """Write down the hash of an archive for which none was known."""
     entry = {"sha256": _digest(path, "sha256"), "bytes": path.stat().st_size}
-    with _alone(path.parent / f".{RECEIVED}.lock", lambda _: None):
+    with alone(path.parent / f".{RECEIVED}.lock", lambda _: None):
         received = _received(path.parent)
         if path.name not in received:
             durable.write_json(path.parent / RECEIVED, received | {path.name: entry})
-
-
-@contextmanager
-def _alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
-    """Hold a lock, where the file system has locks. It saves work; nothing becomes wrong without it."""
-    lock.touch()
-    with open(lock, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"Another process holds {lock}; waiting for it.")
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:
-            pass
-        yield
 
 
 # Texts -----------------------------------------------------------------------------------------------------

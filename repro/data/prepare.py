@@ -10,7 +10,9 @@ import hashlib
 import json
 import multiprocessing
 import os
+import random
 import signal
+import socket
 import threading
 import time
 from collections import Counter
@@ -25,7 +27,8 @@ from typing import Any
 import numpy as np
 
 from repro import durable
-from repro.data.cache import MANIFEST, made_once, stated, verified
+from repro.data import text
+from repro.data.cache import MANIFEST, alone, made_once, stated, verified
 from repro.data.card import Facts, Overlap, card, write
 from repro.data.cleaning import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
 from repro.data.corpus import Corpus
@@ -37,6 +40,7 @@ from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unk
 FORMAT = 1  # raise it when the rules of reading or the pieces change: every plan changes with it
 PAIRS_AT_ONCE = 20_000
 TELL_SECONDS = 10.0  # between two words about the work
+APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
 LEARN_FROM = 5_000_000  # pairs; of a larger text the pieces are learned on an evenly spaced part
 
 Found = dict[str, Any]  # what a step says of the folder that it filled
@@ -59,21 +63,34 @@ def prepare(
     break one of `rules` (`repro/data/cleaning.py`). The result does not depend on `workers`, the number of processes.
     """
     started = time.perf_counter()
-    rules, workers = check_rules(rules), workers or len(os.sched_getaffinity(0))
+    for name, number in (("max_length", max_length), ("workers", workers)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, got {number}.")
+    rules, workers = check_rules(rules), workers or _cores()
+    reasons(rules, corpus.pair, [], [])  # now, not in every process, if a rule lacks something
     version = _version(corpus, pieces, max_length, rules)
     folder = cache / f"{corpus.name}-{corpus.pair}-{pieces.size}-{version[:12]}"
 
+    overlap = Overlap(
+        {name: [source for source, _ in one.pairs()] for name, one in (("dev", corpus.dev), ("test", corpus.test))}
+    )
+
     # 1. the pieces
     every = _every(corpus)
-    made_once(folder / "tokenizer", lambda empty: _learn(corpus, pieces, every, empty, tell))
+    with alone(folder / ".tokenizer.lock", tell):
+        if not whole([folder / "tokenizer"]):
+            if not corpus.vocabulary:
+                tell(f"learning {pieces.size:,} pieces on {_part_of_text(every)}")
+            task = functools.partial(_learn, corpus, pieces, every)
+            # in a process of its own, if it takes memory that is worth having back
+            for _ in _each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM):
+                pass
     tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
-    encoded = folder / f"encoded-{tokenizer.sha256[:12]}"  # so ids are never read with another tokenizer
+    # so ids are never read with another tokenizer, nor shards of another size
+    encoded = folder / f"encoded-{tokenizer.sha256[:12]}-{text.PASSAGE}"
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
-    overlap = Overlap(
-        {name: [source for source, _ in text.pairs()] for name, text in (("dev", corpus.dev), ("test", corpus.test))}
-    )
     training = replace(held_out, rules=rules, limit=max_length, overlap=overlap)
     dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", workers, tell)
     test, test_facts = _split((corpus.test,), held_out, encoded / "test", workers, tell)
@@ -85,9 +102,7 @@ def prepare(
     manifest_hash = _manifest_hash(encoded, facts)
 
     def describe(empty: Path) -> Found:
-        learned = (
-            {} if corpus.vocabulary else {"learned_on": "all training text" if every == 1 else f"a part in {every}"}
-        )
+        learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(every)}
         made = Facts(
             corpus=corpus.name,
             pair=corpus.pair,
@@ -145,16 +160,23 @@ def _bytes(encoded: Path, facts: Mapping[str, list[Found]]) -> int:
 # Pieces ----------------------------------------------------------------------------------------------------
 
 
+def _n_lines(corpus: Corpus) -> int:
+    return sum(part.fingerprints()[0].n_lines for part in corpus.train)
+
+
 def _every(corpus: Corpus) -> int:
     """Pieces are learned on the first of so many parts of each passage: 1 means on all text."""
-    return -(-sum(part.fingerprints()[0].n_lines for part in corpus.train) // LEARN_FROM)
+    return -(-_n_lines(corpus) // LEARN_FROM)
 
 
-def _learn(corpus: Corpus, pieces: Pieces, every: int, folder: Path, tell: Tell) -> Found:
+def _part_of_text(every: int) -> str:
+    return "all training text" if every == 1 else f"a part in {every} of the training text"
+
+
+def _learn(corpus: Corpus, pieces: Pieces, every: int, folder: Path) -> Found:
     if corpus.vocabulary:
         made = given_tokenizer(corpus.vocabulary.read_bytes().decode().removesuffix("\n").split("\n"))
     else:
-        tell(f"learning {pieces.size:,} pieces on {'all' if every == 1 else f'a part in {every}'} of the training text")
         passages = (passage for part in corpus.train for passage in part.passages())
         pairs = (islice(passage.pairs(), -(-passage.n_lines // every)) for passage in passages)
         made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), pieces)
@@ -203,7 +225,7 @@ class Encoder:
             # 2. the pieces
             encoded = [tokenizer.encode(side) for side in lines]
             lengths = [np.diff(offsets) for _, offsets in encoded]
-            fits = np.maximum(*lengths) <= (self.limit or np.inf)
+            fits = np.maximum(*lengths) <= (np.inf if self.limit is None else self.limit)
             if not fits.all():
                 dropped[f"longer than {self.limit} pieces"] += int((~fits).sum())
                 lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
@@ -283,7 +305,6 @@ def _split(
 ) -> tuple[Split, list[Found]]:
     """Have all shards of a split, and the facts of each."""
     passages = [(part, passage) for part in parts for passage in part.passages()]
-    reasons(encoder.rules, encoder.pair, [], [])  # now, not in every process, if a rule lacks something
     firsts = _first_occurrences(parts, encoder, folder, workers, tell) if "duplicates" in encoder.rules else None
     tasks = {
         shard_folder(folder, i): functools.partial(
@@ -300,7 +321,8 @@ def _split(
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
     dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
     source, target = (Store(folder, side, n_shards=len(facts), dtype=dtype) for side in SIDES)
-    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
+    in_pieces = _loaded(encoder.tokenizer, encoder.sha256).unknown is not None
+    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), in_pieces=in_pieces), facts
 
 
 def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell) -> Path:
@@ -336,10 +358,12 @@ def _made(
     if missing := [folder for folder in tasks if folder not in made]:
         for part in parts:
             part.reread()
-        # each process begins elsewhere, so those that prepare the same corpus at once rarely make the same shard
-        turn = os.getpid() % len(missing)
+            if (part.source.parent / MANIFEST).exists():  # fetching unpacked it
+                verified(part.source.parent)
+        # each process goes its own way, so those that prepare the same corpus at once rarely make the same shard
+        random.Random(f"{socket.gethostname()}/{os.getpid()}").shuffle(missing)
         started = told = time.monotonic()
-        for n, (folder, facts) in enumerate(_each(missing[turn:] + missing[:turn], tasks, workers), 1):
+        for n, (folder, facts) in enumerate(_each({folder: tasks[folder] for folder in missing}, workers), 1):
             made[folder] = facts
             if (now := time.monotonic()) - told > TELL_SECONDS:
                 told, left = now, (now - started) / n * (len(missing) - n)
@@ -362,33 +386,45 @@ def whole(folders: Iterable[Path]) -> dict[Path, Found]:
 
 
 def _each(
-    folders: Sequence[Path], tasks: Mapping[Path, Callable[[Path], Found]], workers: int
+    tasks: Mapping[Path, Callable[[Path], Found]], workers: int, apart: bool = False
 ) -> Iterator[tuple[Path, Found]]:
-    """Make each folder, in as many processes as may work; in whatever order they come."""
-    if min(workers, len(folders)) == 1:
-        yield from ((folder, made_once(folder, tasks[folder])) for folder in folders)
+    """Make each folder, in as many processes as may work; in whatever order they come. One needs no other process,
+    unless it is to work `apart`, with as many threads as it likes.
+    """
+    workers = min(workers, len(tasks))
+    if workers == 1 and not apart:
+        yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads that hash
-    with ProcessPoolExecutor(min(workers, len(folders)), context, initializer=_begin_helping) as pool:
-        pending = {pool.submit(made_once, folder, tasks[folder]): folder for folder in folders}
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(workers, context, _begin_helping, (workers == 1,)) as pool:
         try:
+            pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}
             for done in as_completed(pending):
                 yield pending[done], done.result()
         except BrokenProcessPool as error:
             raise OSError(
-                f"A process that worked on {folders[0].parent} was ended from outside; for want of memory? What it "
-                "finished is kept: the same command goes on, with fewer --workers in less memory."
+                f"A process that worked on {next(iter(tasks)).parent} has ended: from outside, for want of memory? Or "
+                "it could not start, see above. What was finished is kept: the same command goes on, and with fewer "
+                "--workers it needs less memory."
             ) from error
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
-                process.terminate()
+                if process not in others:
+                    process.terminate()
             raise
 
 
-def _begin_helping() -> None:
-    """One thread a process, no own answer to Ctrl-C, and no life after the process that asked for help."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+def _cores() -> int:
+    """That this process may use; of several that train together each has its share."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+
+
+def _begin_helping(with_threads: bool) -> None:
+    """One thread a process if there are several, no own answer to Ctrl-C, no life after the process that asked."""
+    os.environ["TOKENIZERS_PARALLELISM"] = str(with_threads).lower()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     asked = multiprocessing.parent_process()
     assert asked is not None

@@ -4,6 +4,8 @@ Of each side a shard has one flat array of ids (16 bits each, 32 where the vocab
 sentences in it. `repro/data/prepare.py` writes them.
 """
 
+import re
+import resource
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +19,8 @@ from repro.data.text import Parallel
 from repro.data.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
+OPEN_FILES = 8_192
+GOES_ON = re.compile("@@( |$)")  # at the end of a given piece that the next one goes on
 OFFSETS = np.dtype("<u4")
 
 
@@ -26,10 +30,18 @@ def shard_folder(folder: Path, shard: int) -> Path:
 
 
 def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A file as a read-only array."""
+    """A file as a read-only array. Each such array keeps a file open."""
     if not path.stat().st_size:  # of a shard whose pairs were all dropped; an empty file cannot be mapped
         return np.empty(0, dtype)
     return np.asarray(np.memmap(path, dtype, mode="r"))
+
+
+def _allow_open_files(n: int) -> None:
+    """Raise this process's limit: shards of 40 million pairs are 600 files, and 1,024 is a usual limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = n if hard == resource.RLIM_INFINITY else min(n, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 class Store:
@@ -40,6 +52,7 @@ class Store:
 
     def __init__(self, folder: Path, side: str, *, n_shards: int, dtype: np.dtype[np.unsignedinteger]) -> None:
         self._folder, self._side, self._n_shards, self._dtype = folder, side, n_shards, dtype
+        _allow_open_files(OPEN_FILES)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name.startswith("_")}
@@ -109,6 +122,7 @@ class Split:
     target: Store
     text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
+    in_pieces: bool = False  # the text came in pieces
 
     def __len__(self) -> int:
         return len(self.source)
@@ -116,7 +130,8 @@ class Split:
     @property
     def references(self) -> list[str]:
         """The target lines of held-out text, for scoring."""
-        return [target for part in self.text for _, target in part.pairs()]
+        lines = (target for part in self.text for _, target in part.pairs())
+        return [GOES_ON.sub("", line) for line in lines] if self.in_pieces else list(lines)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,9 +15,12 @@ from file_server import FileServer
 
 from repro.data import sources
 from repro.data.__main__ import main
+from repro.data.corpus import open_corpus
+from repro.data.prepare import prepare
 from repro.data.synthetic import write_grammar
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
+from repro.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
 TRAIN = {"europarl_v7": 300, "commoncrawl": 200, "news_commentary_v9": 100, "un_2000": 50, "giga_fren": 150}
@@ -110,7 +113,6 @@ def test_from_archives_to_a_data_card(
     tmp_path: Path,
     server: FileServer,
     capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
     corpus: str,
     n_train: int,
     n_test: int,
@@ -163,6 +165,44 @@ def test_a_table_runs_on_it_unchanged(
     assert '"fill": "tokens"' in record.read_text("utf-8")
 
 
+def test_unpacked_text_is_known_by_what_was_unpacked(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
+    said(capsys, "fetch", "wmt14-en-de", data)
+    test = tmp_path / "data" / "wmt" / "newstest2014-en-de" / "newstest2014.de"
+    whole = test.read_bytes()
+    test.write_bytes(whole.replace(b"e", b"E", 1))
+    assert "newstest2014.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
+    test.write_bytes(whole)
+    train = tmp_path / "data" / "wmt" / "commoncrawl-en-de"
+    for path in train.glob("commoncrawl.*"):
+        path.write_bytes(b"".join(path.read_bytes().partition(b"\n")[:2]))
+    assert "holds 1 lines of en, expected 200" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
+
+
+def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # as in the set of Britz et al.; a perfect translation of it must score 100
+    folder = tmp_path / "data" / "wmt16_en_de"
+    folder.mkdir(parents=True)
+    lines = {"en": "the Repub@@ lic of Ger@@ many .\n", "de": "die Bun@@ des@@ republik .\n"}
+    for stem in ("train.tok.clean.bpe.32000", "newstest2013.tok.bpe.32000", "newstest2014.tok.bpe.32000"):
+        for language, line in lines.items():
+            (folder / f"{stem}.{language}").write_bytes(line.encode() * 3)
+    options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}")
+    assert "but not its vocabulary" in said(capsys, "prepare", "wmt16_britz-en-de", *options, code=2)
+    pieces = sorted({piece for line in lines.values() for piece in line.split()})
+    (folder / "vocab.bpe.32000").write_bytes("".join(f"{piece}\n" for piece in pieces[1:]).encode())
+    assert "in 13 pieces" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
+
+    corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
+    made = prepare(corpus, pieces=SCALES["paper"].pieces("en-de"), cache=tmp_path / "cache", max_length=256)
+    assert made.test.references == ["die Bundesrepublik ."] * 3
+    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # pieces[0] is unknown
+    refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
+    assert "comes in pieces of its own" in refused
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
@@ -184,4 +224,3 @@ def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path) -> None:
     done = subprocess.run([*command, "--vocab-size=600"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "train 20,000, dev 500, test 500 pairs" in done.stdout
-    assert (tmp_path / "grammar").parent.exists()

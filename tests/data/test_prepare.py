@@ -273,7 +273,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
     monkeypatch.setattr(text, "PASSAGE", 7)
     unbroken = prepared(written(tmp_path / "unbroken"))
     interrupted_after(written(tmp_path / "broken"), n_calls, monkeypatch)
-    assert not [path for path in (tmp_path / "broken" / "cache").rglob(".*")]
+    assert not list((tmp_path / "broken" / "cache").rglob(".*.making"))
     monkeypatch.setattr(preparing, "train_tokenizer", None)  # that step is done
     again = prepared(tmp_path / "broken")
     assert again.manifest_hash == unbroken.manifest_hash
@@ -326,17 +326,20 @@ from pathlib import Path
 from repro.data import text
 from repro.data.corpus import open_corpus
 from repro.data.pieces import Pieces
-from repro.data.prepare import prepare
+from repro.data.prepare import Encoder, prepare
 
 if __name__ == "__main__":
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
     text.PASSAGE = 100
     corpus = open_corpus("folder", "en-de", data_dir=folder, cache=folder / "cache")
+    calls, shard = [], Encoder.shard
+    if workers == 1:  # other processes would not know of it
+        Encoder.shard = lambda self, *rest: calls.append(1) or shard(self, *rest)
     print("ready", flush=True)
     while not (folder / "go").exists():
         time.sleep(0.001)
     made = prepare(corpus, pieces=Pieces("bpe", 300), cache=folder / "cache", max_length=256, workers=workers)
-    print(made.manifest_hash, made.tokenizer.decode(made.test.target.sentence(0)))
+    print(made.manifest_hash, len(calls))
 """
 
 
@@ -350,24 +353,27 @@ def started(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     return process
 
 
-def test_eight_processes_may_prepare_at_once(tmp_path: Path) -> None:
-    folder = written(tmp_path, TRAIN * 50)
+def test_eight_processes_prepare_at_once_and_share_the_work(tmp_path: Path) -> None:
+    folder = written(tmp_path, TRAIN * 200)  # 46 shards
     processes = [started(folder, workers=1) for _ in range(8)]
     (folder / "go").touch()
-    said = {process.communicate(timeout=120) for process in processes}
+    said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0] * 8, said
-    assert len(said) == 1
-    assert not [path for path in (folder / "cache").rglob("*") if path.name.startswith(".")]
+    hashes = {out.decode().split()[0] for out, _ in said}
+    assert len(hashes) == 1
+    assert not [path for path in (folder / "cache").rglob("*") if path.name.endswith(".making")]
+    made = sum(int(out.decode().split()[1]) for out, _ in said)
+    assert 48 <= made < 3 * 48  # of 46 + 2 shards; without sharing 8 x 48
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
-    unbroken = prepared(written(tmp_path / "unbroken", TRAIN * 50))
     folder = written(tmp_path / "killed", TRAIN * 50)
     (folder / "go").touch()
-    for seconds in (0.02, 0.3, 0.6):
+    for n_shards in (0, 1, 4):  # that are there when it is killed
         process = started(folder, workers)
-        time.sleep(seconds)
+        while process.poll() is None and len(list(folder.glob("cache/*/encoded-*/train/*"))) < n_shards:
+            time.sleep(0.001)
         process.send_signal(signal.SIGKILL)
         process.communicate(timeout=60)  # until the processes that it asked for help have ended as well
     process = started(folder, workers)
@@ -376,8 +382,24 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
     assert not [path for path in (folder / "cache").rglob(".*") if path.name.endswith(".making")]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text, "PASSAGE", 100)
-        assert out.decode().split()[0] == prepared(written(tmp_path / "again", TRAIN * 50)).manifest_hash
-    assert unbroken.data_hash
+        assert out.decode().split()[0] == prepared(written(tmp_path / "unbroken", TRAIN * 50)).manifest_hash
+
+
+def test_an_ended_helper_is_named_and_the_rest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = {tmp_path / "a": _end, tmp_path / "b": _end}
+    with pytest.raises(OSError, match="has ended: from outside, for want of memory"):
+        list(preparing._each(tasks, workers=2))
+
+
+def _end(folder: Path) -> dict[str, Any]:
+    os._exit(9)
+
+
+@pytest.mark.parametrize(("choice", "value"), [("max_length", 0), ("workers", -1)])
+def test_numbers_that_make_no_sense_are_named(tmp_path: Path, choice: str, value: int) -> None:
+    choices: dict[str, Any] = {choice: value}
+    with pytest.raises(ValueError, match=f"{choice} must be at least 1, got {value}"):
+        prepared(written(tmp_path), **choices)
 
 
 # Real text -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from repro.data.pieces import Pieces
 from repro.data.tokenizer import train_tokenizer
 from repro.figures import attention_maps as maps
 from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_piece
@@ -77,7 +78,7 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
     """A finished run of three layers: its checkpoint, its record and the tokenizer of its text."""
 
     def make(seed: int = 1) -> Record:
-        tokenizer = train_tokenizer(maps.SENTENCES.values(), 300)
+        tokenizer = train_tokenizer(maps.SENTENCES.values(), Pieces("bpe", 300))
         tokenizer.save(tmp_path / "cache/text/tokenizer/tokenizer.json")
         run = a_record("base", seed, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
         torch.manual_seed(seed)
@@ -140,7 +141,7 @@ def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record:
 
 def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
-    train_tokenizer(["other text"], 300).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
+    train_tokenizer(["other text"], Pieces("bpe", 300)).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
     with pytest.raises(ValueError, match=r"expected the tokenizer with SHA-256 .*, got 1 others.*--cache-dir"):
         maps.measure(run, tmp_path / "runs", tmp_path / "cache")
 
