@@ -3,7 +3,7 @@
 Two parts, each in fresh processes:
 
 - `text`: generated text of real length (log-normal, mean 24 words a side; 200,000 word types a language by Zipf's law,
-  spelled like words), prepared from files to shards: seconds and rate of each step, peak of anonymous memory summed
+  and one word in a hundred that stands nowhere else), prepared from files to shards: seconds and rate of each step, peak of anonymous memory summed
   over all processes (the page cache, and with it what is memory-mapped, is not in it), disk, and a second `prepare`.
 - `ids`: shards of generated ids, for everything behind the tokenizer: verify and open them, plan an epoch, start at a
   late step, and deliver batches with no worker, one and four.
@@ -42,6 +42,7 @@ from repro.symbols import EOS
 
 TYPES = 200_000
 MEAN_WORDS = 24
+NEW_WORDS = 0.01  # share of words that stand nowhere else: names, numbers, mistakes
 AT_ONCE = 50_000
 VOCABULARY, BUDGET, MAX_LENGTH = 37_000, 25_000, 256
 LETTERS = np.array(list("etaoinshrdlucmfwypvbgkjqxz"))
@@ -94,7 +95,7 @@ def write_text(folder: Path, n_pairs: int) -> None:
     random = np.random.default_rng(1)
     shares = 1 / np.arange(1, TYPES + 1)
     cumulated = np.cumsum(shares / shares.sum())
-    words = {language: spelled(random) for language in ("en", "de")}
+    words = {language: spelled(random, np.arange(1, TYPES + 1)) for language in ("en", "de")}
     for split, n in (("train", n_pairs), ("dev", 3_000), ("test", 3_000)):
         with ExitStack() as opened:
             files = [(words[one], opened.enter_context(open(folder / f"{split}.{one}", "wb"))) for one in words]
@@ -103,14 +104,16 @@ def write_text(folder: Path, n_pairs: int) -> None:
                 for known, file in files:
                     lengths = np.maximum(1, n_words * random.lognormal(0, 0.15, len(n_words))).astype(int)
                     drawn = known[np.searchsorted(cumulated, random.random(lengths.sum()))]
+                    is_new = random.random(len(drawn)) < NEW_WORDS
+                    drawn[is_new] = spelled(random, np.full(is_new.sum(), TYPES))
                     ends = lengths.cumsum().tolist()
                     lines = (" ".join(drawn[a:b]) for a, b in zip([0, *ends], ends, strict=False))
                     file.write("".join(f"{line} .\n" for line in lines).encode())
 
 
-def spelled(random: np.random.Generator) -> Any:
-    """Distinct words; frequent ones are short."""
-    lengths = np.clip(random.poisson(1 + 0.75 * np.log(np.arange(1, TYPES + 1))), 1, 20)
+def spelled(random: np.random.Generator, ranks: Any) -> Any:
+    """Words of these ranks; frequent ones are short."""
+    lengths = np.clip(random.poisson(1 + 0.75 * np.log(ranks)), 1, 20)
     letters = random.choice(LETTERS, lengths.sum(), p=(weights := 1 / np.arange(2, 28)) / weights.sum())
     ends = lengths.cumsum().tolist()
     return np.array(["".join(letters[a:b]) for a, b in zip([0, *ends], ends, strict=False)], dtype=object)

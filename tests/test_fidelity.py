@@ -29,6 +29,7 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
     [
         ("data", {"corpus": CORPUS | {"name": "multi30k", "n_train": 29_000}}, "multi30k en-de, 29,000 pairs"),
         ("data", {"corpus": CORPUS | {"n_train": 2_000_000}}, "wmt14 en-de, 2,000,000 pairs"),
+        ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "duplicates"}}, "pairs left out by duplicates"),
         ("word-pieces", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
         ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),
         ("dropout of the base model", {"hyper": changed(dropout=0.2)}, "0.2"),
