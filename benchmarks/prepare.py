@@ -3,8 +3,9 @@
 Two parts, each in fresh processes:
 
 - `text`: generated text of real length (log-normal, mean 24 words a side; 200,000 word types a language by Zipf's law,
-  and one word in a hundred that stands nowhere else), prepared from files to shards: seconds and rate of each step, peak of anonymous memory summed
-  over all processes (the page cache, and with it what is memory-mapped, is not in it), disk, and a second `prepare`.
+  and one word in a hundred that stands nowhere else), prepared from files to shards: seconds and rate of each step,
+  peak of anonymous memory summed over all processes (the page cache, and with it what is memory-mapped, is not in it),
+  disk, and a second `prepare`.
 - `ids`: shards of generated ids, for everything behind the tokenizer: verify and open them, plan an epoch, start at a
   late step, and deliver batches with no worker, one and four.
 

@@ -41,7 +41,7 @@ FORMAT = 1  # raise it when the rules of reading or the pieces change: every pla
 PAIRS_AT_ONCE = 20_000
 TELL_SECONDS = 10.0  # between two words about the work
 APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
-LEARN_FROM = 5_000_000  # pairs; of a larger text the pieces are learned on an evenly spaced part
+LEARN_FROM = 1_500_000  # pairs; of a larger text an evenly spaced part, or the words would not fit into 2 GB
 
 Found = dict[str, Any]  # what a step says of the folder that it filled
 Tell = Callable[[str], None]
