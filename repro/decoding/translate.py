@@ -27,7 +27,7 @@ class Pieces(Protocol):
     """Ids of a list of sentences (`data.store.Store`)."""
 
     @property
-    def lengths(self) -> NDArray[np.int64]: ...
+    def lengths(self) -> NDArray[np.integer]: ...
 
     def sentence(self, i: int) -> NDArray[np.integer]: ...
 
@@ -50,7 +50,7 @@ def translate(
     model.eval()
     device = model.embedding.weight.device
     found: dict[int, Sequence[int]] = {}
-    for sentences in _batches_by_length(np.asarray(source.lengths), batch_tokens):
+    for sentences in _batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
         ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
         limits = (ids != PAD).sum(dim=1) + extra
         hypotheses = beam_search(model.step, model.start(ids), limits, width=width, alpha=alpha)
