@@ -48,7 +48,8 @@ def prepared(folder: Path, pieces: Pieces = PIECES, max_length: int = 256, **cho
 def cached(folder: Path) -> dict[str, bytes]:
     """Every file of the cache."""
     cache = folder / "cache"
-    return {str(path.relative_to(cache)): path.read_bytes() for path in cache.rglob("*") if path.is_file()}
+    files = (path for path in cache.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(cache)): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
