@@ -12,7 +12,10 @@ from torch import Tensor
 
 from repro.symbols import PAD
 
-CHUNK_BYTES = 2**24  # logits alive at once; small enough to stay near the processor's cache
+# How many logits are made at once; measured with `benchmarks/train.py`.
+AT_ONCE_BYTES = 2**24  # all of them up to this size
+PIECE = 2  # of more so many times d_model rows: each piece adds to the gradient of the whole matrix, so they are few
+STRIP_BYTES = 2**20  # of a piece as many become probabilities at once as a core's own cache holds
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -30,10 +33,10 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsil
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Softmax matrix and loss in one, a few rows of logits at a time.
+    """Softmax matrix and loss in one.
 
     The gradient with respect to the logits, p - q, is known as soon as p is: it is made in place of the logits and
-    multiplied on, so the [N, V] logits never exist as a whole, forward or backward.
+    multiplied on, so the [N, V] logits are never kept, and where they are many they never exist as a whole.
     """
 
     @staticmethod
@@ -42,33 +45,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
         exact = hidden.dtype if hidden.dtype == torch.float64 else torch.float32
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
         needs_gradient = hidden.requires_grad or weight.requires_grad
-        n, v = hidden.shape[0], weight.shape[0]
-        spread = epsilon / (v - 1)
-        gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold piece
-
+        n_logits = hidden.shape[0] * weight.shape[0]
+        make = _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_pieces
         with torch.autocast(device, enabled=False):
             rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
-            loss, nll = rows.new_zeros((), dtype=exact), rows.new_zeros((), dtype=exact)
-            d_hidden = torch.empty_like(rows) if needs_gradient else None
-            d_weight = torch.zeros_like(weight, dtype=exact) if needs_gradient else None
-            chunk = max(1, CHUNK_BYTES // (exact.itemsize * v))
-            for i in range(0, n, chunk):
-                part = slice(i, min(i + chunk, n))
-                gold = target[part].unsqueeze(1)
-                real = (gold != PAD).to(exact)
-                logits = (rows[part] @ matrix.T).to(exact)
-                gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
-                top = logits.amax(1, keepdim=True)
-                p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
-                z = p.sum(1, keepdim=True)
-                log_z = z.log() + top
-                gold_nll = log_z - gold_logit
-                nll += (real * gold_nll).sum()
-                loss += (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
-                if d_hidden is not None and d_weight is not None:
-                    d_logits = p.mul_(real / z).sub_(real * spread).scatter_add_(1, gold, -gain * real).to(dtype)
-                    torch.mm(d_logits, matrix, out=d_hidden[part])
-                    d_weight += d_logits.T @ rows[part]
+            loss, nll, d_hidden, d_weight = make(rows, matrix, target, epsilon, exact, needs_gradient)
         ctx.save_for_backward(d_hidden, d_weight)
         ctx.dtype = hidden.dtype
         ctx.mark_non_differentiable(nll)
@@ -78,3 +59,96 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx: Any, *d_outputs: Tensor) -> tuple[Tensor | None, ...]:
         d_hidden, d_weight = ctx.saved_tensors
         return (d_hidden * d_outputs[0]).to(ctx.dtype), d_weight * d_outputs[0], None, None
+
+
+Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradients of hidden and weight
+
+
+def _at_once(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """All logits in one piece."""
+    v = matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold piece
+    gold = target.unsqueeze(1)
+    real = (gold != PAD).to(exact)
+    logits = (rows @ matrix.T).to(exact)
+    gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
+    top = logits.amax(1, keepdim=True)
+    p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
+    z = p.sum(1, keepdim=True)
+    log_z = z.log() + top
+    gold_nll = log_z - gold_logit
+    nll = (real * gold_nll).sum()
+    loss = (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+    if not needs_gradient:
+        return loss, nll, None, None
+    d_logits = p.mul_(real / z).sub_(real * spread).scatter_add_(1, gold, -gain * real).to(rows.dtype)
+    return loss, nll, d_logits @ matrix, (d_logits.T @ rows).to(exact)
+
+
+def _in_pieces(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """The same by pieces, few so that the gradient of the matrix is seldom added to, and in strips within them.
+
+    Equal to `_at_once` up to the rounding of sums that are made in another order.
+    """
+    n, v = rows.shape[0], matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread
+    kept = _kept(target)
+    rows, gold = rows[kept], target[kept].unsqueeze(1)
+    real = (gold != PAD).to(exact)
+    gold_logit, sum_logits, log_z = rows.new_empty(3, len(rows), 1, dtype=exact).unbind()
+    d_rows = torch.empty_like(rows)
+    d_weight: Tensor | None = None
+
+    n_pieces = max(1, -(-len(rows) // (PIECE * rows.shape[1])))
+    piece = max(1, -(-len(rows) // n_pieces))  # all alike
+    strip = piece if rows.is_cuda else max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
+    memory = rows.new_empty(piece, v)
+    for i in range(0, len(rows), piece):
+        part = slice(i, min(i + piece, len(rows)))
+        logits = torch.mm(rows[part], matrix.T, out=memory[: part.stop - i])
+        for j in range(i, part.stop, strip):
+            few = slice(j, min(j + strip, part.stop))
+            here = logits[few.start - i : few.stop - i]
+            p = here.to(exact)  # the logits themselves or, of bfloat16, a copy
+            torch.gather(p, 1, gold[few], out=gold_logit[few])
+            torch.sum(p, 1, keepdim=True, out=sum_logits[few])
+            top = p.amax(1, keepdim=True)
+            torch.softmax(p, 1, out=p)
+            torch.sub(top, p.amax(1, keepdim=True).log_(), out=log_z[few])  # the largest p is 1 / z
+            if needs_gradient:
+                p.sub_(spread).scatter_add_(1, gold[few], torch.full_like(top, -gain))
+                if isinstance(kept, slice):
+                    p.mul_(real[few])
+                if p.dtype != here.dtype:
+                    here.copy_(p)
+        if needs_gradient:
+            torch.mm(logits, matrix, out=d_rows[part])
+            if d_weight is None:
+                d_weight = (logits.T @ rows[part]).to(exact)
+            elif exact == rows.dtype:
+                d_weight.addmm_(logits.T, rows[part])
+            else:
+                d_weight += (logits.T @ rows[part]).to(exact)
+
+    gold_nll = log_z - gold_logit
+    nll = (real * gold_nll).sum()
+    loss = (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+    if not needs_gradient:
+        return loss, nll, None, None
+    d_hidden = rows.new_zeros(n, rows.shape[1])
+    d_hidden[kept] = d_rows
+    return loss, nll, d_hidden, matrix.new_zeros(matrix.shape, dtype=exact) if d_weight is None else d_weight
+
+
+def _kept(target: Tensor) -> Tensor | slice:
+    """The positions that are not padding.
+
+    On a GPU all: to ask how many are real is to wait for the answer. There padding goes along and weighs nothing.
+    """
+    return slice(None) if target.is_cuda else (target != PAD).nonzero().squeeze(1)

@@ -79,8 +79,11 @@ def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
     same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
 
 
-def test_the_gradient_is_the_slope() -> None:
+@pytest.mark.parametrize("pieces", [False, True])
+def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
     hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
     assert torch.autograd.gradcheck(
         lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
     )
@@ -93,18 +96,59 @@ def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
     same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
 
 
-@pytest.mark.parametrize("rows", [1, 2, 5, B * T, 100])
-def test_any_chunk_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 1, strip: int = 2) -> None:
+    """Have logits made `piece` times D rows at a time, and made probabilities `strip` rows at a time."""
+    monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
+    monkeypatch.setattr(loss, "PIECE", piece)
+    monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("piece", [1, 2, 3, 100])  # of ten real rows 3, 5 or all
+@pytest.mark.parametrize("strip", [1, 2, 100])
+@pytest.mark.parametrize("selects", [True, False])  # as on a CPU and as on a GPU
+def test_any_piece_gives_the_same(
+    monkeypatch: pytest.MonkeyPatch, piece: int, strip: int, epsilon: float, selects: bool
+) -> None:
     hidden, weight, target = example()
-    monkeypatch.setattr(loss, "CHUNK_BYTES", rows * V * 8)
-    found, expected = (f(hidden, weight, target, 0.1) for f in (smoothed_cross_entropy, by_definition))
+    in_pieces(monkeypatch, piece, strip)
+    if not selects:
+        monkeypatch.setattr(loss, "_kept", lambda target: slice(None))
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
     same(found, expected)
     same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
 
 
+def test_many_logits_are_made_in_pieces_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, target = example()
+    for name in ("_at_once", "_in_pieces"):
+        monkeypatch.setattr(loss, name, lambda *_, name=name: pytest.fail(name))
+    for spare, expected in ((0, "_at_once"), (-1, "_in_pieces")):
+        monkeypatch.setattr(loss, "AT_ONCE_BYTES", B * T * V * 8 + spare)
+        with pytest.raises(pytest.fail.Exception, match=expected):
+            smoothed_cross_entropy(hidden, weight, target, 0.1)
+
+
+def test_float32_is_as_exact_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(300, 32, requires_grad=True), torch.randn(501, 32, requires_grad=True)
+    target = torch.randint(PAD, 501, (300,))
+    fine = [x.detach().double().requires_grad_() for x in (hidden, weight)]
+    exact, _ = smoothed_cross_entropy(fine[0], fine[1], target, 0.1)
+    slopes, errors = gradients(exact, *fine), []
+    for pieces in (False, True):
+        if pieces:
+            in_pieces(monkeypatch, strip=7)
+        found, _ = smoothed_cross_entropy(hidden, weight, target, 0.1)
+        assert found.item() == pytest.approx(exact.item(), rel=1e-6)
+        pairs = zip(gradients(found, hidden, weight), slopes, strict=True)
+        errors.append(max(((a - b).norm() / b.norm()).item() for a, b in pairs))
+    assert errors[1] < 2 * errors[0] < 2e-6
+
+
 def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden, weight, target = example()
-    monkeypatch.setattr(loss, "CHUNK_BYTES", 2 * V * 8)
+    in_pieces(monkeypatch)
     sizes = []
 
     class Watch(torch.overrides.TorchFunctionMode):
@@ -117,30 +161,41 @@ def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
         loss._LinearCrossEntropy.forward(
             torch.autograd.function.FunctionCtx(), hidden.flatten(0, 1), weight, target.flatten(), 0.1
         )
-    assert max(sizes) < B * T * V
+    assert D * V <= max(sizes) < B * T * V / 2
 
 
-def test_a_target_of_padding_weighs_nothing() -> None:
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
     hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
     assert (found.item(), nll.item()) == (0, 0)
     assert not any(g.any() for g in gradients(found, hidden, weight))
 
 
-def test_a_padded_position_gets_no_gradient() -> None:
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
     hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
     (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
     assert torch.equal(d_hidden.any(-1), target != PAD)
 
 
+@pytest.mark.parametrize(("pieces", "rows"), [(False, B * T), (True, B * T - 4)])
 @pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
-def test_no_gradient_is_made_where_none_is_wanted(quiet: type[torch.no_grad]) -> None:
+def test_no_gradient_is_made_where_none_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, quiet: type[torch.no_grad], pieces: bool, rows: int
+) -> None:
     hidden, weight, target = example()
     expected = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    if pieces:
+        in_pieces(monkeypatch)
     with quiet(), FlopCounterMode(display=False) as counter:
         found = smoothed_cross_entropy(hidden, weight, target, 0.1)
     same(found, tuple(x.detach() for x in expected))
-    assert counter.get_total_flops() == 2 * B * T * D * V  # the logits, once
+    assert counter.get_total_flops() == 2 * rows * D * V  # the logits, once
 
 
 def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
@@ -150,9 +205,12 @@ def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
     same(nll, smoothed_cross_entropy(hidden, weight, target, 0.0)[0].detach())
 
 
-def test_bfloat16_products_stay_close() -> None:
+@pytest.mark.parametrize("pieces", [False, True])
+def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
     hidden, weight, target = example()
     exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    if pieces:
+        in_pieces(monkeypatch)
     h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):
         found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
@@ -164,7 +222,10 @@ def test_bfloat16_products_stay_close() -> None:
         assert (rough - fine).norm() < 0.02 * fine.norm()
 
 
-def test_large_logits_stay_finite() -> None:
+@pytest.mark.parametrize("pieces", [False, True])
+def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    if pieces:
+        in_pieces(monkeypatch)
     hidden, weight = torch.full((1, 1), 1e4, requires_grad=True), torch.arange(V).float().unsqueeze(1)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.1)
     (slope,) = gradients(found, hidden)

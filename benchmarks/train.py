@@ -1,0 +1,367 @@
+"""Tokens per second of a whole training step: this suite against the toolkits people use.
+
+Sizes and workload are those that toolkits were measured with: log-normal lengths (mean 28, at most 99 and the end),
+pieces by Zipf's law, batches of like length of at most 2,048 slots a side, three-way tied embeddings, dropout and label
+smoothing 0.1. A step is forward, smoothed loss, backward and Adam. Ours goes the whole way of a run: the loader,
+Lightning, journal lines and the settings of `repro/machine.py`; `ours, bare loop` is the same module without loader,
+Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain loop, each in a
+process and an environment of its own, on the same batches. All processes are kept alive and take turns, a pass each, so
+whatever else the machine does hits all alike. The first pass warms up. Printed are medians and extremes over the passes
+of real source + target pieces per second: of processor time with one thread, of wall time with more.
+
+Run:  python benchmarks/train.py --install peers              (once: environments of the peers, in this folder)
+      python benchmarks/train.py --size small --peers peers   (about two minutes)
+      python benchmarks/train.py --size base --bf16 --peers peers --passes 3 --json base-bf16.json
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import venv
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from peers import PEERS, Size, Turns, in_turns, read_batches
+from torch import Tensor
+
+from repro import durable, machine
+from repro.data.batch import make_batch
+from repro.data.buckets import Ints, plan_epoch, updates, updates_per_epoch
+from repro.data.translation import Translation
+from repro.hyper import BASE, Hyper
+from repro.stamp import provenance
+from repro.symbols import EOS, PAD
+from repro.training.fit import Every, Precision, fit
+from repro.training.loss import smoothed_cross_entropy
+from repro.training.module import TranslationModule
+
+HERE = Path(__file__).parent
+OURS, BARE = "ours", "ours, bare loop"
+SLOTS = 2_048
+PLAN: dict[str, Any] = {"budget": SLOTS, "data_hash": "benchmark", "seed": 1}
+SIZES: dict[str, tuple[Hyper, int, int]] = {  # hyper-parameters, vocabulary, steps in a pass
+    "small": (replace(BASE, n_layers=2, d_model=128, d_ff=512, n_heads=4, d_k=32, d_v=32), 8_000, 4),
+    "base": (BASE, 37_000, 2),
+    "laptop": (replace(BASE, n_layers=3, d_model=64, d_ff=256, d_k=8, d_v=8), 3_000, 8),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What all contestants train on."""
+
+    size: str
+    precision: Precision
+    threads: int
+    passes: int
+
+    @property
+    def hyper(self) -> Hyper:
+        return SIZES[self.size][0]
+
+    @property
+    def vocab_size(self) -> int:
+        return SIZES[self.size][1]
+
+    @property
+    def peers_size(self) -> Size:
+        hyper = self.hyper
+        return Size(
+            n_layers=hyper.n_layers, d_model=hyper.d_model, d_ff=hyper.d_ff, n_heads=hyper.n_heads,
+            vocab_size=self.vocab_size, dropout=hyper.dropout, label_smoothing=hyper.label_smoothing,
+        )  # fmt: skip
+
+
+class Sentences:
+    """One side of a text in memory; read as a `Store` is."""
+
+    def __init__(self, lengths: Ints, vocab_size: int, random: np.random.Generator) -> None:
+        self.lengths = lengths
+        zipf = 1 / np.arange(1, vocab_size - 1)
+        drawn = random.choice(np.arange(2, vocab_size), lengths.sum(), p=zipf / zipf.sum()).astype(np.uint16)
+        self.ids = np.split(drawn, np.cumsum(lengths)[:-1])
+        for sentence in self.ids:
+            sentence[-1] = EOS
+
+    def gather(self, sentences: Ints) -> tuple[Any, Ints]:
+        return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
+
+
+def text(work: Work) -> tuple[Any, Any]:
+    """Both sides, always the same: of a corpus's updates as many as a pass has, evenly from short to long sentences."""
+    random = np.random.default_rng(0)
+    source = 27 * random.lognormal(-(0.5**2) / 2, 0.5, 40_000)
+    target = source * random.normal(1, 0.1, len(source))
+    both = [np.clip(np.rint(side), 1, 99).astype(np.int64) + 1 for side in (source, target)]
+    plan = plan_epoch(*both, **PLAN, epoch=0)
+    by_length = sorted(range(len(plan)), key=lambda i: int(both[0][plan.batch(i)].max()))
+    n = SIZES[work.size][2]
+    chosen = np.concatenate([plan.batch(by_length[(2 * i + 1) * len(plan) // (2 * n)]) for i in range(n)])
+    made = [Sentences(side[chosen], work.vocab_size, random) for side in both]
+    return made[0], made[1]
+
+
+def per_pass(work: Work) -> int:
+    """Updates in one pass over the text."""
+    source, target = text(work)
+    return updates_per_epoch(source.lengths, target.lengths, budget=SLOTS)
+
+
+def write_batches(work: Work, path: Path) -> int:
+    """The plan's updates of all passes, for those who have no loader; returns how many real pieces a pass has."""
+    source, target = text(work)
+    plan = updates(source.lengths, target.lengths, **PLAN)
+    arrays: list[Any] = []
+    for update in islice(plan, per_pass(work) * (work.passes + 1)):
+        batch = make_batch(source, target, update.sentences, n_update=update.target_tokens)
+        arrays += [batch.source, batch.decoder_in, batch.target]
+    durable.write_bytes(path, lambda file: np.savez(file, *arrays))
+    return int(source.lengths.sum() + target.lengths.sum())
+
+
+# ---- our sides
+
+
+class Silence:
+    """Stands where the journal stands, which would be a file."""
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass
+
+
+def whole_way(work: Work) -> None:
+    """Take part as `ours`: the training of a run."""
+    turns, n, done = Turns(), per_pass(work), 0
+    source, target = text(work)
+    settings = machine.tune(SLOTS * work.hyper.d_model**2)
+    module = TranslationModule(work.hyper, work.vocab_size, seed=1)
+
+    def should_stop() -> bool:  # asked after each step: here one turn ends and the next begins
+        nonlocal done
+        done += 1
+        if done % n:
+            return False
+        turns.done(settings=settings, threads=torch.get_num_threads(), torch=torch.__version__)
+        return not turns.wait()
+
+    turns.wait()
+    with tempfile.TemporaryDirectory() as folder:
+        fit(
+            module, Translation((source, target), (source, target), **PLAN), folder=Path(folder), run="benchmark",
+            log=Silence(), every=Every(log=20, validate=10**9, checkpoint=10**9),
+            watch=lambda kind, step, numbers: None, should_stop=should_stop, precision=work.precision,
+        )  # fmt: skip
+
+
+def bare_loop(work: Work, path: Path) -> None:
+    """Take part as the same model, loss and optimizer without Lightning, loader and journal."""
+    settings = machine.tune(SLOTS * work.hyper.d_model**2)
+    module = TranslationModule(work.hyper, work.vocab_size, seed=1)
+    model, optimizer = module.model, module.configure_optimizers()
+    for group in optimizer.param_groups:
+        group["lr"] = 1e-4
+
+    def loss(source: Tensor, decoder_in: Tensor, target: Tensor) -> Tensor:
+        hidden = model.decode(decoder_in, model.encode(source), source)
+        total, _ = smoothed_cross_entropy(hidden, model.embedding.weight, target, work.hyper.label_smoothing)
+        return total / (target != PAD).sum()
+
+    in_turns(
+        (model, loss, optimizer), read_batches(path), per_pass(work), work.precision == "bf16",
+        settings=settings, threads=torch.get_num_threads(), torch=torch.__version__,
+    )  # fmt: skip
+
+
+# ---- the match
+
+
+class Contestant:
+    """A process that trains a pass when told to."""
+
+    def __init__(self, name: str, command: list[str], threads: int, errors: Path) -> None:
+        self.name, self.errors = name, errors
+        self.answers: list[dict[str, Any]] = []
+        environment = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")}
+        with errors.open("wb") as file:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
+                env={**environment, "OMP_NUM_THREADS": str(threads)},
+            )  # fmt: skip
+
+    def take_turn(self) -> None:
+        """One pass."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(b"go\n")
+            self.process.stdin.flush()
+            self.answers.append(json.loads(self.process.stdout.readline()))
+        except (BrokenPipeError, json.JSONDecodeError):
+            said = self.errors.read_bytes().decode("utf-8", "replace")
+            sys.exit(f"{self.name} has ended before its time. The last it said:\n{said[-2_000:]}")
+
+    def stop(self) -> None:
+        """Its last turn is over."""
+        self.process.communicate(b"stop\n")
+
+    def kill(self) -> None:
+        """Leave nothing behind."""
+        self.process.kill()
+        self.process.wait()
+
+
+def compete(work: Work, names: list[str], peers: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+    """Let all train in turns; the pieces of a pass, and each one's answers without the pass that warms up."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        file = folder / "batches.npz"
+        tokens, n = write_batches(work, file), per_pass(work)
+        contestants = []
+        for name in names:
+            command: list[Any]
+            if name in PEERS:
+                python = python_of(peers / name) if PEERS[name].install else Path(sys.executable)
+                command = [python, HERE / "peers.py", name, "--size", json.dumps(asdict(work.peers_size))]
+                command += ["--work", file, "--per-turn", n, *["--bf16"] * (work.precision == "bf16")]
+            else:
+                command = [sys.executable, HERE / "train.py", "--take-part", name, "--work", file]
+                command += ["--size", work.size, *["--bf16"] * (work.precision == "bf16")]
+            contestant = Contestant(name, [str(word) for word in command], work.threads, folder / f"{name}.txt")
+            stack.callback(contestant.kill)
+            contestants.append(contestant)
+        for _ in range(work.passes + 1):
+            for contestant in contestants:
+                contestant.take_turn()
+        for contestant in contestants:
+            contestant.stop()
+    return tokens, {contestant.name: contestant.answers[1:] for contestant in contestants}
+
+
+def summary(work: Work, tokens: int, answers: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """The numbers of a match, the fastest peer as the measure."""
+    clock = "cpu_seconds" if work.threads == 1 else "seconds"  # one thread's time does not depend on other work
+    speeds = {name: [tokens / one[clock] for one in turns] for name, turns in answers.items()}
+    medians = {name: statistics.median(speed) for name, speed in speeds.items()}
+    best = max((name for name in medians if name in PEERS), key=lambda name: medians[name], default=None)
+    sides = {
+        name: {
+            "tokens_per_second": round(medians[name], 1),
+            "lowest": round(min(speeds[name]), 1),
+            "highest": round(max(speeds[name]), 1),
+            "of_best_peer": round(medians[name] / medians[best], 3) if best else None,
+            "passes": speeds[name],
+            "seconds": statistics.median(one["seconds"] for one in turns),
+            "cpu_seconds": statistics.median(one["cpu_seconds"] for one in turns),
+            "system_seconds": statistics.median(one["system_seconds"] for one in turns),
+            "page_faults": statistics.median(one["page_faults"] for one in turns),
+            "peak_bytes": max(one["peak_bytes"] for one in turns),
+            "threads": turns[-1]["threads"],
+            "torch": turns[-1]["torch"],
+            "settings": turns[-1].get("settings", []),
+            "installed": PEERS[name].install if name in PEERS else [],
+        }
+        for name, turns in answers.items()
+    }
+    return {
+        **asdict(work), "hyper": asdict(work.hyper), "vocab_size": work.vocab_size, "pieces_of_a_pass": tokens,
+        "steps_of_a_pass": per_pass(work), "clock": clock, "best_peer": best, "sides": sides,
+    }  # fmt: skip
+
+
+def lines(made: dict[str, Any]) -> Iterator[str]:
+    """The summary as a table."""
+    kind = "processor" if made["clock"] == "cpu_seconds" else "wall"
+    yield (
+        f"{made['size']}, {made['precision']}, {made['threads']} thread(s), {made['steps_of_a_pass']} steps of "
+        f"{made['pieces_of_a_pass']:,} real pieces a pass, {made['passes']} passes; pieces per second of {kind} time"
+    )
+    yield (
+        f"{'':<18}{'median':>9}{'lowest':>9}{'highest':>9}{'x best peer':>13}{'cpu s':>8}{'faults':>9}{'peak MiB':>10}"
+    )
+    for name, side in sorted(made["sides"].items(), key=lambda item: -item[1]["tokens_per_second"]):
+        ratio = f"{side['of_best_peer']:.2f}" if side["of_best_peer"] else ""
+        yield (
+            f"{name:<18}{side['tokens_per_second']:>9,.0f}{side['lowest']:>9,.0f}{side['highest']:>9,.0f}{ratio:>13}"
+            f"{side['cpu_seconds']:>8.2f}{side['page_faults']:>9,.0f}{side['peak_bytes'] / 2**20:>10,.0f}"
+        )
+    if {OURS, BARE} <= made["sides"].keys():
+        whole, bare = (made["sides"][name]["tokens_per_second"] for name in (OURS, BARE))
+        yield f"Lightning, loader and journal: {1 - whole / bare:.1%} of a step"
+        yield f"settings: {', '.join(made['sides'][OURS]['settings']) or 'none'}"
+
+
+# ---- environments
+
+
+def install(folder: Path) -> None:
+    """An environment for each peer, with the torch of this one, so that all have the same."""
+    for name, peer in PEERS.items():
+        if not peer.install:
+            continue
+        venv.create(folder / name, with_pip=True, clear=True)
+        python = python_of(folder / name)
+        asked = subprocess.run(
+            [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True
+        )
+        link = Path(os.fsdecode(asked.stdout.rstrip(b"\n"))) / "torch_of_the_suite.pth"
+        durable.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own
+        pip: list[Any] = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
+        if peer.before:
+            subprocess.run([*pip, *peer.before], check=True)
+        subprocess.run([*pip, *["--no-build-isolation"] * bool(peer.before), *peer.install], check=True)
+        print(f"{name}: {', '.join(peer.install)}", flush=True)
+
+
+def python_of(environment: Path) -> Path:
+    """The interpreter of a virtual environment."""
+    return environment / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def main() -> None:
+    """Compare at one size, or take part in a comparison."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--install", type=Path, metavar="FOLDER", help="make the peers' environments there, and end")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where they were made; without: the plain loop")
+    parser.add_argument("--only", nargs="+", choices=[OURS, BARE, *PEERS], help="these contestants")
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--bf16", action="store_true", help="matrix products in bfloat16, by autocast")
+    parser.add_argument("--json", type=Path, help="write the record there")
+    parser.add_argument("--take-part", choices=[OURS, BARE], help=argparse.SUPPRESS)
+    parser.add_argument("--work", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.install:
+        install(options.install)
+        return
+    precision: Precision = "bf16" if options.bf16 else "fp32"
+    work = Work(size=options.size, precision=precision, threads=options.threads, passes=options.passes)
+    if options.take_part == OURS:
+        whole_way(work)
+    elif options.take_part == BARE:
+        bare_loop(work, options.work)
+    else:
+        there = [name for name, peer in PEERS.items() if not peer.install or options.peers]
+        made = summary(work, *compete(work, options.only or [OURS, BARE, *there], options.peers))
+        for line in lines(made):
+            print(line)
+        if options.json:
+            durable.write_json(options.json, {**made, "stamp": provenance("cpu")})
+
+
+if __name__ == "__main__":
+    main()
