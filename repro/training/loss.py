@@ -14,7 +14,7 @@ from repro.symbols import PAD
 
 # How many logits are made at once; measured with `benchmarks/train.py`.
 AT_ONCE_BYTES = 2**24  # all of them up to this size
-PIECE = 2  # of more so many times d_model rows: each piece adds to the gradient of the whole matrix, so they are few
+PIECE = 512  # of more so many rows: each piece adds to the gradient of the whole matrix, so they had better be few
 STRIP_BYTES = 2**20  # of a piece as many become probabilities at once as a core's own cache holds
 
 
@@ -105,7 +105,7 @@ def _in_pieces(
     d_rows = torch.empty_like(rows)
     d_weight: Tensor | None = None
 
-    n_pieces = max(1, -(-len(rows) // (PIECE * rows.shape[1])))
+    n_pieces = max(1, -(-len(rows) // PIECE))
     piece = max(1, -(-len(rows) // n_pieces))  # all alike
     strip = piece if rows.is_cuda else max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
     memory = rows.new_empty(piece, v)

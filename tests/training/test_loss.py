@@ -96,15 +96,15 @@ def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
     same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
 
 
-def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 1, strip: int = 2) -> None:
-    """Have logits made `piece` times D rows at a time, and made probabilities `strip` rows at a time."""
+def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 3, strip: int = 2) -> None:
+    """Have logits made `piece` rows at a time, and made probabilities `strip` rows at a time."""
     monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
     monkeypatch.setattr(loss, "PIECE", piece)
     monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("piece", [1, 2, 3, 100])  # of ten real rows 3, 5 or all
+@pytest.mark.parametrize("piece", [1, 3, 5, 100])  # of ten real rows
 @pytest.mark.parametrize("strip", [1, 2, 100])
 @pytest.mark.parametrize("selects", [True, False])  # as on a CPU and as on a GPU
 def test_any_piece_gives_the_same(
@@ -138,7 +138,7 @@ def test_float32_is_as_exact_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatc
     slopes, errors = gradients(exact, *fine), []
     for pieces in (False, True):
         if pieces:
-            in_pieces(monkeypatch, strip=7)
+            in_pieces(monkeypatch, piece=32, strip=7)
         found, _ = smoothed_cross_entropy(hidden, weight, target, 0.1)
         assert found.item() == pytest.approx(exact.item(), rel=1e-6)
         pairs = zip(gradients(found, hidden, weight), slopes, strict=True)
@@ -161,7 +161,7 @@ def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
         loss._LinearCrossEntropy.forward(
             torch.autograd.function.FunctionCtx(), hidden.flatten(0, 1), weight, target.flatten(), 0.1
         )
-    assert D * V <= max(sizes) < B * T * V / 2
+    assert 3 * V <= max(sizes) < B * T * V / 2
 
 
 @pytest.mark.parametrize("pieces", [False, True])
