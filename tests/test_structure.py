@@ -19,14 +19,14 @@ FLOORS: dict[float, str] = {
         data.tokenizer data.cleaning data.store data.card data.prepare
         data.buckets data.batch data.translation
         training.loss training.schedule training.averaging training.checkpoint
-        decoding.beam decoding.bleu
+        decoding.beam decoding.likeliest decoding.bleu
         verdicts
     """,
     1.5: "training.module table1.layers",
     2: "cost tracking grid fidelity tables progress ui paper_claims",
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
-    3: "training.fit decoding.translate scales rows page",
+    3: "training.fit decoding.translate decoding.ctranslate scales rows page",
     3.1: "data.__main__",
     3.4: "forecast",
     3.5: "run report",

@@ -1,10 +1,10 @@
 """Beam search: width 4, length penalty 0.6, at most input + 50 pieces, early stop. Paper: section 6.1.
 
 Search knows no model. It is given a function that reads the last piece of every hypothesis and answers
-with log-probabilities of the next one; whatever that function remembers travels beside it as a `State`.
+with the likeliest next ones; whatever that function remembers travels beside it as a `State`.
 
     N sentences asked for    B sentences still searched    W hypotheses of each    R = B W rows of the model
-    V pieces                 K candidates of a sentence    T pieces so far, the end symbol counted
+    K candidates of a row, and then of a sentence    T pieces so far, the end symbol counted
 """
 
 import math
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from repro.symbols import EOS, PAD
@@ -27,13 +26,17 @@ class State(Protocol):
         ...
 
     def keep(self, sentences: Tensor) -> Self:
-        """Keep these sentences (int64 [B'], ascending) with all their rows; the others are done."""
+        """Keep these sentences (int64 [B']) with all their rows, in this order; the others are done.
+
+        Most keep their place: only as many as are done change it.
+        """
         ...
 
 
 S = TypeVar("S", bound=State)
-# (last pieces int64 [R], state) -> (log-probabilities float [R, V], state)
-Step = Callable[[Tensor, S], tuple[Tensor, S]]
+# (last pieces int64 [R], state, K) -> (log-probabilities float [R, K], pieces int64 [R, K], state): of each row the K
+# likeliest next pieces but padding, likeliest first, of equals the lower id; -inf where there are fewer
+Step = Callable[[Tensor, S, int], tuple[Tensor, Tensor, S]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
     """The best hypothesis found for each sentence, in order. `state` starts with one row per sentence.
 
     `limits`, int64 [N], holds the most pieces of each sentence, its end symbol counted. Equal candidates
-    are taken by earlier end, then better hypothesis, then lower id, so that no other sentence has a say.
+    are taken by earlier end, then better hypothesis, then likelier piece, so that no other sentence has a say.
     """
     if width < 1:
         raise ValueError(f"width must be at least 1, got {width}.")
@@ -71,24 +74,22 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
     for length in range(1, longest + 1):
         n_rows = live.log_prob.shape[1]  # of each sentence: 1 at first, then W
 
-        # 1. Extend every live hypothesis by every piece but padding.
-        log_probs_RV, state = step(last_R, state)
-        n_pieces = log_probs_RV.shape[1]
-        total_BWV = live.log_prob[:, :, None] + log_probs_RV.view(*live.log_prob.shape, n_pieces)
-        total_BWV[:, :, PAD] = -math.inf
+        # 1. Extend every live hypothesis by its likeliest pieces. The best candidates of a sentence are among them.
+        more_RK, piece_RK, state = step(last_R, state, n_candidates)
+        total_BWK = live.log_prob[:, :, None] + more_RK.view(*live.log_prob.shape, n_candidates)
 
         # 2. The best candidates of each sentence, best first.
-        value_BK, index_BK = _largest(total_BWV.flatten(1), n_candidates)
-        parent_BK, piece_BK = index_BK // n_pieces, index_BK % n_pieces
+        value_BK, place_BK = _best_first(total_BWK.flatten(1), n_candidates)
+        parent_BK, piece_BK = place_BK // n_candidates, piece_RK.view(len(place_BK), -1).gather(1, place_BK)
         ids_BKT = torch.cat([_pick(live.ids, parent_BK), piece_BK[:, :, None]], dim=2)
 
         # 3. Those that end compete for the answer. They are equally long, so the likeliest scores best.
         ends_BK = piece_BK == EOS
-        ended_B1, choice_B1 = _largest(value_BK.masked_fill(~ends_BK, -math.inf), 1)
+        ended_B1, choice_B1 = _best_first(value_BK.masked_fill(~ends_BK, -math.inf), 1)
         best.offer(live.sentence, _pick(ids_BKT, choice_B1)[:, 0], ended_B1[:, 0], alpha, finished=True)
 
         # 4. The best of the others live on.
-        log_prob_BW, choice_BW = _largest(value_BK.masked_fill(ends_BK, -math.inf), width)
+        log_prob_BW, choice_BW = _best_first(value_BK.masked_fill(ends_BK, -math.inf), width)
         ids_BWT, parent_BW = _pick(ids_BKT, choice_BW), parent_BK.gather(1, choice_BW)
 
         # 5. At its limit a sentence takes a live hypothesis if none has ended. It is done there, or when none
@@ -110,7 +111,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
             )
         if done_B.all():
             break
-        going = (~done_B).nonzero()[:, 0].to(limits.device)
+        going = _stay(done_B).to(limits.device)
         if len(going) < len(done_B):
             state = state.keep(going)
         live = _Live(live.sentence[going], live.limit[going], ids_BWT[going], log_prob_BW[going])
@@ -183,23 +184,19 @@ class _Best:
         ]
 
 
-def _largest(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest of each row and their places, largest first; of equals, the one that stands first.
+def _best_first(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row and their places, largest first; of equals, the one that stands first."""
+    value_BN, place_BN = x_BN.sort(dim=1, descending=True, stable=True)
+    return value_BN[:, :k], place_BN[:, :k]
 
-    `topk` promises no order among equals, which bfloat16 logits have many of, and a stable sort of everything
-    is 30 times slower. So: the k largest must stand in the k chunks of largest maximum; sort only those.
-    Where a row is shorter than k, its last place fills up with -inf.
-    """
-    n = x_BN.shape[1]
-    size = max(n, k)
-    d_chunk = math.isqrt(size // k) + 1  # as many maxima to sort as members
-    chunks_BCD = F.pad(x_BN, (0, size - n + -size % d_chunk), value=-math.inf).view(len(x_BN), -1, d_chunk)
-    chosen_BC = chunks_BCD.amax(2).sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
-    members_BM = _pick(chunks_BCD, chosen_BC).flatten(1)
-    value_BM, place_BM = members_BM.sort(dim=1, descending=True, stable=True)
-    value_BK, place_BK = value_BM[:, :k], place_BM[:, :k]
-    index_BK = chosen_BC.gather(1, place_BK // d_chunk) * d_chunk + place_BK % d_chunk
-    return value_BK, index_BK.clamp(max=n - 1)
+
+def _stay(done_B: Tensor) -> Tensor:
+    """The sentences that are not done, int64 [B']: the last of them take the places of those that are."""
+    going = (~done_B).nonzero()[:, 0]
+    n = len(going)
+    place = torch.arange(n)
+    place[done_B[:n]] = going[going >= n]
+    return place
 
 
 def _pick(x_BNT: Tensor, index_BK: Tensor) -> Tensor:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from repro.data.batch import Batch
 from repro.decoding.beam import beam_search
-from repro.model.transformer import Transformer
+from repro.decoding.likeliest import Softmax
+from repro.model.transformer import Cache, Transformer
 from repro.symbols import PAD
 from repro.training.loss import smoothed_cross_entropy
 
@@ -49,11 +50,17 @@ def translate(
     """
     model.eval()
     device = model.embedding.weight.device
+    softmax = Softmax(model.embedding.weight, _dtype(model))
+
+    def step(last: Tensor, cache: Cache, k: int) -> tuple[Tensor, Tensor, Cache]:
+        hidden, cache = model.advance(last, cache)
+        return *softmax.likeliest(hidden, k), cache
+
     found: dict[int, Sequence[int]] = {}
-    for sentences in _batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
+    for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
         ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
         limits = (ids != PAD).sum(dim=1) + extra
-        hypotheses = beam_search(model.step, model.start(ids), limits, width=width, alpha=alpha)
+        hypotheses = beam_search(step, model.start(ids), limits, width=width, alpha=alpha)
         found.update((int(i), best.ids) for i, best in zip(sentences, hypotheses, strict=True))
         between(len(found))
     return [found[i] for i in range(len(found))]
@@ -77,7 +84,13 @@ def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
     return total / n
 
 
-def _batches_by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
+def _dtype(model: Transformer) -> torch.dtype:
+    """What the softmax matrix is multiplied in: as under autocast where that is on."""
+    device = model.embedding.weight.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else model.embedding.weight.dtype
+
+
+def batches_by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
     """Sentences longest first, cut so that number x longest stays within `batch_tokens`."""
     order = np.argsort(-lengths, kind="stable")
     i = 0

@@ -18,7 +18,7 @@ class Dropout(nn.Module):
     """Zero each number with probability `p`, scale the rest. Paper: section 5.4 (residual dropout).
 
     On a CPU, PyTorch draws one random number after another on one thread. Here each 64 random bits give four
-    16-bit numbers to compare with a threshold: about twice as fast, with p rounded to a multiple of 1/65536
+    16-bit numbers to compare with a threshold: several times as fast, with p rounded to a multiple of 1/65536
     (deviation: p = 0.1 becomes 0.100006; the scale uses the rounded p, so the mean is kept).
     """
 
@@ -33,8 +33,9 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return nn.functional.dropout(x, self.p)
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        keep = bits.view(torch.int16)[: x.numel()].view(x.shape) >= self.dropped - 2**15
-        return x * (keep * (2**16 / (2**16 - self.dropped))).to(x.dtype)
+        numbers = bits.view(torch.int16)[: x.numel()].view(x.shape).to(torch.float32)
+        kept = numbers.ge_(self.dropped - 2**15)  # 1 or 0, in place of the numbers: booleans are slow to multiply by
+        return x * kept.mul_(2**16 / (2**16 - self.dropped)).to(x.dtype)
 
 
 class FeedForward(nn.Sequential):
@@ -42,7 +43,7 @@ class FeedForward(nn.Sequential):
 
     def __init__(self, *, d_model: int, d_ff: int) -> None:
         up, down = nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)
-        super().__init__(up, nn.ReLU(inplace=True), down)
+        super().__init__(up, nn.ReLU(), down)  # not in place: `up` gives a view, whose gradient would be copied thrice
         for linear in (up, down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
@@ -66,12 +67,34 @@ class EncoderLayer(nn.Module):
 
 @dataclass
 class LayerCache:
-    """What one decoder layer remembers of R hypotheses of B sentences while it writes them."""
+    """What one decoder layer remembers of B sentences while it writes W hypotheses of each.
 
-    k: Tensor  # [R, H, T so far, d_k]   the pieces written
-    v: Tensor  # [R, H, T so far, d_v]
-    source_k: Tensor  # [B, H, S, d_k]   the source, once a sentence
+    The hypotheses of a sentence share its slots, in the order of writing: parents change with every piece, keys stay
+    where they are, and a bias says which slots are a hypothesis's own past.
+    """
+
+    k: Tensor  # [B, H, room for slots, d_k]
+    v: Tensor  # [B, H, room for slots, d_v]
+    source_k: Tensor  # [B, H, S, d_k]
     source_v: Tensor  # [B, H, S, d_v]
+
+    def write(self, k: Tensor, v: Tensor, used: int) -> tuple[Tensor, Tensor]:
+        """Put keys and values [B, H, W, E] behind the `used` slots; back come all written so far."""
+        stop = used + k.shape[2]
+        self.k[:, :, used:stop], self.v[:, :, used:stop] = k, v
+        return self.k[:, :, :stop], self.v[:, :, :stop]
+
+    def moved(self, slots: Tensor, room: int) -> "LayerCache":
+        """Only `slots` int64 [B, n] of each sentence, in this order, in new room."""
+        k, v = (_moved(past, slots, room) for past in (self.k, self.v))
+        return LayerCache(k, v, self.source_k, self.source_v)
+
+
+def _moved(past: Tensor, slots: Tensor, room: int) -> Tensor:
+    made = past.new_empty(*past.shape[:2], room, past.shape[3])
+    index = slots[:, None, :, None].expand(-1, past.shape[1], -1, past.shape[3])
+    made[:, :, : slots.shape[1]] = past.gather(2, index)
+    return made
 
 
 class DecoderLayer(nn.Module):
@@ -91,19 +114,14 @@ class DecoderLayer(nn.Module):
         x = self.norms[1](x + self.dropout(self.cross_attention(x, memory, source_bias)))
         return self.norms[2](x + self.dropout(self.feed_forward(x)))
 
-    def step(self, x: Tensor, past: LayerCache, source_bias: Tensor) -> tuple[Tensor, LayerCache]:
-        """The same for one new position, [R, 1, D], of R hypotheses; grows the cache by one.
+    def step(self, x: Tensor, cache: LayerCache, used: int, own_bias: Tensor, source_bias: Tensor) -> Tensor:
+        """The same for one new position of W hypotheses, x [B, W, D], which it writes into the cache.
 
-        The W hypotheses of a sentence ask the same source, so in cross-attention they stand side by side as W
-        queries of one sentence and its keys and values are never copied.
+        own_bias [B, 1, W, used + W] hides the slots of other hypotheses. The W hypotheses of a sentence stand side by
+        side as W queries, so the keys and values of its source are never copied.
         """
         q, k, v = self.self_attention.project(x)
-        k, v = torch.cat([past.k, k], dim=2), torch.cat([past.v, v], dim=2)
-        x = self.norms[0](x + self.self_attention.attend(q, k, v, None))
-        n_sentences = past.source_k.shape[0]
-        side_by_side = x.view(n_sentences, -1, x.shape[-1])  # [B, W, D]
-        asked = self.cross_attention.attend(
-            self.cross_attention.queries(side_by_side), past.source_k, past.source_v, source_bias
-        )
-        x = self.norms[1](x + asked.view(x.shape))
-        return self.norms[2](x + self.feed_forward(x)), LayerCache(k, v, past.source_k, past.source_v)
+        x = self.norms[0](x + self.self_attention.attend(q, *cache.write(k, v, used), own_bias))
+        q = self.cross_attention.queries(x)
+        x = self.norms[1](x + self.cross_attention.attend(q, cache.source_k, cache.source_v, source_bias))
+        return self.norms[2](x + self.feed_forward(x))

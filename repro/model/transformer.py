@@ -4,9 +4,10 @@ Shapes: B batch, S source pieces, T target pieces, R hypotheses in a search, D d
 Masks are made here, at the door, from ids; the layers below receive them ready.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.hyper import Hyper
@@ -14,6 +15,9 @@ from repro.model.attention import MultiHeadAttention, hidden_bias
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, LayerCache
 from repro.symbols import PAD
+
+ENCODED_AT_ONCE = 512  # pieces, when a search begins: enough for fast products, few enough to be of like length
+WRITTEN_AHEAD = 16  # positions that a cache has room for: after so many, what nobody needs is left behind
 
 
 class Transformer(nn.Module):
@@ -70,26 +74,32 @@ class Transformer(nn.Module):
 
     def start(self, source: Tensor) -> "Cache":
         """Encode source [B, S] and be ready to write: one hypothesis a sentence, nothing written."""
-        memory = self.encode(source)
+        memories = [self.encode(part) for part in _alike(source)]
         layers = []
         for layer in self.decoder_layers:
-            k, v = layer.cross_attention.keys_values(memory)
+            sides = zip(*(layer.cross_attention.keys_values(memory) for memory in memories), strict=True)
+            k, v = (torch.cat([F.pad(x, (0, 0, 0, source.shape[1] - x.shape[2])) for x in side]) for side in sides)
             layers.append(LayerCache(k[:, :, :0], v[:, :, :0], k, v))
-        return Cache(layers, self._source_bias(source))
+        nothing = self.embedding.weight.new_zeros(len(source), 1, 1, 0)
+        return Cache(layers, self._source_bias(source), nothing, 0, Written())
 
     def step(self, ids: Tensor, cache: "Cache") -> tuple[Tensor, "Cache"]:
         """Log-probabilities [R, V] of the piece after `ids` [R], the last piece of each hypothesis.
 
         Written pieces are remembered in the cache: a step costs one position, and gives what `forward` would.
         """
-        position = cache.layers[0].k.shape[2]
-        x = self.embedding(ids.unsqueeze(1)) + self.target_positions(position, position + 1)
-        layers = []
+        hidden, cache = self.advance(ids, cache)
+        return self.embedding.logits(hidden).log_softmax(dim=-1), cache
+
+    def advance(self, ids: Tensor, cache: "Cache") -> tuple[Tensor, "Cache"]:
+        """A step without its softmax: hidden [R, D] after `ids` [R]."""
+        x = self.embedding(ids.view(len(cache.source_bias), -1))
+        cache = cache.to_write_in(x.shape[1])
+        x = x + self.target_positions(cache.position, cache.position + 1)
+        used, grown = cache.own_bias.shape[3], cache.one_longer(x.shape[1])
         for layer, past in zip(self.decoder_layers, cache.layers, strict=True):
-            x, grown = layer.step(x, past, cache.source_bias)
-            layers.append(grown)
-        log_prob = self.embedding.logits(x.squeeze(1)).log_softmax(dim=-1)
-        return log_prob, Cache(layers, cache.source_bias)
+            x = layer.step(x, past, used, grown.own_bias, cache.source_bias)
+        return x.view(len(ids), -1), grown
 
     @property
     def decoder_layers(self) -> list[DecoderLayer]:
@@ -100,21 +110,86 @@ class Transformer(nn.Module):
         return hidden_bias(source != PAD, self.embedding.weight.dtype)[:, None, None, :]
 
 
+def _alike(source: Tensor) -> list[Tensor]:
+    """Sentences [B, S] in parts without the padding that all of a part have: sorted by length, they have little else.
+
+    A GPU takes them whole: it would wait longer for the lengths than for the padding.
+    """
+    if source.is_cuda:
+        return [source]
+    lengths = (source != PAD).sum(dim=1).clamp(min=1)
+    parts = source.split(max(1, ENCODED_AT_ONCE // source.shape[1]))
+    return [part[:, : int(longest.max())] for part, longest in zip(parts, lengths.split(len(parts[0])), strict=True)]
+
+
 @dataclass
+class Written:
+    """How many positions are written in the slots that several caches may share; -1: given up."""
+
+    position: int = 0
+
+
+@dataclass(frozen=True)
 class Cache:
-    """The memory of a search over B sentences with R hypotheses (R / B a sentence, side by side)."""
+    """The memory of a search over B sentences with W hypotheses each, side by side: R = B W.
+
+    A step writes behind what its cache holds and gives a cache that holds one position more, in the same slots.
+    Whoever steps twice from one cache gets a copy. `keep` moves what is kept, so the cache it is asked of is given up.
+    """
 
     layers: list[LayerCache]
     source_bias: Tensor  # float [B, 1, 1, S]
+    own_bias: Tensor  # float [B, 1, W, slots]  which slots are the past of a hypothesis
+    position: int  # of the piece to be read next
+    written: Written
 
     def reorder(self, rows: Tensor) -> "Cache":
-        """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place."""
-        layers = [LayerCache(c.k[rows], c.v[rows], c.source_k, c.source_v) for c in self.layers]
-        return Cache(layers, self.source_bias)
+        """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place. Nothing is moved."""
+        n, _, _, slots = self.own_bias.shape
+        return replace(self, own_bias=self.own_bias.flatten(0, 2)[rows].view(n, 1, len(rows) // n, slots))
 
     def keep(self, sentences: Tensor) -> "Cache":
-        """Only `sentences` int64 [B'] go on, each with all its hypotheses."""
-        width = self.layers[0].k.shape[0] // self.source_bias.shape[0]
-        rows = (sentences.unsqueeze(1) * width + torch.arange(width, device=sentences.device)).flatten()
-        layers = [LayerCache(c.k[rows], c.v[rows], c.source_k[sentences], c.source_v[sentences]) for c in self.layers]
-        return Cache(layers, self.source_bias[sentences])
+        """Only `sentences` int64 [B'] go on, each with all its hypotheses; those that keep their place cost nothing."""
+        cache, n = self.to_write_in(0), len(sentences)
+        place = torch.arange(n, device=sentences.device)
+        places = place[sentences != place]
+
+        def kept(x: Tensor) -> Tensor:
+            x[places] = x[sentences[places]]
+            return x[:n]
+
+        slots = self.own_bias.shape[3]
+        for layer in cache.layers:
+            for past in (layer.k, layer.v):
+                kept(past[:, :, :slots])
+        layers = [
+            LayerCache(layer.k[:n], layer.v[:n], kept(layer.source_k), kept(layer.source_v)) for layer in cache.layers
+        ]
+        cache.written.position = -1
+        return Cache(
+            layers, self.source_bias[sentences], self.own_bias[sentences], self.position, Written(self.position)
+        )
+
+    def one_longer(self, width: int) -> "Cache":
+        """The cache after a step: W new slots, of which each hypothesis sees its own."""
+        own = torch.eye(width, dtype=torch.bool, device=self.own_bias.device)
+        new = hidden_bias(own, self.own_bias.dtype).expand(len(self.own_bias), 1, -1, -1)
+        self.written.position = self.position + 1
+        return replace(self, own_bias=torch.cat([self.own_bias, new], dim=3), position=self.position + 1)
+
+    def to_write_in(self, width: int) -> "Cache":
+        """This cache with room for a step; a copy where there is none, or where another has written behind it since.
+
+        A copy leaves slots behind that are no live hypothesis's past: most are, for hypotheses soon share their past.
+        """
+        if self.written.position < 0:
+            raise ValueError("expected a cache that nobody has given up, got one after its `keep`. Use what that gave.")
+        slots = self.own_bias.shape[3]
+        if self.written.position == self.position and slots + width <= self.layers[0].k.shape[2]:
+            return self
+        seen = (self.own_bias == 0).any(dim=2).squeeze(1)  # [B, slots]
+        n = int(seen.sum(dim=1).max())
+        kept = seen.byte().sort(dim=1, descending=True, stable=True).indices[:, :n]
+        own_bias = self.own_bias.gather(3, kept[:, None, None].expand(-1, -1, self.own_bias.shape[2], -1))
+        layers = [layer.moved(kept, n + WRITTEN_AHEAD * width) for layer in self.layers]
+        return replace(self, layers=layers, own_bias=own_bias, written=Written(self.position))

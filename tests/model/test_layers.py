@@ -74,6 +74,17 @@ def test_first_weights_of_the_feed_forward_network() -> None:
         assert not linear.bias.any()
 
 
+def test_the_gradient_of_the_feed_forward_network_is_not_copied() -> None:
+    # an activation in place of the first product, which is a view, would cost three copies of [B, S, d_ff] a step
+    nodes, names = [FeedForward(d_model=3, d_ff=7)(normal(B, S, 3).float()).grad_fn], set()
+    while nodes:
+        node = nodes.pop()
+        names.add(node.name())
+        nodes += [parent for parent, _ in node.next_functions if parent is not None]
+    assert "ReluBackward0" in names
+    assert "CopySlices" not in names
+
+
 def test_encoder_layer_equals_the_librarys() -> None:
     ours, library = drawn(EncoderLayer(**SIZES)), nn.TransformerEncoderLayer(**LIBRARY)
     copy_layer(ours, library)
@@ -127,6 +138,19 @@ def test_dropout_scales_by_the_rate_that_it_rounds_to(p: float) -> None:
     kept = Dropout(p)(torch.ones(1_000, dtype=torch.float64)).max().item()
     assert kept == pytest.approx(1 / (1 - dropped), rel=1e-7)
     assert dropped == pytest.approx(p, abs=1 / 65_536)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.99])
+def test_dropout_keeps_what_reaches_the_threshold(p: float, dtype: torch.dtype) -> None:
+    x = torch.randn(3, 5, 7, dtype=dtype)
+    torch.manual_seed(1)
+    found = Dropout(p)(x)
+    torch.manual_seed(1)
+    bits = torch.empty(27, dtype=torch.int64).random_(-(2**63), None)  # four numbers of 16 bits in each
+    kept = bits.view(torch.int16)[:105].view(3, 5, 7) >= round(p * 65_536) - 32_768
+    scale = torch.tensor(65_536 / (65_536 - round(p * 65_536)))
+    assert torch.equal(found, torch.where(kept, x * scale.to(dtype), 0.0).to(dtype))
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 5), (3, 5, 7), (0, 4)])

@@ -1,0 +1,231 @@
+"""A second engine for the same model: CTranslate2, which shares no line of code with ours.
+
+An independent witness that the model is the standard Transformer (`tests/decoding/test_ctranslate.py`), which
+also translates in 8 bits where that is wanted. Optional: `pip install -c constraints.txt -e ".[fast]"`.
+
+Two rules of CTranslate2's search differ from `repro.decoding.beam`, so now and then a translation does:
+
+- of the 2 W candidates of a step, an end symbol counts only among the first W; for us among all of them;
+- a sentence is done when `patience` x W of its hypotheses have ended; for us when no live one can win. At alpha 0 it
+  looks until its best candidate is an end, after which nothing can win either.
+
+Both keep the same hypotheses alive, so what CTranslate2 finds is among what we find, scoring no higher. Which of those
+found is the answer is decided here, by our length penalty and not by its own, log-probability / length^alpha.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from repro import durable
+from repro.data.batch import Batch
+from repro.decoding.translate import ALPHA, BATCH_TOKENS, BEAM, EXTRA, Pieces, batches_by_length
+from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.embedding import LearnedPositions
+from repro.model.layers import NORM_EPS, EncoderLayer, FeedForward
+from repro.model.transformer import Transformer
+from repro.symbols import EOS, PAD
+
+INSTALL = 'pip install -c constraints.txt -e ".[fast]"'
+POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
+WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
+
+Array = NDArray[np.float32]
+
+
+def export(model: Transformer, folder: Path) -> None:
+    """Write `model` to `folder` as a CTranslate2 model in float32."""
+    library = _library()
+    layers = [layer for layer in model.encoder if isinstance(layer, EncoderLayer)]
+    n_heads = layers[0].self_attention.n_heads
+    spec = library.specs.TransformerSpec.from_config(len(layers), n_heads, pre_norm=False)
+    spec.config.layer_norm_epsilon = NORM_EPS
+
+    matrix = _array(model.embedding.weight)
+    spec.encoder.embeddings[0].weight = spec.decoder.embeddings.weight = spec.decoder.projection.weight = matrix
+    spec.encoder.scale_embeddings = spec.decoder.scale_embeddings = True  # by sqrt(d_model)
+    spec.encoder.position_encodings.encodings = _positions(model.source_positions)
+    spec.decoder.position_encodings.encodings = _positions(model.target_positions)
+    for theirs, encoding in zip(spec.encoder.layer, layers, strict=True):
+        _set_attention(theirs.self_attention, encoding.self_attention, encoding.norms[0])
+        _set_feed_forward(theirs.ffn, encoding.feed_forward, encoding.norms[1])
+    for theirs, decoding in zip(spec.decoder.layer, model.decoder_layers, strict=True):
+        _set_attention(theirs.self_attention, decoding.self_attention, decoding.norms[0])
+        _set_attention(theirs.attention, decoding.cross_attention, decoding.norms[1])
+        _set_feed_forward(theirs.ffn, decoding.feed_forward, decoding.norms[2])
+
+    names = _names(range(len(matrix)))
+    spec.register_source_vocabulary(names)
+    spec.register_target_vocabulary(names)
+    spec.config.eos_token = names[EOS]
+    # padding: what the decoder reads first is the zero vector; an unknown piece, of which we have none, is not written
+    spec.decoder.start_from_zero_embedding = True
+    spec.config.decoder_start_token = spec.config.bos_token = spec.config.unk_token = names[PAD]
+
+    spec.validate()
+    spec.optimize()
+    with tempfile.TemporaryDirectory() as whole:
+        spec.save(whole)
+        for path in sorted(Path(whole).iterdir(), key=lambda path: path.name == WEIGHTS):
+            with durable.replacing(folder / path.name) as partial:
+                shutil.copyfile(path, partial)
+
+
+def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None, workers: int = 1) -> Any:
+    """A `ctranslate2.Translator` of an exported model: `workers` batches at once, each on `threads` threads.
+
+    `compute_type` is "float32", or "int8" for weights and products in 8 bits. `threads` are torch's by default.
+    """
+    library = _library()
+    if not (folder / WEIGHTS).is_file():
+        raise FileNotFoundError(f"expected a CTranslate2 model in {folder}, got no {WEIGHTS}. Export a model first.")
+    possible = sorted(library.get_supported_compute_types("cpu"))
+    if compute_type not in possible:
+        raise ValueError(f"expected one of {', '.join(possible)} on this processor, got {compute_type!r}.")
+    return library.Translator(
+        os.fspath(folder),
+        compute_type=compute_type,
+        inter_threads=workers,
+        intra_threads=threads or torch.get_num_threads(),
+    )
+
+
+def translate_ctranslate2(
+    translator: Any,
+    source: Pieces,
+    *,
+    width: int = BEAM,
+    alpha: float = ALPHA,
+    extra: int = EXTRA,
+    batch_tokens: int = BATCH_TOKENS,
+    patience: float = 1.0,
+    between: Callable[[int], None] = lambda done: None,
+) -> list[Sequence[int]]:
+    """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
+
+    As `translate.translate`. `patience` x `width` hypotheses are waited for where alpha is above 0.
+    """
+    lengths = np.asarray(source.lengths, np.int64)
+
+    def start(sentences: Iterable[int], limit: int) -> list[Any]:
+        """Begin to search these sentences for at most `limit` pieces each; whoever asks a result waits for it."""
+        return translator.translate_batch(
+            [_names(source.sentence(i)) for i in sentences],
+            asynchronous=True,
+            beam_size=width,
+            patience=patience,
+            num_hypotheses=round(width * patience) if alpha else width,
+            length_penalty=1 if alpha else 0,
+            max_input_length=0,
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            disable_unk=True,
+            return_end_token=True,
+            return_scores=True,
+        )
+
+    batches = [batch.tolist() for batch in batches_by_length(lengths, batch_tokens)]
+    begun = [start(batch, int(lengths[batch].max()) + extra) for batch in batches]
+    found: dict[int, Sequence[int]] = {}
+    for batch, results in zip(batches, begun, strict=True):
+        for i, pending in zip(batch, results, strict=True):
+            limit, result = int(lengths[i]) + extra, pending.result()
+            if max(map(len, result.hypotheses)) > limit:  # it had the limit of the longest sentence of its batch
+                result = start([i], limit)[0].result()
+            found[i] = _best(result, alpha)
+        between(len(found))
+    return [found[i] for i in range(len(found))]
+
+
+def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
+    """Negative log-likelihood per target piece in nats, as `translate.mean_nll`."""
+    total, n = 0.0, 0
+    for batch in batches:
+        log_probs = score_ctranslate2(translator, batch.source, batch.target)
+        total -= sum(map(sum, log_probs))
+        n += sum(map(len, log_probs))
+    return total / n
+
+
+def score_ctranslate2(translator: Any, source: Tensor, target: Tensor) -> list[list[float]]:
+    """Of each row the log-probability of every piece of its target, the end symbol included; int64 [B, S], [B, T]."""
+    sides = [[_names(row[row != PAD].tolist()) for row in side] for side in (source, target)]
+    without_end = [names[:-1] for names in sides[1]]  # CTranslate2 adds it
+    return [result.log_probs for result in translator.score_batch(sides[0], without_end, max_input_length=0)]
+
+
+def _best(result: Any, alpha: float) -> Sequence[int]:
+    """The hypothesis that scores best by our rules: those that ended come before those cut at the limit."""
+
+    def worth(place: int) -> tuple[bool, float]:
+        names, score = result.hypotheses[place], result.scores[place]
+        log_prob = score * len(names) if alpha else score  # at length penalty 1 it is a mean
+        return names[-1] == str(EOS), log_prob / ((5 + len(names)) / 6) ** alpha
+
+    best = result.hypotheses[max(range(len(result.hypotheses)), key=worth)]
+    return tuple(int(name) for name in best if name != str(EOS))
+
+
+def _names(ids: Iterable[int]) -> list[str]:
+    """Pieces as CTranslate2 wants them, as text: ids in digits."""
+    return [str(id) for id in ids]
+
+
+def _set_attention(theirs: Any, ours: MultiHeadAttention, norm: nn.Module) -> None:
+    """Their heads are as wide for values as for keys: the narrower of d_k and d_v is filled up with zeros."""
+    widths = [ours.d_k, ours.d_k, ours.d_v]
+    width = max(widths)
+
+    def heads(rows: Array, narrow: int) -> Array:
+        """[H narrow, ...] -> [H width, ...]"""
+        apart = rows.reshape(ours.n_heads, narrow, -1)
+        return np.pad(apart, [(0, 0), (0, width - narrow), (0, 0)]).reshape(ours.n_heads * width, *rows.shape[1:])
+
+    places = np.cumsum([ours.n_heads * d for d in widths])[:-1]
+    weights, biases = (
+        [heads(part, d) for part, d in zip(np.split(_array(rows), places), widths, strict=True)]
+        for rows in (ours.weight, ours.bias)
+    )
+    fused = [slice(0, 3)] if isinstance(ours, SelfAttention) else [slice(0, 1), slice(1, 3)]
+    for linear, parts in zip(theirs.linear, fused, strict=False):
+        linear.weight, linear.bias = np.concatenate(weights[parts]), np.concatenate(biases[parts])
+    theirs.linear[-1].weight = np.ascontiguousarray(heads(_array(ours.output.weight).T, ours.d_v).T)
+    theirs.linear[-1].bias = _array(ours.output.bias)
+    theirs.queries_scale = np.float32(ours.d_k**-0.5)
+    _set_norm(theirs.layer_norm, norm)
+
+
+def _set_feed_forward(theirs: Any, ours: FeedForward, norm: nn.Module) -> None:
+    for linear, place in ((theirs.linear_0, 0), (theirs.linear_1, 2)):
+        linear.weight, linear.bias = _array(ours[place].weight), _array(ours[place].bias)
+    _set_norm(theirs.layer_norm, norm)
+
+
+def _set_norm(theirs: Any, ours: nn.Module) -> None:
+    theirs.gamma, theirs.beta = _array(ours.weight), _array(ours.bias)
+
+
+def _positions(ours: nn.Module) -> Array:
+    """The table of positions, [positions, d_model]."""
+    return _array(ours.weight if isinstance(ours, LearnedPositions) else ours(0, POSITIONS))
+
+
+def _array(tensor: Any) -> Array:
+    return tensor.detach().float().cpu().contiguous().numpy()
+
+
+def _library() -> Any:
+    """CTranslate2, imported when it is wanted."""
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise ImportError(f"expected CTranslate2, got {error}. Install it: {INSTALL}") from None
+    return ctranslate2

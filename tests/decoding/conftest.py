@@ -1,0 +1,35 @@
+"""A small model whose sentences end and whose hypotheses are contested: that of `benchmarks/decode.py`."""
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from repro.hyper import Hyper
+from repro.model.transformer import Transformer
+from repro.symbols import EOS
+
+V = 210  # not a multiple of 32
+HYPER = Hyper(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8)
+N = 200
+
+_spec = importlib.util.spec_from_file_location("decode", Path(__file__).parents[2] / "benchmarks" / "decode.py")
+assert _spec
+assert _spec.loader
+decode = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(decode)
+
+
+@pytest.fixture(scope="session")
+def model() -> Transformer:
+    with torch.random.fork_rng():
+        return decode.rambling(HYPER, V, length=10, spread=3, heard=3.0)
+
+
+@pytest.fixture(scope="session")
+def text() -> "decode.Sentences":
+    """N sources of 1 to 15 pieces and their end."""
+    random = np.random.default_rng(1)
+    return decode.Sentences([np.append(random.integers(2, V, n), EOS) for n in random.integers(1, 16, N)])

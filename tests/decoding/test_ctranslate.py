@@ -1,0 +1,193 @@
+"""CTranslate2 is an independent witness: our weights in somebody else's Transformer say what they say in ours.
+
+Where it is not installed these tests are skipped, all but those of what is said then.
+"""
+
+import importlib.util
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from decoding.conftest import HYPER, V, decode
+from decoding.plain import plain_search
+from decoding.test_translate import padded
+from torch import nn
+
+from repro.data.batch import Batch
+from repro.decoding import ctranslate
+from repro.decoding.ctranslate import export, load, mean_nll_ctranslate2, score_ctranslate2, translate_ctranslate2
+from repro.decoding.translate import mean_nll, translate
+from repro.hyper import Hyper
+from repro.model.transformer import Transformer
+from repro.symbols import EOS, PAD
+
+with_library = pytest.mark.skipif(
+    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(model: Transformer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("exported")
+    export(model, folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Any:
+    return load(folder, threads=1)
+
+
+def drawn(hyper: Hyper) -> Transformer:
+    """A random model whose biases and norms are random as well: where they are zero or one, a lost one goes unseen."""
+    torch.manual_seed(0)
+    model = Transformer(hyper, V).eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norms" in name), std=0.3)
+    return model
+
+
+def pairs(n: int = 7) -> Batch:
+    """Random sentences of unequal length."""
+    generator = torch.Generator().manual_seed(0)
+    sides = [torch.randint(EOS + 1, V, (n, longest), generator=generator) for longest in (13, 11)]
+    for i, side in enumerate(sides):
+        for row in range(n):
+            length = side.shape[1] - (3 * row + i) % 8
+            side[row, length - 1], side[row, length:] = EOS, PAD
+    source, target = sides
+    counts = [int((side != PAD).sum()) for side in sides]
+    decoder_in = F.pad(target[:, :-1], (1, 0), value=PAD)
+    return Batch(torch.arange(n), source, decoder_in, target, counts[0], counts[1], counts[1], 0, 0)
+
+
+@with_library
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"d_k": 5},
+        {"d_k": 3, "d_v": 11},
+        {"d_k": 11, "d_v": 3},
+        {"n_heads": 1, "d_k": 32, "d_v": 32},
+        {"n_layers": 1, "d_model": 20},
+        {"learned_positions": True},
+    ],
+    ids=str,
+)
+def test_given_targets_are_as_likely_in_both(change: dict[str, int], tmp_path: Path) -> None:
+    model, batch = drawn(replace(HYPER, **change)), pairs()
+    export(model, tmp_path)
+    found = score_ctranslate2(load(tmp_path, threads=1), batch.source, batch.target)
+    with torch.no_grad():
+        log_prob = model(batch.source, batch.decoder_in).log_softmax(-1)
+    expected = log_prob.gather(2, batch.target[:, :, None])[:, :, 0]
+    for row, target, theirs in zip(expected, batch.target, found, strict=True):
+        torch.testing.assert_close(torch.tensor(theirs), row[target != PAD], rtol=0, atol=1e-5)
+
+
+@with_library
+def test_norms_divide_by_the_same_epsilon(tmp_path: Path) -> None:
+    # numbers so small that it shows: their variance is about 1e-6 as well
+    model, batch = drawn(replace(HYPER, learned_positions=True)), pairs()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norms" not in name or name.endswith("bias"):
+                parameter.mul_(1e-3)
+        model.decoder_layers[-1].norms[-1].weight.mul_(1e4)
+    export(model, tmp_path)
+    found = mean_nll_ctranslate2(load(tmp_path, threads=1), [batch])
+    assert found == pytest.approx(mean_nll(model, [batch]), abs=1e-4)
+
+
+@with_library
+def test_the_mean_over_batches(model: Transformer, translator: Any) -> None:
+    batches = [pairs(7), pairs(3)]
+    assert mean_nll_ctranslate2(translator, batches) == pytest.approx(mean_nll(model, batches), abs=1e-5)
+
+
+@with_library
+@pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (4, 0.0), (4, 0.6), (3, 1.0)])
+def test_200_translations_are_those_of_a_plain_search_by_its_rules(
+    model: Transformer, text: Any, translator: Any, width: int, alpha: float
+) -> None:
+    limits = [len(row) + 9 for row in text.rows]
+    expected = plain_search(model, padded(text), limits, width=width, alpha=alpha, theirs=True)
+    found = translate_ctranslate2(translator, text, width=width, alpha=alpha, extra=9)
+    assert found == expected
+
+
+@with_library
+def test_greedy_search_is_ours(model: Transformer, text: Any, translator: Any) -> None:
+    assert translate_ctranslate2(translator, text, width=1) == translate(model, text, width=1)
+
+
+@with_library
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_what_it_finds_scores_no_higher_than_what_we_find(
+    model: Transformer, text: Any, translator: Any, alpha: float
+) -> None:
+    ours, theirs = translate(model, text, alpha=alpha), translate_ctranslate2(translator, text, alpha=alpha)
+    source = padded(text)
+
+    def scores(answers: list[Any]) -> torch.Tensor:
+        rows = [torch.tensor([*ids, EOS]) for ids in answers]
+        target = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=PAD)
+        with torch.no_grad():
+            log_prob = model(source, F.pad(target[:, :-1], (1, 0), value=PAD)).log_softmax(-1)
+        real = target != PAD
+        total = (log_prob.gather(2, target[:, :, None])[:, :, 0] * real).sum(1)
+        return total / ((5 + real.sum(1)) / 6) ** alpha
+
+    gap = scores(ours) - scores(theirs)
+    other = torch.tensor([a != b for a, b in zip(ours, theirs, strict=True)])
+    assert gap[other].min() > 0
+    assert 0 < other.sum() < len(ours) / 2, "the rules are to matter, and to matter little"
+
+
+@with_library
+def test_8_bits_translate_nearly_the_same(model: Transformer, text: Any, folder: Path) -> None:
+    found = translate_ctranslate2(load(folder, compute_type="int8", threads=1), text, width=1)
+    same = sum(a == b for a, b in zip(found, translate(model, text, width=1), strict=True))
+    assert len(found) / 2 < same < len(found)
+
+
+@with_library
+def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
+    done: list[int] = []
+    found = translate_ctranslate2(translator, text, width=1, batch_tokens=700, between=done.append)
+    assert found == translate_ctranslate2(translator, text, width=1)
+    assert done[-1] == len(text.rows)
+    assert len(done) == len(set(done)) > 2
+
+
+@with_library
+def test_no_sentences_no_translations(translator: Any) -> None:
+    assert translate_ctranslate2(translator, decode.Sentences([])) == []
+
+
+@with_library
+def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="expected a CTranslate2 model in .*, got no model.bin"):
+        load(tmp_path)
+
+
+@with_library
+def test_an_impossible_type_is_named(folder: Path) -> None:
+    with pytest.raises(ValueError, match="expected one of .*float32.* on this processor, got 'float7'"):
+        load(folder, compute_type="float7")
+
+
+def test_where_the_library_is_missing_the_command_is_said(
+    model: Transformer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(ImportError, match=r"expected CTranslate2, got .* Install it: pip install .*\[fast\]"):
+        export(model, tmp_path)
+    with pytest.raises(ImportError, match="Install it"):
+        load(tmp_path)
