@@ -67,6 +67,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         scale=scale,
         devices=1,
         precision="fp32",
+        engine="torch",
     )
     with world(), Progress("corpus", 1) as progress:  # type: ignore[attr-defined]
         record = Run(

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repro import durable, machine
+from repro.data.store import Encoded
 from repro.decoding.ctranslate import export, load, translate_ctranslate2
 from repro.decoding.translate import ALPHA, BEAM, translate
 from repro.hyper import BASE, Hyper
@@ -47,20 +48,6 @@ ENGINES = (FIRST, "CTranslate2 int8", "ours float32", "ours bfloat16")
 LENGTH, SPREAD = 35, 5  # of the outputs, in pieces; a beam finds the earlier ends, about 25
 
 
-@dataclass(frozen=True)
-class Sentences:
-    """Sources in memory, read as a `Store` is."""
-
-    rows: list[NDArray[np.int64]]
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        return np.array([len(row) for row in self.rows])
-
-    def sentence(self, i: int) -> NDArray[np.int64]:
-        return self.rows[i]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Turn:
     """What one engine measured of one turn."""
@@ -72,11 +59,17 @@ class Turn:
     outputs: list[Sequence[int]]
 
 
-def sources(n: int, vocab_size: int) -> Sentences:
+def sources(n: int, vocab_size: int) -> Encoded:
     """The same n sentences for all."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.lognormal(math.log(25), 0.5, n), 2, 99).astype(np.int64)
-    return Sentences([np.append(2 + random.zipf(1.2, length) % (vocab_size - 2), EOS) for length in lengths])
+    return encoded([np.append(2 + random.zipf(1.2, length) % (vocab_size - 2), EOS) for length in lengths])
+
+
+def encoded(sentences: Sequence[NDArray[np.int64]]) -> Encoded:
+    """These sentences, one after the other."""
+    ids = np.concatenate([np.empty(0, np.uint16), *sentences], dtype=np.uint16, casting="same_kind")
+    return Encoded(ids, np.cumsum([0, *map(len, sentences)]))
 
 
 @torch.no_grad()
@@ -159,7 +152,7 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
         )
 
 
-def ours(model: Transformer, text: Sentences, bf16: bool) -> list[Sequence[int]]:
+def ours(model: Transformer, text: Encoded, bf16: bool) -> list[Sequence[int]]:
     """Translate as a run does."""
     with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
         return translate(model, text)

@@ -38,6 +38,7 @@ from torch import Tensor
 from repro import durable, machine
 from repro.data.batch import make_batch
 from repro.data.buckets import Ints, plan_epoch, updates, updates_per_epoch
+from repro.data.store import Encoded
 from repro.data.translation import Translation
 from repro.hyper import BASE, Hyper
 from repro.stamp import provenance
@@ -83,22 +84,16 @@ class Work:
         )  # fmt: skip
 
 
-class Sentences:
-    """One side of a text in memory; read as a `Store` is."""
-
-    def __init__(self, lengths: Ints, vocab_size: int, random: np.random.Generator) -> None:
-        self.lengths = lengths
-        zipf = 1 / np.arange(1, vocab_size - 1)
-        drawn = random.choice(np.arange(2, vocab_size), lengths.sum(), p=zipf / zipf.sum()).astype(np.uint16)
-        self.ids = np.split(drawn, np.cumsum(lengths)[:-1])
-        for sentence in self.ids:
-            sentence[-1] = EOS
-
-    def gather(self, sentences: Ints) -> tuple[Any, Ints]:
-        return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
+def sentences(lengths: Ints, vocab_size: int, random: np.random.Generator) -> Encoded:
+    """Sentences of these lengths, their pieces by Zipf's law."""
+    offsets = np.append(0, np.cumsum(lengths))
+    zipf = 1 / np.arange(1, vocab_size - 1)
+    ids = random.choice(np.arange(2, vocab_size), offsets[-1], p=zipf / zipf.sum()).astype(np.uint16)
+    ids[offsets[1:] - 1] = EOS
+    return Encoded(ids, offsets)
 
 
-def text(work: Work) -> tuple[Any, Any]:
+def text(work: Work) -> tuple[Encoded, Encoded]:
     """Both sides, always the same: of a corpus's updates as many as a pass has, evenly from short to long sentences."""
     random = np.random.default_rng(0)
     source = 27 * random.lognormal(-(0.5**2) / 2, 0.5, 40_000)
@@ -108,7 +103,7 @@ def text(work: Work) -> tuple[Any, Any]:
     by_length = sorted(range(len(plan)), key=lambda i: int(both[0][plan.batch(i)].max()))
     n = SIZES[work.size][2]
     chosen = np.concatenate([plan.batch(by_length[(2 * i + 1) * len(plan) // (2 * n)]) for i in range(n)])
-    made = [Sentences(side[chosen], work.vocab_size, random) for side in both]
+    made = [sentences(side[chosen], work.vocab_size, random) for side in both]
     return made[0], made[1]
 
 

@@ -109,6 +109,12 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
         choices=["fp32", "bf16"],
         help="of matrix products; weights are kept in fp32",
     )
+    add(
+        "--engine",
+        default="torch",
+        choices=["torch", "ctranslate2", "ctranslate2-int8"],
+        help="what translates and scores in the end; those of CTranslate2 need the extra [fast]",
+    )
     add("--tracking-uri", default=DEFAULT_URI, help="MLflow store")
     add("--results-dir", default="results", help="where records and tables go")
     add("--runs-dir", default="runs", help="where checkpoints and journals are kept")
@@ -141,6 +147,7 @@ def _scale(options: Any) -> Scale:
         options.pair: options.pair != "en-de",
         f"{base.steps}-steps": base.steps != scale.base.steps,
         options.precision: options.precision != "fp32",
+        options.engine: options.engine != "torch",
         f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
         f"by-{options.fill}": options.fill not in (None, scale.fill),
         "-".join(["clean", *rules]): bool(rules),

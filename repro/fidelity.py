@@ -56,6 +56,12 @@ def _is_base(record: Record) -> bool:
     return record.table == BASE
 
 
+def _by_another(record: Record) -> str:
+    """Who searched, where it was not this suite; records older than the choice do not say."""
+    engine = record.settings.get("engine", "torch")
+    return "" if engine == "torch" else f", by {engine}"
+
+
 RULES = (
     Rule(
         name="data",
@@ -138,10 +144,11 @@ RULES = (
         paper="beam 4, alpha 0.6, at most input + 50",
         here=lambda record: (
             f"beam {record.settings['beam']}, alpha {record.settings['alpha']}, at most input + "
-            f"{record.settings['extra_length']}"
+            f"{record.settings['extra_length']}{_by_another(record)}"
         ),
         kept=lambda record: (
             (record.settings["beam"], record.settings["alpha"], record.settings["extra_length"]) == (4, 0.6, 50)
+            and not _by_another(record)
         ),
     ),
     Rule(

@@ -21,10 +21,10 @@ from repro.data.buckets import FILLS
 from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
 from repro.data.translation import DevBatches, Translation
+from repro.decoding import engine
 from repro.decoding.bleu import published_score, sacrebleu_score
-from repro.decoding.translate import ALPHA, BEAM, EXTRA, mean_nll, translate
+from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
-from repro.model.transformer import Transformer
 from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
@@ -59,6 +59,7 @@ class Settings:
     scale: Scale
     devices: int
     precision: fit.Precision
+    engine: engine.Name
 
     @property
     def name(self) -> str:
@@ -95,6 +96,7 @@ class Run:
             "shares": self.settings.devices * self.settings.accumulate,  # each share has its own dropout
             "precision": self.settings.precision,
             "search": [BEAM, ALPHA, EXTRA],
+            "engine": self.settings.engine,
             "code": fingerprint(),
         }
         return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
@@ -161,10 +163,11 @@ class Run:
             model = module.model
             averaged = self.settings.hyper.averaged_steps
             model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, averaged))
-            scores = record.Scores(
-                dev=self._evaluate(model, "dev", self.prepared.dev),
-                test=self._evaluate(model, "test", self.prepared.test),
-            )
+            with engine.opened(self.settings.engine, model, bf16=self.settings.precision == "bf16") as opened:
+                scores = record.Scores(
+                    dev=self._evaluate(opened, "dev", self.prepared.dev),
+                    test=self._evaluate(opened, "test", self.prepared.test),
+                )
         # one line: the journal keeps one of each kind and step
         journal.append(
             "final",
@@ -241,7 +244,7 @@ class Run:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
 
-    def _evaluate(self, model: Transformer, name: str, split: Split) -> record.Score:
+    def _evaluate(self, model: engine.Engine, name: str, split: Split) -> record.Score:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
@@ -252,10 +255,8 @@ class Run:
 
         budget = self.settings.scale.batch_tokens // self.settings.accumulate  # what fits in training fits here
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
-        device = model.embedding.weight.device.type
-        with torch.autocast(device, torch.bfloat16, enabled=self.settings.precision == "bf16"):
-            nll = mean_nll(model, (batches[i] for i in range(len(batches))))
-            ids = translate(model, split.source, between=between)
+        nll = model.mean_nll(batches[i] for i in range(len(batches)))
+        ids = model.translate(split.source, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
         durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
         plain = sacrebleu_score(hypotheses, split.references)
@@ -306,6 +307,7 @@ class Run:
             "pieces": self.settings.scale.pieces(self.corpus.pair).kind,
             "vocab_size": self.settings.scale.pieces(self.corpus.pair).size,
             "precision": self.settings.precision,
+            "engine": self.settings.engine,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
             "beam": BEAM,

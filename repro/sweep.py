@@ -68,8 +68,11 @@ class Sweep:
 
     def run(self) -> int:
         """All cells; gives the exit code."""
+        from repro.decoding.ctranslate import check_installed
         from repro.run import Stopped
 
+        if self.options.engine != "torch":
+            check_installed()
         signals = Signals()
         started = time.monotonic()
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
@@ -142,6 +145,7 @@ class Sweep:
                 scale=self.scale,
                 devices=self.options.devices,
                 precision=self.options.precision,
+                engine=self.options.engine,
             ),
             corpus=corpus,
             prepared=prepared,
@@ -217,8 +221,11 @@ class Sweep:
 
     def _asked(self) -> str:
         """The options that say which world was asked for, as they were typed."""
-        usual = {"pair": "en-de", "devices": 1, "precision": "fp32", "clean": []}
-        names = ("scale", "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "fill", "devices", "precision")
+        usual = {"pair": "en-de", "devices": 1, "precision": "fp32", "engine": "torch", "clean": []}
+        names = (
+            "scale", "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "fill",
+            "devices", "precision", "engine",
+        )  # fmt: skip
         typed = {name: getattr(self.options, name) for name in names}
         return " ".join(
             f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, list) else value}"

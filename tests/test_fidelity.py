@@ -41,6 +41,11 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
         ("averaging", {"hyper": changed(average=5)}, "5 checkpoints"),
         ("search", {"settings": PAPER_SETTINGS | {"beam": 5}}, "beam 5, alpha 0.6, at most input + 50"),
         ("precision", {"settings": PAPER_SETTINGS | {"precision": "bf16"}}, "bf16"),
+        (
+            "search",
+            {"settings": PAPER_SETTINGS | {"engine": "ctranslate2"}},
+            "beam 4, alpha 0.6, at most input + 50, by ctranslate2",
+        ),
     ],
 )  # fmt: skip
 def test_what_departs_is_named(name: str, other: dict[str, Any], here: str) -> None:

@@ -27,7 +27,8 @@ FLOORS: dict[float, str] = {
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
     3: "training.fit decoding.translate decoding.ctranslate scales rows page",
-    3.1: "data.__main__",
+    3.1: "data.__main__ decoding.engine trained",
+    3.2: "decoding.__main__",
     3.4: "forecast",
     3.5: "run report",
     3.6: """

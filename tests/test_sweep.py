@@ -125,7 +125,8 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
 
 def test_what_next_is_the_same_world(tmp_path: Path) -> None:
     typed = {"scale": "smoke", "corpus": None, "pair": "en-fr", "data_dir": None, "steps": 2, "vocab_size": 700}
-    usual = {"clean": ["length_ratio", "duplicates"], "fill": "tokens", "devices": 1, "precision": "fp32"}
+    usual = {"clean": ["length_ratio", "duplicates"], "fill": "tokens", "devices": 1}
+    usual |= {"precision": "fp32", "engine": "torch"}
     options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, **typed, **usual)
     assert sweep.Sweep("table_x", [], [], SCALE, options)._asked() == (
         "--scale smoke --pair en-fr --steps 2 --vocab-size 700 --clean length_ratio duplicates --fill tokens"

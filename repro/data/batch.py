@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from repro.data.buckets import Ints
-from repro.data.store import Store
+from repro.data.store import Side
 from repro.symbols import PAD
 
 
@@ -41,7 +41,7 @@ class Batch:
         )
 
 
-def make_batch(source: Store, target: Store, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0) -> Batch:
+def make_batch(source: Side, target: Side, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0) -> Batch:
     """Pad and shift these sentences. None give one row of padding, which weighs nothing in the loss."""
     source_ids, n_source = _padded(source, sentences)
     target_ids, n_target = _padded(target, sentences)
@@ -58,7 +58,7 @@ def make_batch(source: Store, target: Store, sentences: Ints, *, n_update: int, 
     )
 
 
-def _padded(side: Store, sentences: Ints) -> tuple[Tensor, int]:
+def _padded(side: Side, sentences: Ints) -> tuple[Tensor, int]:
     """Ids [B, longest], int64, and how many of them are pieces."""
     if len(sentences) == 0:
         return torch.full((1, 1), PAD), 0

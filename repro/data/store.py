@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,51 @@ def _allow_open_files(n: int) -> None:
     allowed = n if hard == resource.RLIM_INFINITY else min(n, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+class Side(Protocol):
+    """The sentences of one language as ids, each ending in EOS."""
+
+    @property
+    def lengths(self) -> NDArray[np.integer]:
+        """[sentences], each with its EOS."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def sentence(self, i: int) -> NDArray[np.unsignedinteger]:
+        """The ids of sentence i."""
+        ...
+
+    def gather(
+        self, sentences: Sequence[int] | NDArray[np.integer]
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+        """The ids of many sentences, one after the other, and the length of each."""
+        ...
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A side in memory, as `Tokenizer.encode` gives it."""
+
+    ids: NDArray[np.unsignedinteger]  # [pieces] of all sentences, one after the other
+    offsets: NDArray[np.integer]  # [sentences + 1]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def sentence(self, i: int) -> NDArray[np.unsignedinteger]:
+        return self.ids[self.offsets[i] : self.offsets[i + 1]]
+
+    def gather(
+        self, sentences: Sequence[int] | NDArray[np.integer]
+    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+        gathered = [self.sentence(int(i)) for i in sentences]
+        return np.concatenate([self.ids[:0], *gathered]), np.array([len(one) for one in gathered], np.int64)
 
 
 class Store:

@@ -177,6 +177,18 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
     return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // PASSAGE)]))
 
 
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of one text; blank ones come as "". A ValueError names the line that is no text."""
+    for number, line in enumerate(_lines(path, 0), 1):
+        if not line.strip():
+            yield ""
+            continue
+        try:
+            yield _text(line)
+        except ValueError as reason:
+            raise ValueError(f"{path}, line {number:,} {reason}. Correct it.") from None
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """The uncompressed bytes of `path`, after a byte order mark if there is one."""

@@ -8,7 +8,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from repro.data.batch import Batch, make_batch
 from repro.data.buckets import Fill, by_slots, plan_epoch, share, updates
-from repro.data.store import Store
+from repro.data.store import Side
 
 
 class TrainingBatches(IterableDataset[Batch]):
@@ -20,8 +20,8 @@ class TrainingBatches(IterableDataset[Batch]):
 
     def __init__(
         self,
-        source: Store,
-        target: Store,
+        source: Side,
+        target: Side,
         *,
         budget: int,
         fill: Fill,
@@ -67,7 +67,7 @@ class DevBatches(Dataset[Batch]):
     Equally many because processes that wait for each other in every forward pass must all make it.
     """
 
-    def __init__(self, source: Store, target: Store, *, budget: int, rank: int, world: int) -> None:
+    def __init__(self, source: Side, target: Side, *, budget: int, rank: int, world: int) -> None:
         self.source, self.target, self.rank, self.world = source, target, rank, world
         longest = int(max(source.lengths.max(), target.lengths.max()))
         self.plan = plan_epoch(
@@ -91,8 +91,8 @@ class Translation(L.LightningDataModule):
 
     def __init__(
         self,
-        train: tuple[Store, Store],
-        dev: tuple[Store, Store],
+        train: tuple[Side, Side],
+        dev: tuple[Side, Side],
         *,
         budget: int,
         data_hash: str,

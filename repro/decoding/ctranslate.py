@@ -27,7 +27,8 @@ from torch import Tensor, nn
 
 from repro import durable
 from repro.data.batch import Batch
-from repro.decoding.translate import ALPHA, BATCH_TOKENS, BEAM, EXTRA, Pieces, batches_by_length
+from repro.data.store import Side
+from repro.decoding.translate import ALPHA, BATCH_TOKENS, BEAM, EXTRA, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer, FeedForward
@@ -100,7 +101,7 @@ def load(folder: Path, *, compute_type: str = "float32", threads: int | None = N
 
 def translate_ctranslate2(
     translator: Any,
-    source: Pieces,
+    source: Side,
     *,
     width: int = BEAM,
     alpha: float = ALPHA,
@@ -220,6 +221,11 @@ def _positions(ours: nn.Module) -> Array:
 
 def _array(tensor: Any) -> Array:
     return tensor.detach().float().cpu().contiguous().numpy()
+
+
+def check_installed() -> None:
+    """Refuse now what would fail after training."""
+    _library()
 
 
 def _library() -> Any:

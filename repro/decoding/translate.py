@@ -4,7 +4,6 @@ Sentences are translated in batches of like length and come back in their own or
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.data.batch import Batch
+from repro.data.store import Side
 from repro.decoding.beam import beam_search
 from repro.decoding.likeliest import Softmax
 from repro.model.transformer import Cache, Transformer
@@ -24,19 +24,10 @@ EXTRA = 50  # the longest output: source length + 50
 BATCH_TOKENS = 4_096  # source pieces searched at once, padding included
 
 
-class Pieces(Protocol):
-    """Ids of a list of sentences (`data.store.Store`)."""
-
-    @property
-    def lengths(self) -> NDArray[np.integer]: ...
-
-    def sentence(self, i: int) -> NDArray[np.integer]: ...
-
-
 @torch.inference_mode()
 def translate(
     model: Transformer,
-    source: Pieces,
+    source: Side,
     *,
     width: int = BEAM,
     alpha: float = ALPHA,

@@ -5,7 +5,6 @@ layer but one ("layer 5 of 6"), and each picture says whose they are.
 """
 
 import functools
-import hashlib
 import itertools
 import re
 import textwrap
@@ -18,15 +17,13 @@ from numpy.typing import NDArray
 
 from repro import record, signed
 from repro.figures import style
-from repro.hyper import Hyper
 from repro.record import BASE, Record
 from repro.symbols import EOS, SPECIAL
+from repro.trained import open_run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from repro.data.tokenizer import Tokenizer
 
 FORMAT: Literal[1] = 1
 COMMAND = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
@@ -138,21 +135,9 @@ def measure(run: Record, runs: Path, cache: Path) -> Measured:
     """Run the model of a finished run on the sentences and keep what one layer's heads looked at."""
     import torch
 
-    from repro.model.transformer import Transformer
-    from repro.training.fit import averaged
-
-    hyper = Hyper(**run.hyper)
-    tokenizer = _tokenizer(cache, run.tokenizer["sha256"])
-    model = Transformer(hyper, tokenizer.size).eval()
-    weights = averaged(runs / run.run / "checkpoints", run.run, hyper.averaged_steps)
-    try:
-        model.load_state_dict(weights)
-    except RuntimeError as error:
-        raise ValueError(
-            f"{runs / run.run}: its weights are those of another model than repro.model now builds. "
-            f"Run `{COMMAND}` again."
-        ) from error
-    layer = max(1, hyper.n_layers - 1)
+    trained = open_run(runs / run.run, cache)
+    model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
+    layer = max(1, n_layers - 1)
     maps = []
     for about, sentence in SENTENCES.items():
         ids = [int(id) for id in tokenizer.encode([sentence])[0]]
@@ -173,7 +158,7 @@ def measure(run: Record, runs: Path, cache: Path) -> Measured:
         "dirty": run.stamp["dirty"],
         "tokenizer": tokenizer.sha256,
         "layer": layer,
-        "n_layers": hyper.n_layers,
+        "n_layers": n_layers,
         "maps": maps,
     }
     return Measured(**content)  # type: ignore[typeddict-item]
@@ -187,19 +172,6 @@ def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[
         weights=weights.round(5).tolist(),
         entropies=entropies(weights).round(5).tolist(),
         distances=distances(weights).round(5).tolist(),
-    )
-
-
-def _tokenizer(cache: Path, sha256: str) -> "Tokenizer":
-    from repro.data.tokenizer import Tokenizer
-
-    files = sorted(cache.glob("*/tokenizer/tokenizer.json"))
-    for file in files:
-        if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
-            return Tokenizer.load(file)
-    raise ValueError(
-        f"{cache}: expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, got {len(files)} "
-        f"others. Give the --cache-dir of that run, or run `{COMMAND}` to prepare its text again."
     )
 
 

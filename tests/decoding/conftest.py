@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from repro.data.store import Encoded
 from repro.hyper import Hyper
 from repro.model.transformer import Transformer
 from repro.symbols import EOS
@@ -29,7 +30,7 @@ def model() -> Transformer:
 
 
 @pytest.fixture(scope="session")
-def text() -> "decode.Sentences":
+def text() -> Encoded:
     """N sources of 1 to 15 pieces and their end."""
     random = np.random.default_rng(1)
-    return decode.Sentences([np.append(random.integers(2, V, n), EOS) for n in random.integers(1, 16, N)])
+    return decode.encoded([np.append(random.integers(2, V, n), EOS) for n in random.integers(1, 16, N)])

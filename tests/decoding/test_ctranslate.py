@@ -116,7 +116,7 @@ def test_the_mean_over_batches(model: Transformer, translator: Any) -> None:
 def test_200_translations_are_those_of_a_plain_search_by_its_rules(
     model: Transformer, text: Any, translator: Any, width: int, alpha: float
 ) -> None:
-    limits = [len(row) + 9 for row in text.rows]
+    limits = [length + 9 for length in text.lengths.tolist()]
     expected = plain_search(model, padded(text), limits, width=width, alpha=alpha, theirs=True)
     found = translate_ctranslate2(translator, text, width=width, alpha=alpha, extra=9)
     assert found == expected
@@ -162,13 +162,13 @@ def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
     done: list[int] = []
     found = translate_ctranslate2(translator, text, width=1, batch_tokens=700, between=done.append)
     assert found == translate_ctranslate2(translator, text, width=1)
-    assert done[-1] == len(text.rows)
+    assert done[-1] == len(text)
     assert len(done) == len(set(done)) > 2
 
 
 @with_library
 def test_no_sentences_no_translations(translator: Any) -> None:
-    assert translate_ctranslate2(translator, decode.Sentences([])) == []
+    assert translate_ctranslate2(translator, decode.encoded([])) == []
 
 
 @with_library

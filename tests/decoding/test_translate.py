@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from decoding.plain import plain_search
@@ -14,14 +15,18 @@ from repro.symbols import EOS, PAD
 
 
 def padded(text: Any) -> Tensor:
-    return pad_sequence([torch.from_numpy(row) for row in text.rows], batch_first=True, padding_value=PAD)
+    return pad_sequence(
+        [torch.from_numpy(text.sentence(i).astype(np.int64)) for i in range(len(text))],
+        batch_first=True,
+        padding_value=PAD,
+    )
 
 
 @pytest.mark.parametrize(("width", "alpha"), [(1, 0.0), (4, 0.0), (4, 0.6), (3, 1.0)])
 def test_the_fast_way_finds_what_the_plain_search_finds(
     model: Transformer, text: Any, width: int, alpha: float
 ) -> None:
-    limits = [len(row) + 9 for row in text.rows]
+    limits = [length + 9 for length in text.lengths.tolist()]
     expected = plain_search(model, padded(text), limits, width=width, alpha=alpha, theirs=False)
     found = translate(model, text, width=width, alpha=alpha, extra=9)
     assert found == expected
