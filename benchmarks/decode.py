@@ -68,7 +68,7 @@ def sources(n: int, vocab_size: int) -> Encoded:
 
 def encoded(sentences: Sequence[NDArray[np.int64]]) -> Encoded:
     """These sentences, one after the other."""
-    ids = np.concatenate([np.empty(0, np.uint16), *sentences], dtype=np.uint16, casting="same_kind")
+    ids = np.concatenate([np.empty(0, np.uint16), *sentences], dtype=np.uint16, casting="unsafe")
     return Encoded(ids, np.cumsum([0, *map(len, sentences)]))
 
 
