@@ -261,7 +261,7 @@ PEERS = {
     "marian": Peer(build=marian, install=["transformers==5.23.0", "typer", "shellingham"]),
     "fairseq": Peer(
         build=fairseq,
-        before=["wheel", "setuptools==65.5.0", "cython", "numpy==1.26.4"],
+        before=["packaging", "wheel", "setuptools==65.5.0", "cython", "numpy==1.26.4"],
         install=["fairseq==0.12.2", "hydra-core==1.3.2", "omegaconf==2.3.0", "antlr4-python3-runtime==4.9.3",
                  "bitarray"],
     ),

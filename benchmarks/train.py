@@ -309,15 +309,16 @@ def install(folder: Path) -> None:
             continue
         venv.create(folder / name, with_pip=True, clear=True)
         python = python_of(folder / name)
+        pip: list[Any] = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
+        if peer.before:
+            subprocess.run([*pip, *peer.before], check=True)
+        subprocess.run([*pip, *["--no-build-isolation"] * bool(peer.before), *peer.install], check=True)
+        # only now: with torch in sight some would build what their packages lack the sources of
         asked = subprocess.run(
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True
         )
         link = Path(os.fsdecode(asked.stdout.rstrip(b"\n"))) / "torch_of_the_suite.pth"
         durable.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own
-        pip: list[Any] = [python, "-m", "pip", "install", "--quiet", "--no-deps"]
-        if peer.before:
-            subprocess.run([*pip, *peer.before], check=True)
-        subprocess.run([*pip, *["--no-build-isolation"] * bool(peer.before), *peer.install], check=True)
         print(f"{name}: {', '.join(peer.install)}", flush=True)
 
 

@@ -7,7 +7,7 @@ is recognised and what was interrupted goes on.
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,9 +125,12 @@ class Run:
         Raises `Stopped` if asked to stop before the end.
         """
         stamp = provenance()
-        machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
+        tuned = machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
         machine.start_peak_memory()
         module = TranslationModule(self.settings.hyper, self.prepared.tokenizer.size, self.settings.seed)
+        if torch.cuda.is_available():
+            module.model.compile_layers()
+            tuned = (*tuned, "layers: compiled", "batches: packed")
         if not self.is_first:
             self._train(module, _Silence())
             return None
@@ -138,7 +141,7 @@ class Run:
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:
-                done = self._train_and_evaluate(module, journal, stamp, mirror)
+                done = self._train_and_evaluate(module, journal, stamp, mirror, tuned)
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
             except Exception:
                 outcome = "FAILED"
@@ -150,7 +153,7 @@ class Run:
         return done
 
     def _train_and_evaluate(
-        self, module: TranslationModule, journal: Journal, stamp: Provenance, mirror: Mirror
+        self, module: TranslationModule, journal: Journal, stamp: Provenance, mirror: Mirror, tuned: Sequence[str]
     ) -> Record:
         status: Literal["finished", "diverged"] = "finished"
         scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
@@ -197,7 +200,7 @@ class Run:
             ),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),
-            settings=self._chosen(),
+            settings={**self._chosen(), "machine": "; ".join(tuned)},
             paper=self.settings.paper,
             params={
                 "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
@@ -229,6 +232,7 @@ class Run:
                 data_hash=self.prepared.data_hash,
                 seed=self.settings.seed,
                 accumulate=self.settings.accumulate,
+                packed=torch.cuda.is_available(),
             ),
             folder=self.folder / "checkpoints",
             run=self.id,

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from repro.data.buckets import Ints
 from repro.data.store import Side
+from repro.packed import Packed, pack, paired
 from repro.symbols import PAD
 
 
@@ -21,9 +22,9 @@ class Batch:
     """The share of one update that one process reads at once."""
 
     sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty share
-    source: Tensor  # int64 [B, S] x1 .. xm EOS PAD ..
-    decoder_in: Tensor  # int64 [B, T] PAD y1 .. yn: what has been written before ...
-    target: Tensor  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
+    source: Tensor | Packed  # int64 [B, S] x1 .. xm EOS PAD ..
+    decoder_in: Tensor | Packed  # int64 [B, T] PAD y1 .. yn: what has been written before ...
+    target: Tensor | Packed  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
     n_source: int  # pieces in `source` that are not padding
     n_target: int
     n_update: int  # target pieces of the whole update, over all its shares
@@ -39,6 +40,22 @@ class Batch:
             decoder_in=self.decoder_in.pin_memory(),
             target=self.target.pin_memory(),
         )
+
+    @property
+    def slots(self) -> int:
+        """Places of both sides, padding included."""
+        return self.source.numel() + self.target.numel()
+
+    def packed(self) -> Self:
+        """The same sentences one after the other, without padding between them."""
+        assert isinstance(self.source, Tensor)
+        assert isinstance(self.decoder_in, Tensor)
+        assert isinstance(self.target, Tensor)
+        lengths = [(side != PAD).sum(dim=1) for side in (self.source, self.target)]
+        source, decoder_in, target = paired(
+            pack(self.source, lengths[0]), pack(self.decoder_in, lengths[1]), pack(self.target, lengths[1])
+        )
+        return replace(self, source=source, decoder_in=decoder_in, target=target)
 
 
 def make_batch(source: Side, target: Side, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0) -> Batch:

@@ -31,8 +31,9 @@ class TrainingBatches(IterableDataset[Batch]):
         start: int,
         rank: int,
         world: int,
+        packed: bool = False,
     ) -> None:
-        self.source, self.target, self.fill = source, target, fill
+        self.source, self.target, self.fill, self.packed = source, target, fill, packed
         self.budget, self.data_hash, self.seed, self.start = budget, data_hash, seed, start
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
@@ -51,7 +52,7 @@ class TrainingBatches(IterableDataset[Batch]):
         )
         micro_batches = ((update, micro) for update in plan for micro in range(self.accumulate))
         for update, micro in islice(micro_batches, first, None, stride):
-            yield make_batch(
+            batch = make_batch(
                 self.source,
                 self.target,
                 share(update.sentences, micro * self.world + self.rank, self.accumulate * self.world),
@@ -59,6 +60,7 @@ class TrainingBatches(IterableDataset[Batch]):
                 micro=micro,
                 step=update.step,
             )
+            yield batch.packed() if self.packed else batch
 
 
 class DevBatches(Dataset[Batch]):
@@ -100,11 +102,13 @@ class Translation(L.LightningDataModule):
         fill: Fill = by_slots,
         accumulate: int = 1,
         workers: int = 0,
+        packed: bool = False,
     ) -> None:
         super().__init__()
         self.train, self.dev = train, dev  # (source, target)
         self.budget, self.fill = budget, fill  # of a side of one update, over all processes and micro-batches
         self.data_hash, self.seed, self.accumulate, self.workers = data_hash, seed, accumulate, workers
+        self.packed = packed  # training batches come without padding, as a GPU likes them
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """From the update after the last one done: Lightning has restored `global_step` before it asks."""
@@ -125,6 +129,7 @@ class Translation(L.LightningDataModule):
                 start=self.trainer.global_step,
                 rank=self.trainer.global_rank,
                 world=self.trainer.world_size,
+                packed=self.packed,
             ),
             self.workers,
         )

@@ -150,7 +150,10 @@ def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
     """Negative log-likelihood per target piece in nats, as `translate.mean_nll`."""
     total, n = 0.0, 0
     for batch in batches:
-        log_probs = score_ctranslate2(translator, batch.source, batch.target)
+        source, target = batch.source, batch.target
+        assert isinstance(source, Tensor)
+        assert isinstance(target, Tensor)
+        log_probs = score_ctranslate2(translator, source, target)
         total -= sum(map(sum, log_probs))
         n += sum(map(len, log_probs))
     return total / n

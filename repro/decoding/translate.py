@@ -69,7 +69,8 @@ def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
     for batch in batches:
         source, decoder_in = batch.source.to(device), batch.decoder_in.to(device)
         hidden = model.decode(decoder_in, model.encode(source), source)
-        _, nll = smoothed_cross_entropy(hidden, model.embedding.weight, batch.target.to(device), epsilon=0.0)
+        target = batch.target.to(device).flatten()
+        _, nll = smoothed_cross_entropy(hidden.flatten(0, -2), model.embedding.weight, target, epsilon=0.0)
         total += nll.item()
         n += batch.n_target
     return total / n

@@ -1,7 +1,10 @@
 """Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
 
-Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v).
+Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). Where sentences stand one
+after the other without padding (`repro/packed.py`) there is no B, and Q and K count the pieces of all of them.
 """
+
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +21,20 @@ def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(may_see, zero, torch.finfo(dtype).min / 2)
 
 
+@dataclass(frozen=True)
+class Spans:
+    """Who may see whom among sentences in a row: each query the keys of its own sentence."""
+
+    queries: Tensor  # int32 [B + 1]: 0, then where the queries of each sentence end
+    keys: Tensor  # int32 [B + 1]
+    longest_query: int
+    longest_key: int
+    causal: bool = False  # and of them only those up to its own position
+
+
+Sees = Tensor | Spans | None  # a bias on the scores that broadcasts to [B, H, Q, K], or spans; None: everything
+
+
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
     """softmax(q k^T / sqrt(d_k) + bias), [B, H, Q, K]; each row sums to one. Paper: section 3.2.1."""
     scores_BHQK = (q_BHQE * q_BHQE.shape[-1] ** -0.5) @ k_BHKE.transpose(-2, -1)
@@ -26,17 +43,68 @@ def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Te
     return scores_BHQK.softmax(dim=-1)
 
 
-def attention(q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None = None) -> Tensor:
+def attention(q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Sees = None) -> Tensor:
     """softmax(q k^T / sqrt(d_k)) v, [B, H, Q, E]. Paper: section 3.2.1, equation (1).
 
     On a GPU a fused kernel; on a CPU the two plain products, which are faster than the fused kernel at
     sentence lengths (`benchmarks/attention.py`).
     """
+    if isinstance(bias, Spans):
+        return attention_in_spans(q_BHQE, k_BHKE, v_BHKE, bias)
     if q_BHQE.is_cuda:
         if bias is not None:
             bias = bias.to(q_BHQE.dtype)
         return F.scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, attn_mask=bias)
     return attention_weights(q_BHQE, k_BHKE, bias) @ v_BHKE
+
+
+def has_kernel(q: Tensor) -> bool:
+    """Whether the kernel for unequal lengths takes such queries."""
+    return q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
+
+
+def attention_in_spans(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans) -> Tensor:
+    """The same for sentences in a row, [H, Q, E]: a kernel for unequal lengths where there is one, else padded."""
+    if not has_kernel(q_HQE):
+        return _padded_attention(q_HQE, k_HKE, v_HKE, spans)
+    from torch.nn.attention.varlen import varlen_attn
+
+    d_k, d_v = q_HQE.shape[-1], v_HKE.shape[-1]
+    width = -(-max(d_k, d_v) // 8) * 8  # the kernel's heads are equally wide, by eights
+    q, k, v = (F.pad(x, (0, width - x.shape[-1])).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))
+    heads = varlen_attn(
+        q, k, v, spans.queries, spans.keys, spans.longest_query, spans.longest_key,
+        scale=d_k**-0.5, window_size=(-1, 0 if spans.causal else -1),
+    )  # fmt: skip
+    assert isinstance(heads, Tensor)  # a tuple only where more is asked for
+    return heads.transpose(0, 1)[..., :d_v]
+
+
+def _padded_attention(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans) -> Tensor:
+    """Each sentence in a row of its own, as long as the longest."""
+    queries = _grid(spans.queries, spans.longest_query, q_HQE.shape[1])
+    keys = _grid(spans.keys, spans.longest_key, k_HKE.shape[1])
+    places = torch.arange(spans.longest_query, device=q_HQE.device)
+    before = places[:, None] >= torch.arange(spans.longest_key, device=q_HQE.device)
+    may_see = keys.real[:, None, :] & (before if spans.causal else True)  # [B, Q, K]
+    bias = hidden_bias(may_see, q_HQE.dtype)[:, None]
+    q, k, v = (
+        x[:, grid.place].transpose(0, 1) for x, grid in ((q_HQE, queries), (k_HKE, keys), (v_HKE, keys))
+    )  # [B, H, longest, E]
+    heads_BHQE = attention(q, k, v, bias)
+    return heads_BHQE.transpose(0, 1)[:, queries.real]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    place: Tensor  # int64 [B, longest] of each piece in the row of all; where there is none, of some other
+    real: Tensor  # bool [B, longest]
+
+
+def _grid(ends: Tensor, longest: int, n_pieces: int) -> _Grid:
+    begin, end = ends[:-1, None].long(), ends[1:, None].long()
+    place = begin + torch.arange(longest, device=ends.device)
+    return _Grid(place.clamp(max=n_pieces - 1), place < end)
 
 
 class MultiHeadAttention(nn.Module):
@@ -75,20 +143,21 @@ class MultiHeadAttention(nn.Module):
         k, v = kv.split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
         return self._split(k, self.d_k), self._split(v, self.d_v)
 
-    def attend(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+    def attend(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Sees) -> Tensor:
         """Heads apart in, [B, Q, d_model] out."""
         if self.recorded is not None:
+            assert not isinstance(bias, Spans), "weights are recorded of padded sentences"
             self.recorded.append(attention_weights(q_BHQE, k_BHKE, bias).detach())
         heads_BHQE = attention(q_BHQE, k_BHKE, v_BHKE, bias)
-        joined: Tensor = self.output(heads_BHQE.transpose(1, 2).flatten(-2))
+        joined: Tensor = self.output(heads_BHQE.transpose(-3, -2).flatten(-2))
         return joined
 
-    def forward(self, x: Tensor, memory: Tensor, bias: Tensor | None = None) -> Tensor:
-        """x [B, Q, d_model] asks memory [B, K, d_model]; bias broadcasts to [B, H, Q, K]."""
+    def forward(self, x: Tensor, memory: Tensor, bias: Sees = None) -> Tensor:
+        """x [B, Q, d_model] asks memory [B, K, d_model]."""
         return self.attend(self.queries(x), *self.keys_values(memory), bias)
 
     def _split(self, x: Tensor, width: int) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, width)).transpose(1, 2)
+        return x.unflatten(-1, (self.n_heads, width)).transpose(-3, -2)
 
 
 class SelfAttention(MultiHeadAttention):
@@ -106,6 +175,6 @@ class SelfAttention(MultiHeadAttention):
         q, k, v = F.linear(x, self.weight, self.bias).split(widths, dim=-1)
         return self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
 
-    def forward(self, x: Tensor, bias: Tensor | None = None) -> Tensor:  # type: ignore[override]
-        """x [B, Q, d_model] asks itself; bias broadcasts to [B, H, Q, Q]."""
+    def forward(self, x: Tensor, bias: Sees = None) -> Tensor:  # type: ignore[override]
+        """x [B, Q, d_model] asks itself."""
         return self.attend(*self.project(x), bias)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.attention import MultiHeadAttention, Sees, SelfAttention
 
 NORM_EPS = 1e-6  # not in the paper; the first public code's
 
@@ -59,8 +59,8 @@ class EncoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(d_model, eps=NORM_EPS) for _ in range(2))
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, source_bias: Tensor) -> Tensor:
-        """x [B, S, D], source_bias [B, 1, 1, S] -> [B, S, D]."""
+    def forward(self, x: Tensor, source_bias: Sees) -> Tensor:
+        """x [B, S, D], source_bias [B, 1, 1, S] -> [B, S, D]; or x [N, D] with spans."""
         x = self.norms[0](x + self.dropout(self.self_attention(x, source_bias)))
         return self.norms[1](x + self.dropout(self.feed_forward(x)))
 
@@ -108,8 +108,8 @@ class DecoderLayer(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(d_model, eps=NORM_EPS) for _ in range(3))
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Tensor, memory: Tensor, causal_bias: Tensor, source_bias: Tensor) -> Tensor:
-        """x [B, T, D], memory [B, S, D], causal_bias [T, T], source_bias [B, 1, 1, S] -> [B, T, D]."""
+    def forward(self, x: Tensor, memory: Tensor, causal_bias: Sees, source_bias: Sees) -> Tensor:
+        """x [B, T, D], memory [B, S, D], causal_bias [T, T], source_bias [B, 1, 1, S] -> [B, T, D]; or with spans."""
         x = self.norms[0](x + self.dropout(self.self_attention(x, causal_bias)))
         x = self.norms[1](x + self.dropout(self.cross_attention(x, memory, source_bias)))
         return self.norms[2](x + self.dropout(self.feed_forward(x)))

@@ -1,7 +1,8 @@
 """The Transformer: encoder, decoder, shared embedding. Paper: section 3, figure 1.
 
 Shapes: B batch, S source pieces, T target pieces, R hypotheses in a search, D d_model, V vocabulary.
-Masks are made here, at the door, from ids; the layers below receive them ready.
+Masks are made here, at the door, from ids; the layers below receive them ready. Training batches may come without
+padding (`repro/packed.py`): then there are N pieces instead of [B, S] and [B, T], and spans instead of masks.
 """
 
 from dataclasses import dataclass, replace
@@ -11,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.hyper import Hyper
-from repro.model.attention import MultiHeadAttention, hidden_bias
+from repro.model.attention import MultiHeadAttention, Sees, Spans, hidden_bias
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, LayerCache
+from repro.packed import Packed
 from repro.symbols import PAD
 
 ENCODED_AT_ONCE = 512  # pieces, when a search begins: enough for fast products, few enough to be of like length
@@ -38,27 +40,29 @@ class Transformer(nn.Module):
         """Logits [B, T, V] of the pieces that follow decoder_in [B, T], given source [B, S] (both int64)."""
         return self.embedding.logits(self.decode(decoder_in, self.encode(source), source))
 
-    def encode(self, source: Tensor) -> Tensor:
+    def encode(self, source: Tensor | Packed) -> Tensor:
         """int64 [B, S] -> memory [B, S, D]. Paper: section 3.1, encoder."""
-        bias = self._source_bias(source)
-        x = self.dropout(self.embedding(source) + self.source_positions(0, source.shape[1]))
+        bias = self._source_bias(source, of=source)
+        x = self._embedded(source, self.source_positions)
         for layer in self.encoder:
             x = layer(x, bias)
         return x
 
-    def decode(self, decoder_in: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+    def decode(self, decoder_in: Tensor | Packed, memory: Tensor, source: Tensor | Packed) -> Tensor:
         """int64 [B, T] and memory [B, S, D] -> hidden [B, T, D]. Paper: section 3.1, decoder.
 
         Position t sees positions up to t only; padding is at the end, so it needs no mask of its own.
         """
-        length = decoder_in.shape[1]
-        causal = torch.ones(length, length, dtype=torch.bool, device=decoder_in.device).tril()
-        causal_bias = hidden_bias(causal, self.embedding.weight.dtype)
-        source_bias = self._source_bias(source)
-        x = self.dropout(self.embedding(decoder_in) + self.target_positions(0, length))
+        causal_bias, source_bias = self._causal_bias(decoder_in), self._source_bias(source, of=decoder_in)
+        x = self._embedded(decoder_in, self.target_positions)
         for layer in self.decoder:
             x = layer(x, memory, causal_bias, source_bias)
         return x
+
+    def compile_layers(self, backend: str = "inductor") -> None:
+        """Have each layer compiled at its next call: one program a kind of layer, its small operations fused."""
+        for layer in (*self.encoder, *self.decoder):
+            layer.compile(backend=backend)
 
     def attention_maps(self, source: Tensor, decoder_in: Tensor) -> dict[str, Tensor]:
         """Per-head weights of every attention, by module name: [B, H, Q, K], rows sum to one."""
@@ -81,7 +85,7 @@ class Transformer(nn.Module):
             k, v = (torch.cat([F.pad(x, (0, 0, 0, source.shape[1] - x.shape[2])) for x in side]) for side in sides)
             layers.append(LayerCache(k[:, :, :0], v[:, :, :0], k, v))
         nothing = self.embedding.weight.new_zeros(len(source), 1, 1, 0)
-        return Cache(layers, self._source_bias(source), nothing, 0, Written())
+        return Cache(layers, self._padding_bias(source), nothing, 0, Written())
 
     def step(self, ids: Tensor, cache: "Cache") -> tuple[Tensor, "Cache"]:
         """Log-probabilities [R, V] of the piece after `ids` [R], the last piece of each hypothesis.
@@ -106,7 +110,32 @@ class Transformer(nn.Module):
         """The decoder's layers, bottom first, as what they are."""
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
-    def _source_bias(self, source: Tensor) -> Tensor:
+    def _embedded(self, ids: Tensor | Packed, positions: nn.Module) -> Tensor:
+        """What a stack reads: piece and position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
+        if isinstance(ids, Packed):
+            embedded: Tensor = self.embedding(ids.ids) + positions(0, ids.longest)[ids.position]
+        else:
+            embedded = self.embedding(ids) + positions(0, ids.shape[1])
+        return self.dropout(embedded)
+
+    def _source_bias(self, source: Tensor | Packed, *, of: Tensor | Packed) -> Sees:
+        """All of a sentence's source, seen from the pieces `of` the same sentence on either side."""
+        if isinstance(source, Packed):
+            assert isinstance(of, Packed)
+            return Spans(of.ends, source.ends, of.longest, source.longest)
+        return self._padding_bias(source)
+
+    def _causal_bias(self, decoder_in: Tensor | Packed) -> Sees:
+        """Each position sees those before it and itself."""
+        if isinstance(decoder_in, Packed):
+            ends, longest = decoder_in.ends, decoder_in.longest
+            return Spans(ends, ends, longest, longest, causal=True)
+        length = decoder_in.shape[1]
+        causal = torch.ones(length, length, dtype=torch.bool, device=decoder_in.device).tril()
+        return hidden_bias(causal, self.embedding.weight.dtype)
+
+    def _padding_bias(self, source: Tensor) -> Tensor:
+        """Hide padding, [B, 1, 1, S]."""
         return hidden_bias(source != PAD, self.embedding.weight.dtype)[:, None, None, :]
 
 

@@ -178,7 +178,7 @@ class _Recorder(L.Callback):
             steps=trainer.global_step - self.step,  # 0 for a micro-batch that does not end its update
             source_tokens=batch.n_source,
             target_tokens=batch.n_target,
-            slots=batch.source.numel() + batch.target.numel(),
+            slots=batch.slots,
             seconds=now - self.clock,
         )
         self.window = _sum(self.window, share)

@@ -5,6 +5,8 @@ V - 1 others epsilon / (V - 1), the padding piece included; positions whose targ
 The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
 """
 
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from repro.symbols import PAD
 AT_ONCE_BYTES = 2**24  # all of them up to this size
 PIECE = 512  # of more so many rows: each piece adds to the gradient of the whole matrix, so they had better be few
 STRIP_BYTES = 2**20  # of a piece as many become probabilities at once as a core's own cache holds
+GPU_PIECE_BYTES = 2**29  # on a GPU a piece is as large as this; few are fast, and they are the peak of its memory
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -46,7 +49,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
         needs_gradient = hidden.requires_grad or weight.requires_grad
         n_logits = hidden.shape[0] * weight.shape[0]
-        make = _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_pieces
+        make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_pieces
         with torch.autocast(device, enabled=False):
             rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
             loss, nll, d_hidden, d_weight = make(rows, matrix, target, epsilon, exact, needs_gradient)
@@ -98,16 +101,15 @@ def _in_pieces(
     n, v = rows.shape[0], matrix.shape[0]
     spread = epsilon / (v - 1)
     gain = 1 - epsilon - spread
-    kept = _kept(target)
+    kept = (target != PAD).nonzero().squeeze(1)
     rows, gold = rows[kept], target[kept].unsqueeze(1)
-    real = (gold != PAD).to(exact)
     gold_logit, sum_logits, log_z = rows.new_empty(3, len(rows), 1, dtype=exact).unbind()
     d_rows = torch.empty_like(rows)
     d_weight: Tensor | None = None
 
     n_pieces = max(1, -(-len(rows) // PIECE))
     piece = max(1, -(-len(rows) // n_pieces))  # all alike
-    strip = piece if rows.is_cuda else max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
+    strip = max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
     memory = rows.new_empty(piece, v)
     for i in range(0, len(rows), piece):
         part = slice(i, min(i + piece, len(rows)))
@@ -123,8 +125,6 @@ def _in_pieces(
             torch.sub(top, p.amax(1, keepdim=True).log_(), out=log_z[few])  # the largest p is 1 / z
             if needs_gradient:
                 p.sub_(spread).scatter_add_(1, gold[few], torch.full_like(top, -gain))
-                if isinstance(kept, slice):
-                    p.mul_(real[few])
                 if p.dtype != here.dtype:
                     here.copy_(p)
         if needs_gradient:
@@ -137,8 +137,8 @@ def _in_pieces(
                 d_weight += (logits.T @ rows[part]).to(exact)
 
     gold_nll = log_z - gold_logit
-    nll = (real * gold_nll).sum()
-    loss = (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+    nll = gold_nll.sum()
+    loss = (gain * gold_nll + spread * (v * log_z - sum_logits)).sum()
     if not needs_gradient:
         return loss, nll, None, None
     d_hidden = rows.new_zeros(n, rows.shape[1])
@@ -146,9 +146,50 @@ def _in_pieces(
     return loss, nll, d_hidden, matrix.new_zeros(matrix.shape, dtype=exact) if d_weight is None else d_weight
 
 
-def _kept(target: Tensor) -> Tensor | slice:
-    """The positions that are not padding.
+def _on_gpu(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """The same by large pieces, padding included: to ask how much is real is to wait for the answer.
 
-    On a GPU all: to ask how many are real is to wait for the answer. There padding goes along and weighs nothing.
+    Between its products a piece is read once for its sums and once to turn it into the gradient, in place.
     """
-    return slice(None) if target.is_cuda else (target != PAD).nonzero().squeeze(1)
+    v = matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread
+    loss, nll = rows.new_zeros(2, dtype=exact).unbind()
+    d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
+    softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
+    piece = max(1, GPU_PIECE_BYTES // (v * rows.itemsize))
+    for part, gold in zip(rows.split(piece), target.split(piece), strict=True):
+        logits = part @ matrix.T
+        log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
+        real = (gold != PAD).to(exact)
+        gold_nll = log_z - gold_logit
+        nll = nll + (real * gold_nll).sum()
+        loss = loss + (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+        if needs_gradient:
+            begin = part.storage_offset() // part.shape[1]
+            torch.mm(logits, matrix, out=d_hidden[begin : begin + len(part)])
+            d_weight += (logits.T @ part).to(exact)
+    return (loss, nll, d_hidden, d_weight) if needs_gradient else (loss, nll, None, None)
+
+
+def _softmax_and_gradient(
+    logits: Tensor, gold: Tensor, spread: float, gain: float, exact: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Turn logits [R, V] into p - q, zero at padding, for gold [R]; log z, the gold logit and the sum, each [R].
+
+    Written to be compiled: one pass for the sums, one for p - q, whatever there is of [R, V] in between in registers.
+    """
+    x = logits.to(exact)
+    top = x.amax(1, keepdim=True)
+    log_z = (x - top).exp().sum(1, keepdim=True).log() + top
+    gold_logit, sum_logits = x.gather(1, gold[:, None]), x.sum(1)
+    is_gold = torch.arange(x.shape[1], device=x.device) == gold[:, None]
+    logits.copy_(((x - log_z).exp() - spread - gain * is_gold.to(exact)) * (gold != PAD)[:, None])
+    return log_z.squeeze(1), gold_logit.squeeze(1), sum_logits
+
+
+@cache
+def _compiled() -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    return torch.compile(_softmax_and_gradient)

@@ -10,7 +10,7 @@ import math
 import lightning as L
 import torch
 from torch import Tensor
-from torchmetrics import MeanMetric
+from torchmetrics import Metric
 
 from repro.data.batch import Batch
 from repro.hyper import Hyper
@@ -29,6 +29,29 @@ def random_seed(seed: int, step: int, share: int) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
+class PieceMean(Metric):
+    """Mean over all pieces of all batches and processes, in float64.
+
+    torchmetrics' own mean looks for NaN in each value, which on a GPU means to wait for the step that makes it.
+    """
+
+    total: Tensor
+    n_pieces: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        self.add_state("n_pieces", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+
+    def update(self, total: Tensor, n_pieces: int) -> None:
+        """Add a sum over `n_pieces`."""
+        self.total += total
+        self.n_pieces += n_pieces
+
+    def compute(self) -> Tensor:
+        return self.total / self.n_pieces
+
+
 class TranslationModule(L.LightningModule):
     """The Transformer of one row, trained as section 5 says."""
 
@@ -37,9 +60,8 @@ class TranslationModule(L.LightningModule):
         self.hyper, self.seed = hyper, seed
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
-        # sums since the last time they were read: `training/fit.py` reads and resets them
-        self.train_loss, self.train_nll = (MeanMetric().set_dtype(torch.float64) for _ in range(2))
-        self.dev_nll = MeanMetric().set_dtype(torch.float64)
+        # since the last time they were read: `training/fit.py` reads and resets them
+        self.train_loss, self.train_nll, self.dev_nll = (PieceMean() for _ in range(3))
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
         """Logits [B, T, V]; see `Transformer.forward`."""
@@ -64,14 +86,14 @@ class TranslationModule(L.LightningModule):
                 f"The run counts as diverged; its last checkpoint is untouched."
             )
         if batch.n_target:
-            self.train_loss.update(loss.detach() / batch.n_target, weight=batch.n_target)
-            self.train_nll.update(nll / batch.n_target, weight=batch.n_target)
+            self.train_loss.update(loss.detach(), batch.n_target)
+            self.train_nll.update(nll, batch.n_target)
         return loss * (self.trainer.world_size * self.trainer.accumulate_grad_batches / batch.n_update)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         if batch.n_target:
             _, nll = self._losses(batch, epsilon=0.0)
-            self.dev_nll.update(nll / batch.n_target, weight=batch.n_target)
+            self.dev_nll.update(nll, batch.n_target)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam with the paper's constants. Paper: section 5.3."""
@@ -84,4 +106,5 @@ class TranslationModule(L.LightningModule):
 
     def _losses(self, batch: Batch, epsilon: float) -> tuple[Tensor, Tensor]:
         hidden = self.model.decode(batch.decoder_in, self.model.encode(batch.source), batch.source)
-        return smoothed_cross_entropy(hidden, self.model.embedding.weight, batch.target, epsilon)
+        target = batch.target.flatten()
+        return smoothed_cross_entropy(hidden.flatten(0, -2), self.model.embedding.weight, target, epsilon)

@@ -1,5 +1,6 @@
 """The whole model: what it may see, what it costs at first, and that a search sees what training saw."""
 
+import copy
 import itertools
 import math
 from dataclasses import replace
@@ -13,6 +14,7 @@ from repro.hyper import Hyper
 from repro.model.attention import MultiHeadAttention
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer
 from repro.model.transformer import Cache, Transformer
+from repro.packed import pack, paired
 from repro.symbols import EOS, PAD
 
 B, S, T, V = 2, 7, 5, 23
@@ -301,3 +303,22 @@ def test_a_step_leaves_its_cache_as_it_was() -> None:
     ours.step(pieces(B), start)
     again, _ = ours.step(torch.full((B,), PAD), start)
     assert torch.equal(first, again)
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
+@pytest.mark.parametrize("in_a_row", [False, True])
+def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
+    plain = model(replace(TINY, n_layers=1))
+    compiled = copy.deepcopy(plain)
+    compiled.compile_layers(backend="aot_eager")  # the whole way but the code generator, which takes a minute
+    assert compiled.state_dict().keys() == plain.state_dict().keys()
+    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    if in_a_row:  # two sentences of unequal length: who sees whom matters
+        source, decoder_in = paired(pack(source, [7, 4]), pack(decoder_in, [2, 5]))
+    found = []
+    for made in (plain, compiled):
+        hidden = made.decode(decoder_in, made.encode(source), source)
+        hidden.square().sum().backward()
+        found.append([hidden, *(parameter.grad for parameter in made.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(theirs, ours, rtol=1e-12, atol=1e-12)

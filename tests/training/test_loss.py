@@ -106,17 +106,34 @@ def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 3, strip: int = 2) -
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 @pytest.mark.parametrize("piece", [1, 3, 5, 100])  # of ten real rows
 @pytest.mark.parametrize("strip", [1, 2, 100])
-@pytest.mark.parametrize("selects", [True, False])  # as on a CPU and as on a GPU
-def test_any_piece_gives_the_same(
-    monkeypatch: pytest.MonkeyPatch, piece: int, strip: int, epsilon: float, selects: bool
-) -> None:
+def test_any_piece_gives_the_same(monkeypatch: pytest.MonkeyPatch, piece: int, strip: int, epsilon: float) -> None:
     hidden, weight, target = example()
     in_pieces(monkeypatch, piece, strip)
-    if not selects:
-        monkeypatch.setattr(loss, "_kept", lambda target: slice(None))
     found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
     same(found, expected)
     same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("rows", [1, 4, 100])  # of a piece
+def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int, epsilon: float) -> None:
+    hidden, weight, target = example()
+    monkeypatch.setattr(loss, "GPU_PIECE_BYTES", rows * V * hidden.element_size())
+    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
+def test_compiled_it_gives_the_same() -> None:
+    logits = torch.randn(5, V, dtype=torch.float64)
+    gold = torch.tensor([2, PAD, V - 1, 3, 2])
+    arguments = gold, 0.02, 0.88, torch.float64
+    plain, compiled = logits.clone(), logits.clone()
+    expected, found = loss._softmax_and_gradient(plain, *arguments), loss._compiled()(compiled, *arguments)
+    torch.testing.assert_close((compiled, *found), (plain, *expected), rtol=1e-12, atol=1e-12)
+    assert not torch.equal(compiled, logits)  # in place
 
 
 def test_many_logits_are_made_in_pieces_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,3 +164,12 @@ def test_dropout_is_a_function_of_seed_step_and_share() -> None:
     # share number micro * world + rank: two processes draw what one process that accumulates draws
     assert loss(world_size=2, global_rank=1) == loss(micro=1)
     assert loss(world_size=2, micro=1) == loss(micro=2)
+
+
+def test_sentences_in_a_row_give_the_same_gradient() -> None:
+    shares = [batch([0, 3], n_update=8), batch([1, 2, 4], n_update=8)]
+    made = module()
+    expected = gradient(made, shares)
+    found = gradient(made, [share.packed() for share in shares])
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
