@@ -4,8 +4,8 @@ B sentences, N pieces of all of them. No work is done for padding, and the shape
 rounded up, so that a compiler and a queue of kernels meet few shapes.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Self
 
 import torch
@@ -28,6 +28,11 @@ class Packed:
     ends: Tensor  # int32 [B + 1]: 0, then where each sentence ends
     longest: int  # pieces of a sentence, at most
 
+    @property
+    def bound(self) -> int:
+        """`longest`, rounded up: a kernel need not know it better, and a compiler meets fewer values."""
+        return -(-self.longest // 32) * 32
+
     def numel(self) -> int:
         """Slots that cost computation, as of a padded tensor."""
         return self.ids.numel()
@@ -48,31 +53,34 @@ class Packed:
         return type(self)(change(self.ids), change(self.position), change(self.ends), self.longest)
 
 
-def paired(*sides: Packed) -> list[Packed]:
-    """The sides with equally many sentences: where one needed fewer to fill up, it gets empty ones."""
-    n = max(len(side.ends) for side in sides)
-    return [
-        Packed(side.ids, side.position, torch.cat([side.ends, side.ends[-1:].expand(n - len(side.ends))]), side.longest)
-        for side in sides
-    ]
-
-
-def pack(rows: Tensor, lengths: Sequence[int] | Tensor) -> Packed:
-    """The first `lengths` pieces of each of the rows, int64 [B, L]."""
-    lengths = torch.as_tensor(lengths, dtype=torch.int64)
-    longest = max(1, rows.shape[1])
-    total = int(lengths.sum())
-    missing = -total % ROUND if total else ROUND  # an empty share is padding alone
-    fill = torch.full((-(-missing // longest),), longest)
-    if len(fill):
-        fill[-1] = missing - longest * (len(fill) - 1)
-    real = torch.arange(rows.shape[1]) < lengths[:, None]
+def pack(ids: Tensor, lengths: Tensor) -> Packed:
+    """Sentences of these lengths, int64 [B], whose ids, int64, stand one after the other."""
+    longest = max(1, *lengths.tolist()) if len(lengths) else 1
+    missing = -len(ids) % ROUND if len(ids) else ROUND  # an empty share is padding alone
+    full, rest = divmod(missing, longest)
+    fill = lengths.new_tensor([longest] * full + [rest] * (rest > 0))
     all_lengths = torch.cat([lengths, fill])
     ends = torch.cat([lengths.new_zeros(1), all_lengths.cumsum(0)])
-    n = int(ends[-1])
     return Packed(
-        ids=torch.cat([rows[real], torch.full((missing,), PAD)]),
-        position=torch.arange(n) - ends[:-1].repeat_interleave(all_lengths),
+        ids=torch.cat([ids, ids.new_full((missing,), PAD)]),
+        position=torch.arange(len(ids) + missing) - ends[:-1].repeat_interleave(all_lengths),
         ends=ends.int(),
         longest=longest,
     )
+
+
+def shifted(target: Packed) -> Packed:
+    """What the decoder reads: of each sentence padding first, then all but the last piece. Paper: section 3.1."""
+    ids = target.ids.roll(1)
+    ids[target.position == 0] = PAD
+    return replace(target, ids=ids)
+
+
+def paired(a: Packed, b: Packed) -> tuple[Packed, Packed]:
+    """Both with equally many sentences: where one needed fewer to fill up, it gets empty ones."""
+    n = max(len(a.ends), len(b.ends))
+    return _with_ends(a, n), _with_ends(b, n)
+
+
+def _with_ends(side: Packed, n: int) -> Packed:
+    return replace(side, ends=torch.cat([side.ends, side.ends[-1:].expand(n - len(side.ends))]))

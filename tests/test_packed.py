@@ -1,8 +1,10 @@
 """Sentences in a row are the sentences of a padded batch, and give the same numbers."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -11,7 +13,8 @@ from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch import Tensor
 
 from repro import packed
-from repro.data.batch import Batch
+from repro.data.batch import Batch, make_batch
+from repro.data.store import Encoded
 from repro.hyper import Hyper
 from repro.model import attention
 from repro.model.attention import Spans, attention_in_spans
@@ -30,30 +33,29 @@ def _rounded_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packed, "ROUND", 16)  # 18 and 16 pieces: with and without padding at the end
 
 
-def batch() -> Batch:
-    """Five pairs of random sentences."""
-    generator = torch.Generator().manual_seed(0)
-    sides = []
-    for lengths in LENGTHS:
-        side = torch.randint(EOS + 1, V, (len(lengths), max(lengths)), generator=generator)
-        for row, n in zip(side, lengths, strict=True):
-            row[n - 1], row[n:] = EOS, PAD
-        sides.append(side)
-    source, target = sides
-    decoder_in = torch.nn.functional.pad(target[:, :-1], (1, 0), value=PAD)
-    return Batch(torch.arange(5), source, decoder_in, target, sum(LENGTHS[0]), sum(LENGTHS[1]), sum(LENGTHS[1]), 0, 0)
+def side(lengths: list[int], seed: int) -> Encoded:
+    """Random sentences."""
+    offsets = np.append(0, np.cumsum(lengths))
+    ids = np.random.default_rng(seed).integers(EOS + 1, V, offsets[-1]).astype(np.uint16)
+    ids[offsets[1:] - 1] = EOS
+    return Encoded(ids, offsets)
+
+
+def batch(*, packed: bool, sentences: Sequence[int] = range(5)) -> Batch:
+    """Five pairs, or some of them."""
+    sides = (side(lengths, seed) for seed, lengths in enumerate(LENGTHS))
+    return make_batch(*sides, np.array(sentences, np.int64), n_update=sum(LENGTHS[1]), packed=packed)
 
 
 @given(st.lists(st.integers(0, 9), max_size=9), st.integers(1, 40))
 @settings(max_examples=200)
 def test_what_is_packed_can_be_read_back(lengths: list[int], to: int) -> None:
     packed.ROUND = to
-    rows = torch.arange(2, 2 + 10 * len(lengths)).view(len(lengths), 10)
-    found = pack(rows, lengths)
+    ids = torch.arange(2, 2 + sum(lengths))
+    found = pack(ids, torch.tensor(lengths, dtype=torch.int64))
     ends = found.ends.tolist()
-    assert [found.ids[i:j].tolist() for i, j in itertools.pairwise(ends)][: len(lengths)] == [
-        row[:n].tolist() for row, n in zip(rows, lengths, strict=True)
-    ]
+    sentences = [found.ids[i:j].tolist() for i, j in itertools.pairwise(ends)]
+    assert sentences[: len(lengths)] == [row.tolist() for row in ids.split(lengths)]
     assert found.numel() == ends[-1] == len(found.position)
     assert found.numel() % to == 0
     assert 0 < found.numel() < sum(lengths) + to + (not sum(lengths))
@@ -77,7 +79,7 @@ def losses(model: Transformer, of: Batch) -> list[Tensor]:
 def test_packed_equals_padded(learned: bool) -> None:
     torch.manual_seed(0)
     model = Transformer(replace(HYPER, learned_positions=learned), V).double()
-    padded, in_a_row = batch(), batch().packed()
+    padded, in_a_row = batch(packed=False), batch(packed=True)
     assert isinstance(in_a_row.source, Packed)
     assert (in_a_row.source.numel(), in_a_row.target.numel()) == (32, 16)
     assert in_a_row.slots == 48
@@ -87,19 +89,17 @@ def test_packed_equals_padded(learned: bool) -> None:
 
 
 def test_an_empty_share_is_padding_and_weighs_nothing() -> None:
-    row = torch.full((1, 1), PAD)
-    nothing = replace(batch(), source=row, decoder_in=row, target=row)
     model = Transformer(HYPER, V).double()
-    loss, _, *gradients = losses(model, nothing.packed())
+    loss, _, *gradients = losses(model, batch(packed=True, sentences=[]))
     assert loss == 0
     assert not any(gradient.any() for gradient in gradients)
 
 
 def test_it_can_be_moved_and_lies_where_its_batch_does() -> None:
-    moved = move_data_to_device(batch().packed(), torch.device("meta"))
+    moved = move_data_to_device(batch(packed=True), torch.device("meta"))
     assert isinstance(moved.source, Packed)
     assert {part.device.type for part in (moved.source.ids, moved.target.position, moved.decoder_in.ends)} == {"meta"}
-    assert batch().packed().target.to("meta").ids.is_meta
+    assert batch(packed=True).target.to("meta").ids.is_meta
 
 
 class Kernel:

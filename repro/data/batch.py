@@ -8,12 +8,13 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
 from repro.data.buckets import Ints
 from repro.data.store import Side
-from repro.packed import Packed, pack, paired
+from repro.packed import Packed, pack, paired, shifted
 from repro.symbols import PAD
 
 
@@ -46,40 +47,57 @@ class Batch:
         """Places of both sides, padding included."""
         return self.source.numel() + self.target.numel()
 
-    def packed(self) -> Self:
-        """The same sentences one after the other, without padding between them."""
-        assert isinstance(self.source, Tensor)
-        assert isinstance(self.decoder_in, Tensor)
-        assert isinstance(self.target, Tensor)
-        lengths = [(side != PAD).sum(dim=1) for side in (self.source, self.target)]
-        source, decoder_in, target = paired(
-            pack(self.source, lengths[0]), pack(self.decoder_in, lengths[1]), pack(self.target, lengths[1])
-        )
-        return replace(self, source=source, decoder_in=decoder_in, target=target)
 
-
-def make_batch(source: Side, target: Side, sentences: Ints, *, n_update: int, micro: int = 0, step: int = 0) -> Batch:
-    """Pad and shift these sentences. None give one row of padding, which weighs nothing in the loss."""
-    source_ids, n_source = _padded(source, sentences)
-    target_ids, n_target = _padded(target, sentences)
+def make_batch(
+    source: Side,
+    target: Side,
+    sentences: Ints,
+    *,
+    n_update: int,
+    micro: int = 0,
+    step: int = 0,
+    packed: bool = False,
+) -> Batch:
+    """Pad and shift these sentences, or put them in a row. None give padding, which weighs nothing in the loss."""
+    (flat_source, n_source), (flat_target, n_target) = (_taken(side, sentences) for side in (source, target))
+    read: Tensor | Packed
+    decoder_in: Tensor | Packed
+    written: Tensor | Packed
+    if packed:
+        read, written = paired(_in_a_row(flat_source, n_source), _in_a_row(flat_target, n_target))
+        decoder_in = shifted(written)
+    else:
+        read, written = _padded(flat_source, n_source), _padded(flat_target, n_target)
+        decoder_in = pad(written[:, :-1], (1, 0), value=PAD)
     return Batch(
         sentence=torch.from_numpy(np.array(sentences, np.int64) if len(sentences) else np.array([-1])),
-        source=source_ids,
-        decoder_in=pad(target_ids[:, :-1], (1, 0), value=PAD),
-        target=target_ids,
-        n_source=n_source,
-        n_target=n_target,
+        source=read,
+        decoder_in=decoder_in,
+        target=written,
+        n_source=len(flat_source),
+        n_target=len(flat_target),
         n_update=n_update,
         micro=micro,
         step=step,
     )
 
 
-def _padded(side: Side, sentences: Ints) -> tuple[Tensor, int]:
-    """Ids [B, longest], int64, and how many of them are pieces."""
-    if len(sentences) == 0:
-        return torch.full((1, 1), PAD), 0
-    flat, lengths = side.gather(sentences)
+Flat = NDArray[np.unsignedinteger]  # ids, sentence after sentence
+
+
+def _taken(side: Side, sentences: Ints) -> tuple[Flat, NDArray[np.int64]]:
+    """Ids and lengths of these sentences, of which there may be none."""
+    return side.gather(sentences) if len(sentences) else (np.empty(0, np.uint16), np.empty(0, np.int64))
+
+
+def _in_a_row(flat: Flat, lengths: NDArray[np.int64]) -> Packed:
+    return pack(torch.from_numpy(flat.astype(np.int64)), torch.from_numpy(lengths))
+
+
+def _padded(flat: Flat, lengths: NDArray[np.int64]) -> Tensor:
+    """Ids [B, longest], int64."""
+    if len(lengths) == 0:
+        return torch.full((1, 1), PAD)
     ids = np.full((len(lengths), lengths.max()), PAD, dtype=np.int64)
     ids[np.arange(ids.shape[1]) < lengths[:, None]] = flat
-    return torch.from_numpy(ids), len(flat)
+    return torch.from_numpy(ids)

@@ -52,15 +52,15 @@ class TrainingBatches(IterableDataset[Batch]):
         )
         micro_batches = ((update, micro) for update in plan for micro in range(self.accumulate))
         for update, micro in islice(micro_batches, first, None, stride):
-            batch = make_batch(
+            yield make_batch(
                 self.source,
                 self.target,
                 share(update.sentences, micro * self.world + self.rank, self.accumulate * self.world),
                 n_update=update.target_tokens,
                 micro=micro,
                 step=update.step,
+                packed=self.packed,
             )
-            yield batch.packed() if self.packed else batch
 
 
 class DevBatches(Dataset[Batch]):

@@ -122,14 +122,14 @@ class Transformer(nn.Module):
         """All of a sentence's source, seen from the pieces `of` the same sentence on either side."""
         if isinstance(source, Packed):
             assert isinstance(of, Packed)
-            return Spans(of.ends, source.ends, of.longest, source.longest)
+            return Spans(of.ends, source.ends, of.bound, source.bound)
         return self._padding_bias(source)
 
     def _causal_bias(self, decoder_in: Tensor | Packed) -> Sees:
         """Each position sees those before it and itself."""
         if isinstance(decoder_in, Packed):
-            ends, longest = decoder_in.ends, decoder_in.longest
-            return Spans(ends, ends, longest, longest, causal=True)
+            ends, bound = decoder_in.ends, decoder_in.bound
+            return Spans(ends, ends, bound, bound, causal=True)
         length = decoder_in.shape[1]
         causal = torch.ones(length, length, dtype=torch.bool, device=decoder_in.device).tril()
         return hidden_bias(causal, self.embedding.weight.dtype)

@@ -314,7 +314,9 @@ def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
     assert compiled.state_dict().keys() == plain.state_dict().keys()
     source, decoder_in = pieces(B, S), shifted(pieces(B, T))
     if in_a_row:  # two sentences of unequal length: who sees whom matters
-        source, decoder_in = paired(pack(source, [7, 4]), pack(decoder_in, [2, 5]))
+        source, decoder_in = paired(
+            *(pack(ids.flatten()[:9], torch.tensor(n)) for ids, n in ((source, [6, 3]), (decoder_in, [2, 7])))
+        )
     found = []
     for made in (plain, compiled):
         hidden = made.decode(decoder_in, made.encode(source), source)

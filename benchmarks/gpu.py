@@ -1,0 +1,409 @@
+"""Everything about speed on one GPU, in one call: is it right, how fast, where is the time, what is each part worth.
+
+1. `correct`: loss and gradient of one update by each fast path against float64 by the plain one.
+2. `limits`: the card's own rate of bfloat16 matrix products and of copying, as measured here.
+3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; then without each
+   technique. MFU counts the model's operations on real pieces only (`repro/cost.py`), of the measured rate.
+4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
+5. `loader`: pieces a second that the loader makes when nobody trains.
+6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its lone speed each keeps.
+7. `decode`: 3,000 sentences of news length, beam 4.
+
+Run:  python benchmarks/gpu.py --json gpu.json          (about eight minutes)
+      python benchmarks/gpu.py --rehearse               (tiny, on whatever is there: shows that the script runs)
+"""
+
+import argparse
+import multiprocessing
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from decode import encoded, rambling, sources
+from torch import Tensor
+
+from repro import durable, machine
+from repro.cost import Text, training_flops
+from repro.data.batch import Batch
+from repro.data.buckets import by_tokens
+from repro.data.store import Encoded
+from repro.data.translation import TrainingBatches
+from repro.decoding.translate import translate
+from repro.hyper import BASE, Hyper
+from repro.stamp import provenance
+from repro.symbols import EOS, PAD
+from repro.training.loss import smoothed_cross_entropy
+from repro.training.module import TranslationModule
+
+BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
+SMALL = replace(BASE, n_layers=3, d_model=256, d_ff=1024, n_heads=8, d_k=32, d_v=32)  # of the captions' size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How large everything is."""
+
+    models: dict[str, tuple[Hyper, int]]  # hyper-parameters, vocabulary
+    tokens: int  # of a side of a step
+    small: tuple[Hyper, int]
+    small_tokens: int
+    pairs: int
+    sentences: int
+    warm: int = 10
+    steps: int = 20
+    at_once: tuple[int, ...] = (1, 2, 4, 8)
+
+
+WHOLE = Plan(
+    models={"base": (BASE, 37_000), "big": (BIG, 37_000)}, tokens=25_000, small=(SMALL, 8_000), small_tokens=4_096,
+    pairs=200_000, sentences=3_000,
+)  # fmt: skip
+TINY_HYPER = replace(BASE, n_layers=1, d_model=64, d_ff=64, n_heads=2, d_k=32, d_v=32)
+REHEARSAL = Plan(
+    models={"tiny": (TINY_HYPER, 500)}, tokens=600, small=(TINY_HYPER, 500), small_tokens=300, pairs=900, sentences=6,
+    at_once=(1, 2), warm=2, steps=2,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ways:
+    """The techniques, each of which can be left out."""
+
+    bf16: bool = True
+    packed: bool = True
+    compiled: bool = True
+    fused_loss: bool = True
+    fused_adam: bool = True
+
+
+ABLATIONS = {"all": Ways()} | {f"without {name}": Ways(**{name: False}) for name in vars(Ways())}
+
+
+def text(pairs: int, vocab_size: int) -> tuple[Encoded, Encoded]:
+    """Sentences as long as the news: log-normal, 28 pieces in the mean, at most 100."""
+    random = np.random.default_rng(0)
+    lengths = np.clip(random.lognormal(np.log(25), 0.5, pairs), 2, 99).astype(np.int64) + 1
+    others = np.clip(np.rint(lengths * random.normal(1, 0.1, pairs)), 2, 100).astype(np.int64)
+
+    def side(of: Any) -> Encoded:
+        offsets = np.append(0, np.cumsum(of))
+        ids = random.integers(2, vocab_size, offsets[-1]).astype(np.uint16)
+        ids[offsets[1:] - 1] = EOS
+        return Encoded(ids, offsets)
+
+    return side(lengths), side(others)
+
+
+def batches(source: Encoded, target: Encoded, tokens: int, *, packed: bool) -> Iterator[Batch]:
+    """Those of training, without end."""
+    return iter(
+        TrainingBatches(
+            source, target, budget=tokens, fill=by_tokens, accumulate=1, data_hash="gpu", seed=1, start=0,
+            rank=0, world=1, packed=packed,
+        )
+    )  # fmt: skip
+
+
+def moved(batch: Batch, device: torch.device) -> Batch:
+    """The batch on the device, without waiting."""
+    pinned = batch.pin_memory() if device.type == "cuda" else batch
+    names = ("source", "decoder_in", "target")
+    return replace(pinned, **{name: getattr(pinned, name).to(device, non_blocking=True) for name in names})
+
+
+class Step:
+    """A training step with some of the techniques."""
+
+    def __init__(self, hyper: Hyper, vocab_size: int, ways: Ways, device: torch.device) -> None:
+        self.module = TranslationModule(hyper, vocab_size, seed=1).to(device).train()
+        self.model, self.ways, self.hyper, self.device = self.module.model, ways, hyper, device
+        if ways.compiled:
+            self.model.compile_layers("inductor" if device.type == "cuda" else "aot_eager")
+        kind = {"fused": True} if ways.fused_adam else {"foreach": True}
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9, **kind)
+
+    def loss(self, batch: Batch) -> Tensor:
+        model = self.model
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.ways.bf16):
+            hidden = model.decode(batch.decoder_in, model.encode(batch.source), batch.source).flatten(0, -2)
+            target, weight = batch.target.flatten(), model.embedding.weight
+            if self.ways.fused_loss:
+                loss, _ = smoothed_cross_entropy(hidden, weight, target, self.hyper.label_smoothing)
+            else:
+                logits = model.embedding.logits(hidden)
+                loss = F.cross_entropy(
+                    logits, target, ignore_index=PAD, reduction="sum", label_smoothing=self.hyper.label_smoothing
+                )
+        return loss / batch.n_update
+
+    def __call__(self, batch: Batch) -> None:
+        self.loss(batch).backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+def wait(device: torch.device) -> None:
+    """Until the device has done what it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(work: Callable[[], object], device: torch.device, times: int) -> float:
+    """Seconds of one call, of many in a row."""
+    wait(device)
+    start = time.perf_counter()
+    for _ in range(times):
+        work()
+    wait(device)
+    return (time.perf_counter() - start) / times
+
+
+# ---- the seven questions
+
+
+def correct(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
+    """Relative errors of loss and gradient against float64, without dropout."""
+    hyper, vocab_size = next(iter(plan.models.values()))
+    exact_hyper = replace(hyper, dropout=0.0)
+    sides = text(plan.pairs // 10, vocab_size)
+    batch = {packed: next(batches(*sides, min(plan.tokens, 2_000), packed=packed)) for packed in (False, True)}
+
+    def found(ways: Ways, dtype: torch.dtype) -> tuple[float, Tensor]:
+        step = Step(exact_hyper, vocab_size, ways, device)
+        step.model.to(dtype)
+        loss = step.loss(moved(batch[ways.packed], device))
+        loss.backward()
+        gradients = [parameter.grad for parameter in step.model.parameters() if parameter.grad is not None]
+        return loss.item(), torch.cat([gradient.double().flatten() for gradient in gradients])
+
+    plain = Ways(bf16=False, packed=False, compiled=False, fused_loss=True, fused_adam=False)
+    loss, gradient = found(plain, torch.float64)
+    errors = {}
+    for name, ways in ({"plain fp32": plain, "fast fp32": Ways(bf16=False)} | ABLATIONS).items():
+        other, slope = found(ways, torch.float32)
+        errors[name] = {
+            "loss": abs(other - loss) / loss,
+            "gradient": float((slope - gradient).norm() / gradient.norm()),
+        }
+    return errors
+
+
+def limits(device: torch.device) -> dict[str, float]:
+    """What the card can do: TFLOP/s of products in bfloat16, TB/s of copying."""
+    size = 8_192 if device.type == "cuda" else 256
+    a, b = (torch.randn(size, size, device=device, dtype=torch.bfloat16) for _ in range(2))
+    out = torch.empty_like(a)
+    for _ in range(10):
+        torch.mm(a, b, out=out)
+    seconds = min(timed(lambda: torch.mm(a, b, out=out), device, 20) for _ in range(5))
+    large = torch.empty(2**30 if device.type == "cuda" else 2**20, dtype=torch.uint8, device=device)
+    other = torch.empty_like(large)
+    copying = min(timed(lambda: other.copy_(large), device, 20) for _ in range(5))
+    return {"tflops": 2 * size**3 / seconds / 1e12, "copy_tb_per_second": 2 * large.numel() / copying / 1e12}
+
+
+def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]:
+    """Tokens per second and MFU of whole steps, with all techniques and without each."""
+    lines = []
+    for size, (hyper, vocab_size) in plan.models.items():
+        sides = text(plan.pairs, vocab_size)
+        for name, ways in ABLATIONS.items():
+            if device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats()
+            try:
+                seconds, waited, done = _measured(plan, hyper, vocab_size, sides, ways, device)
+            except torch.OutOfMemoryError:
+                lines.append({"size": size, "ways": name, "out_of_memory": True})
+                continue
+            flops = sum(
+                training_flops(
+                    hyper, vocab_size,
+                    Text(sentences=len(one.sentence), source_tokens=one.n_source, target_tokens=one.n_target),
+                )
+                for one in done
+            )  # fmt: skip
+            pieces = sum(one.n_source + one.n_target for one in done)
+            lines.append(
+                {
+                    "size": size,
+                    "ways": name,
+                    "milliseconds": 1e3 * seconds / len(done),
+                    "pieces_per_second": pieces / seconds,
+                    "pair_tokens_per_second": sum(one.n_target for one in done) / seconds,
+                    "mfu": flops / seconds / 1e12 / peak,
+                    "waited_for_loader": waited / seconds,
+                    "peak_gib": torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0.0,
+                }
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
+def _measured(
+    plan: Plan, hyper: Hyper, vocab_size: int, sides: tuple[Encoded, Encoded], ways: Ways, device: torch.device
+) -> tuple[float, float, list[Batch]]:
+    """Seconds of some steps, of them those in which the host made batches, and the batches."""
+    step = Step(hyper, vocab_size, ways, device)
+    stream, done, waited = batches(*sides, plan.tokens, packed=ways.packed), [], 0.0
+    for batch in islice(stream, plan.warm):
+        step(moved(batch, device))
+    wait(device)
+    start = time.perf_counter()
+    for _ in range(plan.steps):
+        before = time.perf_counter()
+        batch = next(stream)
+        waited += time.perf_counter() - before
+        step(moved(batch, device))
+        done.append(batch)
+    wait(device)
+    return time.perf_counter() - start, waited, done
+
+
+KINDS = {  # words in the names of kernels
+    "matrix products": ("gemm", "nvjet", "cutlass", "xmma"),
+    "attention": ("flash", "fmha", "attention"),
+    "optimizer": ("adam", "multi_tensor"),
+    "embedding": ("embedding", "index", "scatter", "gather"),
+    "fused by the compiler": ("triton",),
+}
+
+
+def parts(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
+    """Milliseconds of a step by kind of kernel, and the rest: gaps."""
+    from torch.profiler import ProfilerActivity, profile
+
+    found = {}
+    for size, (hyper, vocab_size) in plan.models.items():
+        stream = batches(*text(plan.pairs, vocab_size), plan.tokens, packed=True)
+        step = Step(hyper, vocab_size, Ways(), device)
+        ready = [moved(batch, device) for batch in islice(stream, plan.warm + 5)]
+        for batch in ready[: plan.warm]:
+            step(batch)
+        wait(device)
+        activity = ProfilerActivity.CUDA if device.type == "cuda" else ProfilerActivity.CPU
+        start = time.perf_counter()
+        with profile(activities=[activity]) as profiled:
+            for batch in ready[plan.warm :]:
+                step(batch)
+            wait(device)
+        wall = 1e3 * (time.perf_counter() - start) / 5
+        shares = dict.fromkeys([*KINDS, "other kernels"], 0.0)
+        for event in profiled.key_averages():
+            spent = event.self_device_time_total if device.type == "cuda" else event.self_cpu_time_total
+            name = event.key.lower()
+            fitting = (kind for kind, words in KINDS.items() if any(word in name for word in words))
+            shares[next(fitting, "other kernels")] += spent / 1e3 / 5
+        found[size] = shares | {"gaps": wall - sum(shares.values()), "all": wall}
+    return found
+
+
+def loader(plan: Plan) -> dict[str, float]:
+    """Pieces a second, in a row and padded."""
+    sides = text(plan.pairs, 37_000)
+    rates = {}
+    for packed in (True, False):
+        stream = batches(*sides, plan.tokens, packed=packed)
+        next(stream)
+        start = time.perf_counter()
+        made = list(islice(stream, 50))
+        seconds = time.perf_counter() - start
+        rates["in a row" if packed else "padded"] = sum(one.n_source + one.n_target for one in made) / seconds
+    return rates
+
+
+def _one_of_many(plan: Plan, device: str, n: int, start: Any, result: Any) -> None:
+    hyper, vocab_size = plan.small
+    step = Step(hyper, vocab_size, Ways(), torch.device(device))
+    stream = batches(*text(plan.pairs // 10, vocab_size), plan.small_tokens, packed=True)
+    for batch in islice(stream, plan.warm):
+        step(moved(batch, step.device))
+    wait(step.device)
+    start.wait()
+    begun, pieces = time.perf_counter(), 0
+    for batch in islice(stream, 10 * plan.steps):
+        step(moved(batch, step.device))
+        pieces += batch.n_source + batch.n_target
+    wait(step.device)
+    result.put(pieces / (time.perf_counter() - begun))
+
+
+def together(plan: Plan, device: torch.device) -> list[dict[str, float]]:
+    """Small models at once, each in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    lines: list[dict[str, float]] = []
+    for n in plan.at_once:
+        start, result = context.Barrier(n), context.Queue()
+        processes = [context.Process(target=_one_of_many, args=(plan, device.type, n, start, result)) for _ in range(n)]
+        for process in processes:
+            process.start()
+        rates = [result.get(timeout=300) for _ in processes]
+        for process in processes:
+            process.join()
+        alone = lines[0]["each"] if lines else statistics.median(rates)
+        each = statistics.median(rates)
+        lines.append({"processes": n, "each": each, "all": sum(rates), "share_of_lone_speed": each / alone})
+    return lines
+
+
+def decoding(plan: Plan, device: torch.device) -> dict[str, float]:
+    """Seconds to translate, in bfloat16."""
+    hyper, vocab_size = next(iter(plan.models.values()))
+    model = rambling(hyper, vocab_size).to(device)
+    some, every = encoded([np.array([5, 6, EOS])] * 8), sources(plan.sentences, vocab_size)
+    with torch.autocast(device.type, torch.bfloat16):
+        translate(model, some, batch_tokens=32_768)
+        wait(device)
+        start = time.perf_counter()
+        found = translate(model, every, batch_tokens=32_768)
+        wait(device)
+    seconds = time.perf_counter() - start
+    return {"sentences": len(found), "seconds": seconds, "sentences_per_second": len(found) / seconds}
+
+
+def main() -> None:
+    """All seven, one after the other; what fails is named and the rest goes on."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="write the record there")
+    parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU")
+    options = parser.parse_args()
+    plan = REHEARSAL if options.rehearse else WHOLE
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.type != "cuda" and not options.rehearse:
+        sys.exit("expected a GPU, found none. --rehearse shows on any machine that the script runs.")
+    machine.tune(0)
+    peak = limits(device)
+    record: dict[str, Any] = {"limits": peak}
+    print(peak, flush=True)
+    questions: dict[str, Callable[[], Any]] = {
+        "correct": lambda: correct(plan, device),
+        "steps": lambda: steps(plan, device, peak["tflops"]),
+        "parts": lambda: parts(plan, device),
+        "loader": lambda: loader(plan),
+        "together": lambda: together(plan, device),
+        "decode": lambda: decoding(plan, device),
+    }
+    failed = []
+    for name, ask in questions.items():
+        started = time.perf_counter()
+        try:
+            record[name] = ask()
+        except Exception as error:  # device time is dear: what can be measured is, and the command fails in the end
+            record[name] = {"failed": f"{type(error).__name__}: {error}"}
+            failed.append(name)
+        print(f"{name} ({time.perf_counter() - started:.0f} s): {record[name]}", flush=True)
+        if options.json:
+            durable.write_json(options.json, record | {"stamp": provenance(device.type)})
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""How much faster two processes train than one: whole training steps, gradients averaged over gloo.
+
+One process has one thread, so two have twice the processors. Strong scaling shares the same updates out, weak scaling
+doubles them. All three take turns, each in fresh processes; the first window of steps of each warms up. Rates are real
+source + target pieces per second on the clock.
+
+Run:  python benchmarks/scaling.py --json scaling.json        (about four minutes; wants two idle processors)
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from train import PLAN, SIZES, SLOTS, Silence, Work, text
+
+from repro import durable, machine
+from repro.data.translation import Translation
+from repro.stamp import provenance
+from repro.training.fit import Every, fit
+from repro.training.module import TranslationModule
+
+WINDOW = {"small": 8, "base": 3}  # steps
+WAYS = {"one process": (1, 1), "two, strong": (2, 1), "two, weak": (2, 2)}  # processes, times the update
+
+
+def take_part(size: str, processes: int, times: int) -> None:
+    """Train; the first process prints its rates, window by window."""
+    work = Work(size=size, precision="fp32", threads=1, passes=0)
+    hyper = replace(work.hyper, steps=4 * WINDOW[size])
+    machine.tune(times * SLOTS * hyper.d_model**2 // processes)
+    sides, plan = text(work), {**PLAN, "budget": times * SLOTS}
+    rates: list[float] = []
+
+    def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+        rates.append(numbers["tokens_per_second"])
+
+    with tempfile.TemporaryDirectory() as folder:
+        fit(
+            TranslationModule(hyper, work.vocab_size, seed=1), Translation(sides, sides, **plan),
+            folder=Path(folder), run="benchmark", log=Silence(),
+            every=Every(log=WINDOW[size], validate=10**9, checkpoint=10**9), watch=watch, should_stop=lambda: False,
+            devices=processes,
+        )  # fmt: skip
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(json.dumps(rates[1:]))
+
+
+def rates(size: str, way: str) -> list[float]:
+    """Of one turn."""
+    processes, times = WAYS[way]
+    command = [sys.executable]
+    if processes > 1:
+        command += ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+    command += [str(Path(__file__)), "--take-part", size, str(processes), str(times)]
+    done = subprocess.run(command, check=True, capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    found: list[float] = json.loads(done.stdout.rstrip(b"\n").rpartition(b"\n")[2])
+    return found
+
+
+def measured(turns: int) -> Iterator[dict[str, Any]]:
+    """One line for each size and way."""
+    for size in WINDOW:
+        speeds: dict[str, list[float]] = {way: [] for way in WAYS}
+        for _ in range(turns):
+            for way in WAYS:
+                speeds[way].append(statistics.median(rates(size, way)))
+        for way, found in speeds.items():
+            ratios = [two / one for two, one in zip(found, speeds["one process"], strict=True)]
+            yield {
+                "size": size,
+                "way": way,
+                "processes": WAYS[way][0],
+                "slots_of_an_update": WAYS[way][1] * SLOTS,
+                "pieces_per_second": statistics.median(found),
+                "times_one_process": statistics.median(ratios),
+                "lowest": min(ratios),
+                "highest": max(ratios),
+            }
+
+
+def main() -> None:
+    """Measure, print and write down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--json", type=Path, help="write the record there")
+    parser.add_argument("--take-part", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.take_part:
+        take_part(options.take_part[0], *map(int, options.take_part[1:]))
+        return
+    lines = []
+    for line in measured(options.turns):
+        lines.append(line)
+        print(
+            f"{line['size']:<8}{line['way']:<14}{line['pieces_per_second']:>10,.0f} pieces/s"
+            f"{line['times_one_process']:>7.2f} x ({line['lowest']:.2f} to {line['highest']:.2f})",
+            flush=True,
+        )
+    if options.json:
+        record = {"kind": "scaling", "threads_a_process": 1, "sizes": {size: SIZES[size][1] for size in WINDOW}}
+        durable.write_json(options.json, record | {"lines": lines, "stamp": provenance("cpu")})
+
+
+if __name__ == "__main__":
+    main()
