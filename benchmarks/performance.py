@@ -1,0 +1,352 @@
+"""docs/performance.md and its picture, made from the records of the benchmarks.
+
+Every number of the page stands in a record under `benchmarks/records/`, which a benchmark wrote with `--json`; to
+measure again, run the command shown beside a table and this one after it.
+
+Run:  python benchmarks/performance.py            (--check: only say whether the page is what the records make)
+"""
+
+import argparse
+import io
+import json
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from repro import durable
+from repro.cost import n_parameters
+from repro.hyper import BASE
+
+HERE = Path(__file__).parent
+RECORDS = HERE / "records"
+PAGE = HERE.parent / "docs" / "performance.md"
+PICTURE = PAGE.with_suffix(".png")
+TARGETS = {  # ours to the best peer as shipped
+    ("small", "fp32"): 2.5,
+    ("small", "bf16"): 2.5,
+    ("base", "fp32"): 2.3,
+    ("base", "bf16"): 1.7,
+}
+Record = dict[str, Any]
+
+
+def load() -> dict[str, Record]:
+    """All records by file name without ending."""
+    return {path.stem: json.loads(path.read_bytes()) for path in sorted(RECORDS.glob("*.json"))}
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
+
+
+def prose(text: str) -> list[str]:
+    """A paragraph in lines."""
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def machine(record: Record) -> str:
+    """Where and with what it was measured."""
+    stamp = record["stamp"]
+    threads = record.get("threads", record.get("threads_a_process", stamp["n_threads"]))
+    commit = stamp["commit"][:7] + (" with uncommitted changes" if stamp["dirty"] else "")
+    return f"{stamp['device']}, {threads} thread(s), torch {stamp['versions']['torch']}, commit {commit}"
+
+
+def training(records: dict[str, Record]) -> list[str]:
+    """Ours against the peers."""
+    found = {name: record for name, record in records.items() if name.startswith("train-")}
+    if not found:
+        return []
+    lines = [
+        "## Training",
+        "",
+        *prose(
+            "Real source + target pieces per second of a whole step: forward, smoothed loss, backward, Adam, the "
+            "paper's dropout. *ours* goes the whole way of a run: loader, Lightning, journal lines. Peers are as "
+            "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. `python"
+        ),
+    ]
+    for record in found.values():
+        size, precision, best = record["size"], record["precision"], record["best_peer"]
+        ratio = record["sides"]["ours"]["of_best_peer"]
+        clock = "processor" if record["clock"] == "cpu_seconds" else "wall"
+        lines += [
+            "",
+            f"### {size}, {precision}, {record['threads']} thread(s)",
+            "",
+            f"{ratio:.2f} times the best peer, {best} (the mark: {TARGETS[size, precision]}). Medians of "
+            f"{record['passes']} passes of {clock} time. {machine(record)}.",
+            "",
+            *grid(
+                ("", "pieces/s", "lowest to highest", "of the best peer", "peak MiB"),
+                [
+                    (
+                        name,
+                        f"{side['tokens_per_second']:,.0f}",
+                        f"{side['lowest']:,.0f} to {side['highest']:,.0f}",
+                        f"{side['of_best_peer']:.2f}",
+                        f"{side['peak_bytes'] / 2**20:,.0f}",
+                    )
+                    for name, side in sorted(record["sides"].items(), key=lambda item: -item[1]["tokens_per_second"])
+                ],
+            ),
+            "",
+            f"Lightning, loader and journal cost {overhead(record):.1%} of a step. "
+            f"Set by itself: {'; '.join(record['sides']['ours']['settings'])}.",
+        ]
+    return lines
+
+
+def overhead(record: Record) -> float:
+    """What the whole way costs over the bare loop, of a step."""
+    sides = record["sides"]
+    return 1 - sides["ours"]["tokens_per_second"] / sides["ours, bare loop"]["tokens_per_second"]
+
+
+def decoding(records: dict[str, Record]) -> list[str]:
+    """Ours against CTranslate2."""
+    found = {name: record for name, record in records.items() if name.startswith("decode-")}
+    if not found:
+        return []
+    head = "", "sentences/CPU-s", "sentences/s", "of CTranslate2", "lowest to highest", "peak MiB", "same output"
+    lines = [
+        "## Translating",
+        "",
+        *prose(
+            "Beam 4, alpha 0.6, the same weights and sentences; a random model whose sentences end after about 25 "
+            "pieces. Ratios are to CTranslate2 in float32, turn by turn: of processor time with one thread, of the "
+            "clock with more. `python benchmarks/decode.py`"
+        ),
+    ]
+    for record in found.values():
+        settings = record["settings"]
+        for threads in dict.fromkeys(line["threads"] for line in record["lines"]):
+            lines += [
+                "",
+                f"### {settings['size']}, {settings['sentences']} sentences, {threads} thread(s)",
+                "",
+                f"{machine(record)}, CTranslate2 {record['stamp']['versions']['ctranslate2']}.",
+                "",
+                *grid(
+                    head,
+                    [
+                        (
+                            line["engine"],
+                            f"{line['sentences per CPU second']:.2f}",
+                            f"{line['sentences per second']:.2f}",
+                            f"{line['ratio']:.2f}",
+                            f"{line['lowest ratio']:.2f} to {line['highest ratio']:.2f}",
+                            f"{line['peak MiB']:,.0f}",
+                            f"{line['same']:.0%}",
+                        )
+                        for line in record["lines"]
+                        if line["threads"] == threads
+                    ],
+                ),
+            ]
+    return lines
+
+
+def scaling(records: dict[str, Record]) -> list[str]:
+    """Several processes, measured and on paper."""
+    lines = ["## Several processes", ""]
+    if record := records.get("scaling"):
+        lines += [
+            *prose(
+                "Two processes of one thread each against one of one thread, averaging gradients over gloo; "
+                "*strong*: the same updates, *weak*: twice as large. `python benchmarks/scaling.py`. "
+                f"{machine(record)}."
+            ),
+            "",
+            *grid(
+                ("model", "", "slots of an update", "pieces/s", "times one process", "lowest to highest"),
+                [
+                    (
+                        line["size"],
+                        line["way"],
+                        f"{line['slots_of_an_update']:,}",
+                        f"{line['pieces_per_second']:,.0f}",
+                        f"{line['times_one_process']:.2f}",
+                        f"{line['lowest']:.2f} to {line['highest']:.2f}",
+                    )
+                    for line in record["lines"]
+                ],
+            ),
+            "",
+        ]
+    return [*lines, *on_paper()]
+
+
+def on_paper() -> list[str]:
+    """Bytes over the wire per step, by arithmetic."""
+    from gpu import BIG, WHOLE
+
+    vocab_size = WHOLE.models["base"][1]
+    links = {  # processes, bytes per second that each sustains
+        "8 GPUs in a node, NVLink": (8, 300e9),
+        "4 nodes of 8, InfiniBand 8 x 400 Gb/s": (32, 300e9),
+        "4 nodes of 8, Ethernet 100 Gb/s": (32, 10e9),
+    }
+    rows = []
+    for name, hyper in (("base", BASE), ("big", BIG)):
+        size = 4 * n_parameters(hyper, vocab_size)
+        for link, (n, rate) in links.items():
+            sent = 2 * (n - 1) / n * size
+            rows.append((name, f"{size / 1e6:,.0f} MB", link, f"{sent / 1e6:,.0f} MB", f"{1e3 * sent / rate:,.1f} ms"))
+    return [
+        "On paper: in each update a process sends 2 (W - 1) / W of the float32 gradient, however large the update is.",
+        "The rates are assumptions: what a ring sustains for each process, 300 GB/s over NVLink or a rail of its own,",
+        "10 GB/s over one shared link.",
+        "",
+        *grid(("model", "gradient", "link", "sent by each in an update", "time"), rows),
+        "",
+        "- DDP overlaps that with the backward pass, so it is paid only where it is longer than that.",
+        "- Gradient accumulation (`--devices` and the scale's `device_tokens` decide it) sends once an update: it pays",
+        "  where the time above is longer than a micro-batch's backward pass, as over one Ethernet link.",
+        f"- FSDP shards weights, gradients and moments: {16 * n_parameters(BIG, vocab_size) / 2**30:.1f} GiB for the big",
+        "  model, which fits into any of today's cards, so FSDP would only send more (the weights twice, forward and",
+        "  backward). It pays for models some twenty times as large.",
+    ]
+
+
+def growth(records: dict[str, Record]) -> list[str]:
+    """How the time of a step grows."""
+    record = records.get("growth")
+    if record is None:
+        return []
+    start = ", ".join(f"{name} {value:,}" for name, value in record["from"].items())
+    return [
+        "## How the cost grows",
+        "",
+        f"One step, one knob turned at a time from {start}. `python benchmarks/growth.py`. {machine(record)}.",
+        "",
+        *grid(
+            ("knob", "value", "ms a step", "GFLOP by arithmetic", "GFLOP/s"),
+            [
+                (
+                    line["knob"],
+                    f"{line['value']:,}",
+                    f"{line['milliseconds']:,.1f}",
+                    f"{line['gflops']:,.1f}",
+                    f"{line['gflops_per_second']:,.0f}",
+                )
+                for line in record["lines"]
+            ],
+        ),
+    ]
+
+
+def gpu(records: dict[str, Record]) -> list[str]:
+    """What one call measured of a GPU; or that nobody has."""
+    record = records.get("gpu")
+    if record is None:
+        return [
+            "## On a GPU",
+            "",
+            *prose(
+                "Not measured: no GPU was at hand. `python benchmarks/gpu.py --json benchmarks/records/gpu.json` "
+                "measures everything in one call (correctness against float64, the card's limits, steps with and "
+                "without each technique, kernels and gaps, loader, small models together, translation); `--rehearse` "
+                "shows without a GPU that it runs. The fast paths are tested for equality on a CPU: batches without "
+                "padding (`tests/test_packed.py`), compiled layers (`tests/model/test_transformer.py`), the loss of "
+                "large pieces (`tests/training/test_loss.py`)."
+            ),
+        ]
+    return [
+        "## On a GPU",
+        "",
+        f"{machine(record)}; {record['limits']['tflops']:.0f} TFLOP/s of bfloat16 products measured.",
+        "",
+        *grid(
+            ("model", "", "ms a step", "pair tokens/s", "MFU", "peak GiB"),
+            [
+                (
+                    line["size"],
+                    line["ways"],
+                    f"{line['milliseconds']:.1f}",
+                    f"{line['pair_tokens_per_second']:,.0f}",
+                    f"{line['mfu']:.0%}",
+                    f"{line['peak_gib']:.1f}",
+                )
+                for line in record["steps"]
+                if "milliseconds" in line
+            ],
+        ),
+    ]
+
+
+def page(records: dict[str, Record]) -> str:
+    """The whole page."""
+    parts = [
+        [
+            "# Performance",
+            "",
+            "Made by `python benchmarks/performance.py` from `benchmarks/records/`; nothing here was typed in.",
+            "",
+            "![Training and translating against peers](performance.png)",
+        ],
+        training(records),
+        decoding(records),
+        scaling(records),
+        growth(records),
+        gpu(records),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def picture(records: dict[str, Record]) -> bytes:
+    """Bars: pieces per second of each side, one panel a comparison."""
+    from matplotlib.figure import Figure
+
+    panels: list[tuple[str, list[tuple[str, float]]]] = []
+    for name, record in records.items():
+        if name.startswith("train-"):
+            title = f"training {record['size']} {record['precision']}, {record['threads']} thread(s)"
+            panels.append((title, [(side, of["tokens_per_second"]) for side, of in record["sides"].items()]))
+        elif name.startswith("decode-"):
+            for threads in dict.fromkeys(line["threads"] for line in record["lines"]):
+                lines = [line for line in record["lines"] if line["threads"] == threads]
+                title = f"translating {record['settings']['size']}, {threads} thread(s)"
+                panels.append((title, [(line["engine"], line["pieces per second"]) for line in lines]))
+    columns = 2
+    rows = -(-len(panels) // columns)
+    figure = Figure(figsize=(9, 2.1 * rows), layout="constrained")
+    for place, (title, bars) in enumerate(panels):
+        axes = figure.add_subplot(rows, columns, place + 1)
+        ordered = sorted(bars, key=lambda bar: bar[1])
+        names = [name for name, _ in ordered]
+        colours = ["#c44e52" if name.startswith("ours") else "#9aa5b1" for name in names]
+        drawn = axes.barh(names, [speed for _, speed in ordered], color=colours)
+        axes.bar_label(drawn, labels=[f"{speed:,.0f}" for _, speed in ordered], padding=2, fontsize=7)
+        axes.set_title(title, fontsize=9, loc="left")
+        axes.set_xlabel("pieces per second", fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.margins(x=0.15)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    made = io.BytesIO()
+    figure.savefig(made, format="png", dpi=130, metadata={"Software": None})
+    return made.getvalue()
+
+
+def main() -> None:
+    """Write page and picture, or check the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    records = load()
+    made = page(records)
+    if options.check:
+        if not PAGE.exists() or PAGE.read_bytes() != made.encode():
+            sys.exit(f"{PAGE} is not what the records make. Run: python benchmarks/performance.py")
+        return
+    durable.write_text(PAGE, made)
+    durable.write_bytes(PICTURE, picture(records))
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()
