@@ -377,11 +377,11 @@ class _Remote:
     """One run in MLflow: found again by its tag, and given only what it lacks."""
 
     def __init__(self, uri: str, folder: Path) -> None:
-        from mlflow.entities import Param, RunTag
-
         run = describe(folder)
         tags, text = run["tags"], (folder / "run.json").read_bytes().decode()
         self.client = client = _client(uri)
+        from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
+
         self.database = sqlite_path(uri) if uri.startswith("sqlite:") else None
         experiment = _experiment(client, uri, tags.get("scale", "none"))
         found = client.search_runs([experiment], f"tags.`repro.run` = '{run['run']}'", max_results=1)
