@@ -3,19 +3,23 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import matplotlib
 import pytest
+
+from repro import record, tracking
+from repro.data import cache
+from repro.data.tokenizer import Tokenizer
+from repro.training import checkpoint
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in (ROOT / "repro").rglob("*.py")
     if path.stem not in ("__init__", "__main__")
-)
-LIBRARIES_OWN = (  # that libraries write into a home of their own, and why it is let be
-    ".config",  # matplotlib, which torchmetrics imports, makes a folder; the test looks at what is in it
-    ".cache",  # matplotlib's list of fonts
 )
 
 
@@ -24,11 +28,11 @@ def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tupl
     home, tmp = folder / "home", folder / "tmp"
     for one in (home, tmp, folder / "here"):
         one.mkdir(exist_ok=True)
-    own = [home / name for name in LIBRARIES_OWN]
-    places = os.pathsep.join(str(place) for place in (tmp, *own, *allowed))
+    fonts = matplotlib.get_cachedir()  # torchmetrics imports matplotlib, which keeps its list of fonts somewhere
+    places = os.pathsep.join(str(place) for place in (tmp, fonts, *allowed))
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
     environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-    environment |= {"HOME": str(home), "TMPDIR": str(tmp)}
+    environment |= {"HOME": str(home), "TMPDIR": str(tmp), "MPLCONFIGDIR": fonts}
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "audited.py"), places, *program],
         cwd=folder / "here", env=environment, capture_output=True, text=True, check=False,
@@ -38,6 +42,9 @@ def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tupl
 
 
 def test_the_whole_way_of_a_row(tmp_path: Path) -> None:
+    # in folders whose names a shell would take for commands
+    tmp_path = tmp_path / "a b; touch here && $(touch here) `touch here` | touch here > here"
+    tmp_path.mkdir()
     names = ("results", "runs", "cache")
     places = [f"--{name}-dir={tmp_path / name}" for name in names]
     command = [str(ROOT / "experiments" / "table3_A.py"), "--scale=smoke", "--rows", "base", "--steps=3", *places]
@@ -49,8 +56,52 @@ def test_the_whole_way_of_a_row(tmp_path: Path) -> None:
     assert "1 runs in" in said
     assert list((tmp_path / "results").rglob("*.json"))
     assert list((tmp_path / "here").iterdir()) == []
-    left = {path.relative_to(tmp_path / "home").parts[:2] for path in (tmp_path / "home").rglob("*") if path.is_file()}
-    assert left <= {(".cache", "matplotlib")}
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+class Runs:
+    """What a pickle of it does when it is read: make a file."""
+
+    def __init__(self, how: Callable[[str], object], said: str) -> None:
+        self.how, self.said = how, said
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return self.how, (self.said,)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("how", ["system", "exec", "nested"])
+def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: str, protocol: int) -> None:
+    import pickle
+
+    canary = tmp_path / "canary"
+    said = f"open({str(canary)!r}, 'w').close()"
+    evil: Any = Runs(exec, said) if how == "exec" else Runs(os.system, f"touch {canary}")
+    content = pickle.dumps({"state_dict": [evil]} if how == "nested" else evil, protocol)
+    pickle.loads(content)
+    assert canary.exists(), "it would have done nothing anyway"
+    canary.unlink()
+    readers: list[Callable[[Path], object]] = [
+        lambda path: checkpoint.load(path, "0" * 16),
+        record.load,
+        lambda path: tracking.read(path) or pytest.fail("nothing was refused"),
+        lambda path: tracking.describe(path.parent),
+        lambda path: cache.verified(path.parent),
+        Tokenizer.load,
+    ]
+    names = (
+        "step-000000001.safetensors",
+        "record.json",
+        "journal.jsonl",
+        "run.json",
+        "manifest.json",
+        "tokenizer.json",
+    )
+    for name, read in zip(names, readers, strict=True):
+        (tmp_path / name).write_bytes(content + b"\n")
+        with pytest.raises((ValueError, OSError)):
+            read(tmp_path / name)
+    assert not canary.exists()
 
 
 @pytest.mark.parametrize(
