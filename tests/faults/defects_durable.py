@@ -3,11 +3,9 @@
 from faults.defect import Defect
 
 DURABLE, CHECKPOINT = "repro/durable.py", "repro/training/checkpoint.py"
-WRITING, SAVING, CRASHES = (
-    "tests/test_durable.py::",
-    "tests/training/test_checkpoint.py::",
-    "tests/faults/test_crashes.py::",
-)
+WRITING, SAVING = "tests/test_durable.py::", "tests/training/test_checkpoint.py::"
+CRASHES, DISKS = "tests/faults/test_crashes.py::", "tests/faults/test_full_disks.py::"
+RULES, SECURITY = "tests/test_rules.py::", "tests/test_security.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     # writing
@@ -160,5 +158,142 @@ DEFECTS: tuple[Defect, ...] = (
         'if kind == "tensor":',
         'if kind == "array":',
         (SAVING + "test_the_format_reads_what_it_once_wrote",),
+    ),
+    # the disk
+    Defect(
+        "a full disk is bad input",
+        "repro/experiment.py",
+        "sys.exit(DISK if isinstance(error, DiskError) else BAD_INPUT)",
+        "sys.exit(BAD_INPUT)",
+        (
+            DISKS + "test_a_full_cache",
+            DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",
+            "tests/test_experiment.py::test_a_folder_that_cannot_be_written_stops_before_any_work",
+        ),
+    ),
+    Defect(
+        "folders are tried after the text was prepared",
+        "repro/sweep.py",
+        "            durable.check_folder(folder)  # before",
+        "            pass  # before",
+        (DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",),
+    ),
+    Defect(
+        "room is not counted twice",
+        "repro/sweep.py",
+        "needed = max(0, sum(kept) - held) + max(kept, default=0)",
+        "needed = max(0, sum(kept) - held)",
+        (
+            "tests/test_sweep.py::test_needed_is_what_runs_keep_and_the_largest_twice",
+            DISKS + "test_too_little_room_is_refused_before_a_run",
+        ),
+    ),
+    Defect(
+        "a damaged file of the cache is used",
+        "repro/data/cache.py",
+        "        if found != expected:",
+        "        if not found:",
+        ("tests/data/test_prepare.py::test_damage_is_noticed_and_mended",),
+    ),
+    # security
+    Defect(
+        "MLflow is imported before its reports are off",
+        "repro/tracking.py",
+        "        self.client = client = _client(uri)\n",
+        "        import mlflow.entities\n\n        self.client = client = _client(uri)\n",
+        (SECURITY + "test_the_whole_way_of_a_row",),
+    ),
+    Defect(
+        "git is asked through a shell",
+        "repro/stamp.py",
+        '    command = ["git", "--no-optional-locks", *arguments]\n',
+        '    command = ["sh", "-c", "git --no-optional-locks " + " ".join(arguments)]\n',
+        (SECURITY + "test_the_whole_way_of_a_row",),
+    ),
+    Defect(
+        "a module writes by itself",
+        "repro/signed.py",
+        "    write_json(path, {**content, KEY: checksum(content)})",
+        "    path.write_bytes(canonical({**content, KEY: checksum(content)}))",
+        (RULES + "test_the_package_keeps_the_rule", CRASHES + "test_a_full_disk_keeps_the_old_record"),
+    ),
+    Defect(
+        "a module passes a writer on",
+        "repro/signed.py",
+        'KEY = "sha256"\n',
+        'KEY = "sha256"\nfrom os import replace as take_name\n',
+        (RULES + "test_one_module_writes",),
+    ),
+    Defect(
+        "a module holds a pickle",
+        "repro/signed.py",
+        "import hashlib\n",
+        "import hashlib\nimport pickle\n",
+        (RULES + "test_nothing_that_runs_code_is_imported",),
+    ),
+    Defect(
+        "importing starts a thread",
+        "repro/hyper.py",
+        "from dataclasses import dataclass\n",
+        "from dataclasses import dataclass\nimport threading\nthreading.Timer(9, print).start()\n",
+        (SECURITY + "test_importing_starts_nothing_and_writes_nothing",),
+    ),
+    Defect(
+        "names become paths as they stand",
+        "repro/record.py",
+        "    if re.fullmatch(PLAIN, name):",
+        "    if name:",
+        (
+            "tests/test_record.py::test_a_record_stays_below_its_folder",
+            "tests/test_record.py::test_a_slug_is_a_name_for_a_file",
+        ),
+    ),
+    Defect(
+        "names that differ in case share a path",
+        "repro/record.py",
+        'return f"{readable}--{',
+        'return readable or f"{readable}--{',
+        ("tests/test_record.py::test_two_names_never_share_a_slug",),
+    ),
+    Defect(
+        "a name in Markdown is HTML",
+        "repro/escape.py",
+        '.replace("<", "&lt;")',
+        "",
+        (
+            "tests/test_report.py::test_a_name_in_markdown_is_text",
+            "tests/data/test_card.py::test_what_a_name_holds_is_text",
+        ),
+    ),
+    Defect(
+        "a name in a sheet is a formula",
+        "repro/tables.py",
+        "    return sheet_text(value) if isinstance(value, str) else value",
+        "    return value",
+        ("tests/test_report.py::test_a_name_in_a_sheet_is_no_formula",),
+    ),
+    Defect(
+        "MLflow's page is for everybody",
+        "repro/ui.py",
+        '        if wanted.host not in (LOOPBACK, "localhost"):',
+        "        if not wanted.host:",
+        ("tests/test_ui.py::test_any_other_host_is_refused",),
+    ),
+    Defect(
+        "an edited record is taken",
+        "repro/signed.py",
+        "    if stated != counted:",
+        "    if not stated:",
+        (
+            "tests/test_report.py::test_an_edited_record_stops_the_tables",
+            "tests/test_record.py::test_every_digit_is_guarded",
+        ),
+    ),
+    Defect(
+        "the plan depends on the hash seed",
+        "repro/data/buckets.py",
+        'np.random.Philox(key=int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little"))',
+        "np.random.Philox(key=hash(name) % 2**64)",
+        ("tests/faults/test_surroundings.py::test_the_same_bytes_in_other_surroundings",),
     ),
 )
