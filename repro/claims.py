@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from repro.grid import MINUS, markdown_text
+from repro.escape import markdown_text, sheet_text
+from repro.grid import MINUS
 from repro.paper_claims import CLAIMS, SCALES, Claim, Endpoint, fingerprint
 from repro.record import PaperNumbers, Record
 from repro.tables import Rows, Shelf
@@ -464,12 +465,12 @@ def table(results: Iterable[Judged]) -> str:
             "where": claim.where,
             "kind": claim.kind,
             "sentence": claim.sentence,
-            "rows": " ".join(claim.rows),
+            "rows": sheet_text(" ".join(claim.rows)),
             "verdict": result.verdict,
         }
         writer.writerows(shared | _cells(one) for one in result.found)
         if not result.found:
-            writer.writerow(shared | {"reason": result.reason})
+            writer.writerow(shared | {"reason": sheet_text(result.reason)})
     return lines.getvalue()
 
 
@@ -489,5 +490,5 @@ def _cells(found: Found) -> dict[str, str]:
         "detectable": text(verdict.detectable),
         "power": text(verdict.power),
         "outcome": verdict.outcome,
-        "reason": verdict.reason,
+        "reason": sheet_text(verdict.reason),
     }

@@ -12,6 +12,8 @@ from repro.rows import Cell
 from repro.scales import Scale
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
+SPARE_CHECKPOINTS = 2  # beside those that the row averages
+BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_PIECE, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
 
@@ -57,12 +59,16 @@ def expected_flops(hyper: Hyper, scale: Scale, pair: str) -> float:
     return training_flops(hyper, expected_pieces(scale, pair), text)
 
 
+def run_bytes(hyper: Hyper, scale: Scale, pair: str) -> int:
+    """What a run keeps on the disk: its checkpoints and its journal."""
+    checkpoint = BYTES_A_PARAMETER * n_parameters(hyper, expected_pieces(scale, pair)) + BYTES_A_CHECKPOINT
+    lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
+    return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
+
+
 def _disk(asked: Sequence[Cell], scale: Scale) -> str:
     """What the runs and their text will take."""
-    checkpoints = sum(
-        BYTES_A_PARAMETER * n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) * (2 + cell.hyper.average)
-        for cell in asked
-    )
+    checkpoints = sum(run_bytes(cell.hyper, scale, cell.pair) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.pair for cell in asked):

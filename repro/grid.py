@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
+from repro.escape import flat, markdown_text
+
 MINUS = "\N{MINUS SIGN}"
 BOOKTABS = (  # what stands before a tabular, for documents that do not load booktabs
     *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
@@ -38,11 +40,6 @@ def aligned(columns: Iterable[Sequence[str]]) -> list[list[str]]:
     return [list(line) for line in zip(*padded, strict=True)]
 
 
-def flat(text: str) -> str:
-    """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
-
-
 def terminal_grid(shown: Sequence[Column], notes: Iterable[str]) -> str:
     """A table for a terminal, headings of several columns ruled below, then the notes."""
     lines = aligned([column.heading, *map(flat, column.texts)] for column in shown)
@@ -67,12 +64,6 @@ def markdown_grid(shown: Iterable[Column]) -> str:
 def markdown_heading(symbol: str) -> str:
     """d_k with its index below the line."""
     return re.sub(r"_(\w+)", r"<sub>\1</sub>", symbol)
-
-
-def markdown_text(text: str) -> str:
-    """Any text as text: what Markdown or HTML would take for its own is escaped."""
-    text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", flat(text))
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def tabular(shown: Sequence[Column], ruled: Collection[int]) -> Iterable[str]:

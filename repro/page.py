@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from repro import table2, table3
 from repro.claims import OUTCOMES, Judged
-from repro.grid import Column, markdown_grid, markdown_text
+from repro.escape import markdown_text
+from repro.grid import Column, markdown_grid
 from repro.record import BASE
 from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, FIGURES, Shelf, departures_list
 

@@ -119,6 +119,10 @@ class Run:
         paths = checkpoints(self.folder / "checkpoints")
         return step_of(paths[-1]) if paths else 0
 
+    def held(self) -> int:
+        """Bytes of its checkpoints that are on the disk already."""
+        return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
+
     def execute(self) -> Record | None:
         """Train or go on, evaluate, write `record.json`. Processes after the first train only, and give None.
 
@@ -138,6 +142,7 @@ class Run:
         with Journal(self.folder / "journal.jsonl") as journal:
             if done := self.finished():
                 return done  # made by another process, whose journal this one waited for
+            durable.sweep(self.folder, alone=True)
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:

@@ -1,5 +1,6 @@
 """The runs of one table or several, made one after the other; what is done is skipped, what was stopped goes on."""
 
+import errno
 import os
 import signal
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from repro.forecast import duration, expected_flops, speed_here
+from repro import durable
+from repro.forecast import duration, expected_flops, run_bytes, size, speed_here
 from repro.hyper import BASE
 from repro.progress import Progress
 from repro.record import BASE as BASE_TABLE
@@ -68,16 +70,17 @@ class Sweep:
 
     def run(self) -> int:
         """All cells; gives the exit code."""
-        from repro.decoding.ctranslate import check_installed
+        if self.options.engine != "torch":
+            from repro.decoding.ctranslate import check_installed
+
+            check_installed()
+        for folder in (self.results, self.runs, self.cache):
+            durable.check_folder(folder)  # before the imports that take seconds, too
         from repro.run import Stopped
 
-        if self.options.engine != "torch":
-            check_installed()
         signals = Signals()
         started = time.monotonic()
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
-            for folder in (self.results, self.runs, self.cache):
-                _check_writable(folder)
             if warning := check_store(self.options.tracking_uri):
                 progress.say(warning)
             progress.say(f"{self.name} at scale {self.scale.name}: {len(self.cells)} runs, {self._pairs()}")
@@ -85,6 +88,8 @@ class Sweep:
                 self.texts[pair] = self._prepare(pair, progress)
             runs = [self._run(cell, progress, signals) for cell in self.cells]
             progress.say(board(runs, self.runs))
+            if self.is_first and (to_come := [run for run in runs if not run.finished()]):
+                progress.say(check_room(to_come, self.runs))
             made: list[Made] = []
             for cell, run in zip(self.cells, runs, strict=True):
                 signals.training = True
@@ -163,6 +168,8 @@ class Sweep:
             progress.say(f"{run.settings.name}: finished before, in {run.folder}")
         else:
             try:
+                if self.is_first:
+                    check_room([run], self.runs)  # others may have filled the disk meanwhile
                 done = run.execute()
                 self._install_views(run, progress)
             except BlockingIOError:
@@ -271,6 +278,25 @@ def board(runs: "Sequence[Run]", folder: Path) -> str:
     return "\n".join(lines)
 
 
+def check_room(runs: "Sequence[Run]", folder: Path) -> str:
+    """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
+
+    Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
+    """
+    kept = [run_bytes(run.settings.hyper, run.settings.scale, run.corpus.pair) for run in runs]
+    held = sum(run.held() for run in runs)
+    needed = max(0, sum(kept) - held) + max(kept, default=0)
+    there = durable.free(folder)
+    room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
+    if there is not None and there < needed:
+        raise durable.DiskError(
+            errno.ENOSPC,
+            f"{room}: checkpoints and journals of {len(runs)} runs, the largest twice. Free space there, name another "
+            f"folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+        )
+    return f"{room}."
+
+
 def _by_state(states: Sequence[State]) -> str:
     """1 2 done, 3 missing"""
     seeds: dict[str, list[str]] = {}
@@ -294,17 +320,3 @@ def _summary(done: Record) -> str:
         f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
         f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}"
     )
-
-
-def _check_writable(folder: Path) -> None:
-    """Refuse now what would fail after hours of training."""
-    probe = folder / f".probe.{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OSError(
-            f"{folder} cannot be written to ({error.strerror}). Name another folder with --results-dir, --runs-dir "
-            f"or --cache-dir, or free this one."
-        ) from error

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular, terminal_grid
+from repro.escape import flat, markdown_text
+from repro.grid import BOOKTABS, Column, markdown_grid, tabular, terminal_grid
 from repro.published import TABLE_2, Pair, System, computed_flops
 from repro.record import BASE
 from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, files, numbers, spreads

@@ -6,7 +6,8 @@ Made from the records of all its experiment files. A row that has no run stands 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.grid import BOOKTABS, Column, flat, markdown_grid, markdown_text, tabular
+from repro.escape import flat, markdown_text
+from repro.grid import BOOKTABS, Column, markdown_grid, tabular
 from repro.record import BASE
 from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, files, numbers
 

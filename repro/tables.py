@@ -15,15 +15,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from repro.durable import write_json
+from repro.escape import flat, markdown_text, sheet_text
 from repro.fidelity import Departure, departures
 from repro.grid import (
     BOOKTABS,
     MINUS,
     Column,
-    flat,
     markdown_grid,
     markdown_heading,
-    markdown_text,
     tabular,
     terminal_grid,
 )
@@ -451,8 +450,19 @@ def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> d
     return {
         shelf.folder / f"{name}.md": page,
         shelf.folder / f"{name}.tex": tex,
-        shelf.folder / f"{name}.csv": str(frame.to_csv(index=False, float_format="%.12g", lineterminator="\n")),
+        shelf.folder / f"{name}.csv": sheet(frame),
     }
+
+
+def sheet(frame: "DataFrame") -> str:
+    """A frame as comma-separated values that a spreadsheet takes for values."""
+    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
+    safe = frame.assign(**{name: frame[name].map(_sheet_cell) for name in texts})
+    return str(safe.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
+
+
+def _sheet_cell(value: Any) -> Any:
+    return sheet_text(value) if isinstance(value, str) else value
 
 
 def latex(frame: "DataFrame", scale: str, name: str) -> str:

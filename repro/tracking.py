@@ -13,7 +13,6 @@ By hand: python -m repro.tracking [runs/<id> ...]
 
 import argparse
 import base64
-import errno
 import fcntl
 import json
 import logging
@@ -60,18 +59,16 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, patience: float = 10.0) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = durable.Appended(path)
         try:
             # patience: workers of a killed process hold its lock until they notice
-            if not _lock(self._file, patience):
+            if not _lock(self._file.file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = _Tail(path)
             self.attempt = 1 + max((line["attempt"] for line in tail.lines()), default=0)
-            self._end = tail.offset
-            os.ftruncate(self._file, self._end)
+            self._file.cut(tail.offset)
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
 
     def append(self, kind: str, step: int, **values: float) -> None:
@@ -82,25 +79,17 @@ class Journal:
                 raise ValueError(f"{name!r} cannot name a metric: expected letters, digits, _; not {taken}.")
         line: Line = {"kind": kind, "step": int(step), "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: _plain(float(value)) for name, value in values.items()}
-        data = json.dumps(line, allow_nan=False).encode() + b"\n"
-        try:
-            if os.write(self._file, data) < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError:
-            os.ftruncate(self._file, self._end)  # a line is whole or absent, on a full disk too
-            raise
-        self._end += len(data)
+        self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
 
     def sync(self) -> None:
         """Push what was appended to the disk: at checkpoints, validations and the end."""
-        os.fsync(self._file)
+        self._file.push()
 
     def close(self) -> None:
         """Sync and let go; a second call does nothing."""
-        if self._file >= 0:
+        if self._file.file >= 0:
             self.sync()
-            os.close(self._file)
-            self._file = -1
+            self._file.close()
 
     def __enter__(self) -> "Journal":
         return self
@@ -388,11 +377,11 @@ class _Remote:
     """One run in MLflow: found again by its tag, and given only what it lacks."""
 
     def __init__(self, uri: str, folder: Path) -> None:
-        from mlflow.entities import Param, RunTag
-
         run = describe(folder)
         tags, text = run["tags"], (folder / "run.json").read_bytes().decode()
         self.client = client = _client(uri)
+        from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
+
         self.database = sqlite_path(uri) if uri.startswith("sqlite:") else None
         experiment = _experiment(client, uri, tags.get("scale", "none"))
         found = client.search_runs([experiment], f"tags.`repro.run` = '{run['run']}'", max_results=1)

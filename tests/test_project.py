@@ -18,7 +18,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 SOURCES = [*(ROOT / "repro").rglob("*.py"), *(ROOT / "experiments").glob("*.py")]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 NOT_IMPORTED_BY_US = {"jinja2", "tabulate"}  # pandas imports them; pyproject says where
 DISTRIBUTION = {"pynvml": "nvidia-ml-py"}  # where it is called otherwise than the package
@@ -181,6 +181,8 @@ def test_documents_name_what_exists(path: Path) -> None:
     assert {name for name in names if not (ROOT / name).exists()} == set()
     for file, test in re.findall(r"`(tests/[\w./-]+\.py)::(\w+)`", text):
         assert f"def {test}(" in (ROOT / file).read_text("utf-8"), f"{file}::{test}"
+    tests = "".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    assert [test for test in re.findall(r"`::(\w+)`", text) if f"def {test}(" not in tests] == []
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)

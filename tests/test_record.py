@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -258,6 +259,25 @@ def test_a_slug_is_a_name_for_a_file(name: str) -> None:
 @example("", "row")
 def test_two_names_never_share_a_slug(one: str, other: str) -> None:
     assert (slug(one) == slug(other)) == (one == other)
+
+
+@given(name=NAMES)
+@example("../../x")
+@example("/etc/passwd")
+@example("a/../../../b")
+@example(".")
+def test_a_record_stays_below_its_folder(name: str) -> None:
+    results = Path("/somewhere/results")
+    place = path(results, Record(**fields() | {"row": name}))
+    assert place.parent == results / "laptop" / "table3_A"
+    assert os.path.normpath(place) == str(place)
+
+
+@pytest.mark.parametrize("key", ["table", "scale", "run"])
+@pytest.mark.parametrize("name", ["../../x", "/etc", "a b;rm", "-rf", ".", "..", "", "a/b", "a" * 300, "a\n", "\0"])
+def test_no_other_name_leads_elsewhere(key: str, name: str) -> None:
+    with pytest.raises(ValueError, match=f"record.{key}: expected text like"):
+        Record(**fields() | {key: name})
 
 
 @given(name=NAMES)

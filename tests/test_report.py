@@ -1,5 +1,7 @@
 """Tables say what their records say: means by hand, the base first, and nothing left out in silence."""
 
+import csv
+import io
 import math
 import re
 import shutil
@@ -478,6 +480,22 @@ def rendered_rows(page: str) -> Iterator[str]:
 def test_a_name_in_markdown_is_text(name: str) -> None:
     frame = tables.table([run("base"), run(name)])
     assert list(rendered_rows(tables.markdown(frame, "laptop", "table3_A"))) == ["base", name] * 2
+
+
+@pytest.mark.parametrize("name", ["=cmd()", "+1", "-1+1", "@SUM(A1)", "\t=1", " =1", "a-b", "1", '=a,"b"\n'])
+def test_a_name_in_a_sheet_is_no_formula(name: str) -> None:
+    base, cell = sheet_rows(tables.sheet(tables.table([run("base"), run(name)])))
+    assert base == "base"
+    assert cell in (name, f"'{name}")
+    assert not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t"))
+
+
+def sheet_rows(sheet: str) -> list[str]:
+    return [line["row"] for line in csv.DictReader(io.StringIO(sheet))]
+
+
+def test_numbers_in_a_sheet_stay_numbers() -> None:
+    assert "'" not in tables.sheet(tables.table([run("base"), run("h=1", bleu=3.0)]))
 
 
 def test_a_line_break_in_a_name_breaks_no_line() -> None:

@@ -1,5 +1,6 @@
 """Several tables as one: what is shown before the start, and what happens where two launches meet."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -8,9 +9,10 @@ from typing import Any
 import pytest
 from paper_runs import paper_run
 
-from repro import sweep
+from repro import durable, sweep
+from repro.cost import n_parameters
 from repro.experiment import Paper, Row, main_of
-from repro.forecast import FLOPS_PER_CORE, expected_flops
+from repro.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
 from repro.record import Record, load
 from repro.run import Run
 from repro.scales import SCALES
@@ -53,6 +55,44 @@ def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
     speed, source = sweep.speed_here(tmp_path)
     assert speed % FLOPS_PER_CORE == 0
     assert "assumed" in source
+
+
+def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
+    """What `check_room` asks of a run."""
+    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE)
+    return SimpleNamespace(settings=settings, corpus=SimpleNamespace(pair="en-de"), held=lambda: held)
+
+
+ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
+
+
+def test_a_run_keeps_what_was_foretold() -> None:
+    # twelve bytes a parameter, two checkpoints beside the one that is averaged; the journal's lines: 4 + 2 + 1
+    checkpoint = 12 * n_parameters(SCALE.base, 600) + 64_000
+    assert 3 * checkpoint + 7 * 250 == ONE_RUN
+
+
+@pytest.mark.parametrize(
+    ("runs", "needed"),
+    [
+        ([unfinished()], 2 * ONE_RUN),
+        ([unfinished(), unfinished("h=1")], 3 * ONE_RUN),
+        ([unfinished(held=ONE_RUN // 3)], 2 * ONE_RUN - ONE_RUN // 3),
+        ([unfinished(held=5 * ONE_RUN)], ONE_RUN),  # another version's checkpoints lie there too
+    ],
+)
+def test_needed_is_what_runs_keep_and_the_largest_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
+) -> None:
+    monkeypatch.setattr(durable, "free", lambda folder: needed)
+    said = sweep.check_room(runs, tmp_path)
+    assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
+    monkeypatch.setattr(durable, "free", lambda folder: needed - 1)
+    with pytest.raises(durable.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
+        sweep.check_room(runs, tmp_path)
+    assert refused.value.errno == errno.ENOSPC
+    monkeypatch.setattr(durable, "free", lambda folder: None)
+    assert "unknown free" in sweep.check_room(runs, tmp_path)
 
 
 def experiment(name: str, *rows: str) -> ModuleType:
@@ -101,13 +141,13 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     truth, asked = Run.finished, []
 
     def finished(self: Run) -> Record | None:
-        """Not yet when the board and the sweep look; done when its journal is free."""
+        """Not yet when the board, the room and the sweep look; done when its journal is free."""
         asked.append(self)
-        return truth(self) if len(asked) > 2 else None
+        return truth(self) if len(asked) > 3 else None
 
     monkeypatch.setattr(Run, "finished", finished)
     launch(tmp_path, experiment("table_x"), rows=["base"])
-    assert len(asked) == 3
+    assert len(asked) == 4
     assert (base / "journal.jsonl").read_bytes() == before
 
 
@@ -118,7 +158,8 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
 
     options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
     made = sweep.Sweep("table_x", [], [], SCALE, options)
-    run: Any = SimpleNamespace(finished=lambda: None, execute=taken, settings=SimpleNamespace(name="x", tables=()))
+    run = unfinished()
+    run.finished, run.execute = lambda: None, taken
     with pytest.raises(BlockingIOError, match="has a writer"):
         made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
 

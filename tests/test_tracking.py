@@ -1,5 +1,6 @@
 """The journal survives every kind of end, and MLflow shows exactly what it holds."""
 
+import errno
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro import tracking
+from repro.durable import DiskError
 from repro.tracking import Journal, Mirror, Point, mirror, points, read
 
 ROOT = Path(__file__).parent.parent
@@ -116,10 +118,16 @@ def test_a_name_that_mlflow_or_the_journal_needs_otherwise_is_refused(tmp_path: 
 def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Journal(tmp_path / "journal.jsonl") as journal:
         journal.append("train", 1, loss=1.0)
-        write = os.write
+        write, room = os.write, [9]
         with monkeypatch.context() as patch:
-            patch.setattr(os, "write", lambda file, data: write(file, data[:9]))
-            with pytest.raises(OSError, match="No space left"):
+
+            def until_full(file: int, data: bytes) -> int:
+                if not room:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return write(file, data[: room.pop()])
+
+            patch.setattr(os, "write", until_full)
+            with pytest.raises(DiskError, match="journal.jsonl cannot be written to: No space left"):
                 journal.append("train", 2, loss=2.0)
         journal.append("train", 3, loss=3.0)
     assert [line["step"] for line in read(tmp_path / "journal.jsonl")] == [1, 3]

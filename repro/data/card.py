@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from repro import durable
 from repro.data.cleaning import RULES
+from repro.escape import markdown_text
 
 NAME = "data_card"
 SIDES = ("source", "target")
@@ -236,7 +237,7 @@ def markdown(card: Mapping[str, Any]) -> str:
     train = card["train"]
     parts = [
         "<!-- Made from the data; do not edit. -->",
-        f"# {escaped(card['corpus'])}, {escaped(card['pair'])}",
+        f"# {markdown_text(card['corpus'])}, {markdown_text(card['pair'])}",
         f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs to choose "
         f"by (dev) and {card['test']['pairs']:,} to report (test).",
         _list({"Licence": card["licence"], "Origin": card["origin"]}),
@@ -368,8 +369,9 @@ def _overlap(card: Mapping[str, Any]) -> str:
 
 
 def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
-    origin = f"learned on {escaped(tokenizer['learned_on'])}" if "learned_on" in tokenizer else "given"
-    return f"Tokenizer: {escaped(tokenizer['kind'])}, {tokenizer['size']:,} pieces, one for both languages; {origin}."
+    origin = f"learned on {markdown_text(tokenizer['learned_on'])}" if "learned_on" in tokenizer else "given"
+    kind = markdown_text(tokenizer["kind"])
+    return f"Tokenizer: {kind}, {tokenizer['size']:,} pieces, one for both languages; {origin}."
 
 
 BINS = 24  # lines of a histogram, about
@@ -421,12 +423,12 @@ def _count(n: int, what: str) -> str:
 
 
 def _list(items: Mapping[str, str]) -> str:
-    return "\n".join(f"- **{escaped(name)}**: {escaped(text)}" for name, text in items.items())
+    return "\n".join(f"- **{markdown_text(name)}**: {markdown_text(text)}" for name, text in items.items())
 
 
 def _grid(headings: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1) -> str:
     """A table of GitHub's Markdown: so many columns to the left, numbers to the right, every cell escaped."""
-    cells = [[escaped(cell) for cell in line] for line in (headings, *lines)]
+    cells = [[markdown_text(cell) for cell in line] for line in (headings, *lines)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     rule = [f":{'-' * (width - 1)}" if i < left else f"{'-' * (width - 1)}:" for i, width in enumerate(widths)]
     padded = [
@@ -437,10 +439,3 @@ def _grid(headings: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1
         for line in cells
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in (padded[0], rule, *padded[1:]))
-
-
-def escaped(text: str) -> str:
-    """Any text as text on one line: what Markdown or HTML would take for its own is escaped."""
-    flat = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
-    kept = flat.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", kept)

@@ -77,7 +77,7 @@ def fetch(
     if not path.exists():
         if offline:
             raise FileNotFoundError(f"Offline, and an archive is missing. {_by_hand([source], folder)}")
-        folder.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(folder)
         with alone(folder / f".{source.archive}.lock", tell):
             if not path.exists():
                 _download(source, folder, tell, clock)
@@ -281,7 +281,7 @@ def parting(one: Path, other: Path) -> int | None:
 def _require_room(folder: Path, n_bytes: int, what: str) -> None:
     free = shutil.disk_usage(folder).free
     if n_bytes > free:
-        raise OSError(
+        raise durable.DiskError(
             errno.ENOSPC,
             f"{folder} has {free:,} bytes free, {what} needs {n_bytes:,}. Make room and start again; what was "
             "received is kept.",
@@ -530,9 +530,10 @@ class _Transfer:
         self.__exit__()
         prefix = f"{self._source.archive}."
         left = sorted(self._folder.glob(f"{glob.escape(prefix)}*.part"), key=_size_of) if goes_on else []
-        self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115  it is to stay when the transfer breaks
-            dir=self._folder, prefix=prefix, suffix=".part", delete=False
-        )
+        with durable.named(self._folder / self._source.archive):
+            self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115  it is to stay when the transfer breaks
+                dir=self._folder, prefix=prefix, suffix=".part", delete=False
+            )
         self._etag, self._is_patched = None, False
         for part in reversed(left):
             with suppress(FileNotFoundError):
@@ -545,8 +546,9 @@ class _Transfer:
     def _closed(self) -> Path:
         """The part, on the disk."""
         assert self._file is not None
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with durable.named(self._folder / self._source.archive):
+            self._file.flush()
+            os.fsync(self._file.fileno())
         self._file.close()
         part, self._file = Path(self._file.name), None
         return part
@@ -565,7 +567,8 @@ class _Transfer:
 
     def _write(self, block: bytes) -> None:
         assert self._file is not None
-        self._file.write(block)
+        with durable.named(self._folder / self._source.archive, len(block)):
+            self._file.write(block)
 
 
 def _size_of(path: Path) -> int:

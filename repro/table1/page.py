@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from repro.durable import write_text
-from repro.grid import Column, markdown_grid, markdown_text, tabular, tex_text
+from repro.escape import markdown_text
+from repro.grid import Column, markdown_grid, tabular, tex_text
 from repro.table1.laws import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
 from repro.table1.records import FILE, FOLDER, Measured, load
 from repro.table1.verdicts import CLAIMS, ROWS, WINDOWS, Verdict, in_words, verdicts

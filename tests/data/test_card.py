@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.card import Facts, Overlap, card, escaped, histogram, markdown, normalised, write
+from repro.data.card import Facts, Overlap, card, histogram, markdown, normalised, write
 from repro.data.cleaning import RULES
+from repro.escape import markdown_text
 
 HASHES = ("data", "shards", "tokenizer", "text")
 DIGEST = dict(zip(HASHES, ("d" * 64, "5" * 64, "7" * 64, "e" * 64), strict=True))
@@ -276,7 +277,7 @@ def test_the_bars_are_all_sentences(source: list[int], target: list[int]) -> Non
 
 def test_what_a_name_holds_is_text() -> None:
     name = "a|b\n# <b>*c*</b> [d](e) `f` & ~g~ $h$ _i_ j_k"
-    assert escaped(name) == r"a\|b \# &lt;b&gt;\*c\*&lt;/b&gt; \[d\](e) \`f\` &amp; \~g\~ \$h\$ \_i\_ j_k"
+    assert markdown_text(name) == r"a\|b \# &lt;b&gt;\*c\*&lt;/b&gt; \[d\](e) \`f\` &amp; \~g\~ \$h\$ \_i\_ j_k"
     bad = shard(name, dropped={name: 3})
     page = markdown(
         card(
@@ -296,7 +297,7 @@ def test_what_a_name_holds_is_text() -> None:
     )
     assert name not in page
     assert "<b>" not in page
-    assert page.count(escaped(name)) == 13
+    assert page.count(markdown_text(name)) == 13
     assert len([line for line in page.split("\n") if line.startswith("# ")]) == 1
 
 

@@ -1,0 +1,19 @@
+"""Text that came from anywhere, shown as text: nothing in it is a command to whatever shows it."""
+
+import re
+
+
+def flat(text: str) -> str:
+    """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+
+
+def markdown_text(text: str) -> str:
+    """On one line, with all escaped that Markdown or HTML would take for its own."""
+    text = re.sub(r"([\\`*{}\[\]#|~$!]|(?<![0-9A-Za-z])_|_(?![0-9A-Za-z]))", r"\\\1", flat(text))
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def sheet_text(text: str) -> str:
+    """As it is, unless a spreadsheet would take it for a formula: then behind an apostrophe."""
+    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text[:1] in ("\t", "\r", "\n") else text

@@ -1,0 +1,150 @@
+"""The whole way on disks that are full, small, read-only or elsewhere: named, exit code 74, and on with more room."""
+
+import runpy
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults.disk import fill, tmpfs
+
+from repro import record, tracking
+from repro.experiment import main
+from repro.forecast import run_bytes
+from repro.scales import SCALES
+from repro.training import checkpoint
+
+ROOT = Path(__file__).parent.parent.parent
+SCRIPT = ROOT / "experiments" / "table3_A.py"
+TABLE3_A = runpy.run_path(str(SCRIPT))
+NEEDED = 2 * run_bytes(SCALES["smoke"].base, SCALES["smoke"], "en-de")
+
+
+def places(folder: Path, *more: str) -> list[str]:
+    """The base row at smoke scale, everything of it below `folder`."""
+    own = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    return ["--scale=smoke", "--rows", "base", *own, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more]
+
+
+def code(*arguments: str) -> int:
+    """The exit code of the experiment."""
+    try:
+        main(TABLE3_A["TABLE"], TABLE3_A["ROWS"], arguments)
+    except SystemExit as stopped:
+        return int(str(stopped.code))
+    return 0
+
+
+def written(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_signals() -> Iterator[None]:
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The row made with TMPDIR on a full disk of its own: nothing that must last is written there."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch, tmpfs(folder / "tmp", 2**14) as tmp:
+        fill(tmp)
+        patch.setattr(tempfile, "tempdir", str(tmp))
+        assert code(*places(folder)) == 0
+        assert [path.name for path in tmp.iterdir()] == ["filling"]
+    return folder
+
+
+def test_results_elsewhere_than_tmpdir(made: Path) -> None:
+    [done] = (made / "runs").glob("*/record.json")
+    assert record.load(done).status == "finished"
+    assert not list(made.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["results", "runs", "cache"])
+def test_a_folder_that_is_read_only_is_refused_before_any_work(tmp_path: Path, name: str) -> None:
+    with tmpfs(tmp_path / name, 2**20, read_only=True):
+        started = time.monotonic()
+        command = [sys.executable, str(SCRIPT), *places(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert time.monotonic() - started < 5
+    assert done.returncode == 74, done.stderr
+    assert done.stderr.startswith(f"error: {tmp_path / name} cannot be written to: Read-only file system (")
+    assert done.stderr.endswith("Nothing can be written on this file system: name another folder.\n")
+    assert written(tmp_path) == []
+
+
+def test_needed_and_free_are_printed_before_a_run(
+    tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tmpfs(tmp_path / "disk", NEEDED + 2**20) as disk:
+        assert code(*places(made, f"--runs-dir={disk}", "--steps=1")) == 0
+        said = capsys.readouterr().out
+        assert f"needed in {disk}, {(NEEDED + 2**20) / 1e6:.1f} MB free." in said
+
+
+def test_too_little_room_is_refused_before_a_run(
+    tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tmpfs(tmp_path / "disk", NEEDED - 2**14) as disk:
+        assert code(*places(made, f"--runs-dir={disk}")) == 74
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: Disk: {NEEDED / 1e6:.1f} MB needed in {disk}, ")
+        assert written(disk) == []
+
+
+def test_a_disk_that_fills_during_a_run(
+    tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # room enough at the start; something else takes it after the first checkpoint, and later gives it back
+    really, saved = checkpoint.save, []
+
+    def save(path: Path, *more: Any) -> None:
+        really(path, *more)
+        saved.append(path)
+        if len(saved) == 1:
+            fill(disk, spare=8_192)
+
+    with tmpfs(tmp_path / "disk", NEEDED + 2**20) as disk:
+        asked = places(made, f"--runs-dir={disk}", f"--results-dir={tmp_path / 'results'}", "--steps=21")
+        monkeypatch.setattr(checkpoint, "save", save)
+        assert code(*asked) == 74
+        said = capsys.readouterr().err
+        assert f"{disk}" in said
+        assert "step-000000020.safetensors cannot be written to: No space left on device (" in said
+        assert "bytes needed" in said
+        [run] = [path for path in disk.iterdir() if path.is_dir()]
+        assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-000000010.safetensors"]
+        lines = tracking.read(run / "journal.jsonl")
+        assert [line["step"] for line in lines if line["kind"] == "train"] == [5, 10, 15, 20]
+        (disk / "filling").unlink()
+        assert code(*asked) == 0
+        assert [path.name for path in saved[1:]] == ["step-000000020.safetensors", "step-000000021.safetensors"]
+        assert record.load(run / "record.json").cost["steps"] == 21
+
+
+def test_a_full_cache(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with tmpfs(tmp_path / "cache", 2**16) as cache:
+        assert code(*places(tmp_path)) == 74
+        said = capsys.readouterr().err
+        assert said.startswith(f"error: {cache}")
+        assert "cannot be written to: No space left on device" in said
+        assert not [path for path in cache.rglob("*") if path.suffix in (".making", ".partial")]
+
+
+def test_a_full_results_folder_costs_no_run(tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in written(made / "runs")}
+    with tmpfs(tmp_path / "results", 2**14) as results:
+        assert code(*places(made, f"--results-dir={results}")) == 74
+        assert capsys.readouterr().err.startswith(f"error: {results}")
+    assert code(*places(made, f"--results-dir={tmp_path / 'elsewhere'}")) == 0
+    assert {path: path.stat().st_mtime_ns for path in written(made / "runs")} == before

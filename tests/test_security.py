@@ -1,0 +1,205 @@
+"""What the package never does, seen while it runs: no shell, no pickle, no network, nothing written elsewhere."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+
+from repro import record, tracking
+from repro.data import cache
+from repro.data.tokenizer import Tokenizer
+from repro.training import checkpoint
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in (ROOT / "repro").rglob("*.py")
+    if path.stem not in ("__init__", "__main__")
+)
+
+
+def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tuple[int, list[str], str]:
+    """The exit code of a program, what it did that it may not, and all it said; home and TMPDIR are in `folder`."""
+    home, tmp = folder / "home", folder / "tmp"
+    for one in (home, tmp, folder / "here"):
+        one.mkdir(exist_ok=True)
+    fonts = matplotlib.get_cachedir()  # torchmetrics imports matplotlib, which keeps its list of fonts somewhere
+    places = os.pathsep.join(str(place) for place in (tmp, fonts, *allowed))
+    environment = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
+    environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"HOME": str(home), "TMPDIR": str(tmp), "MPLCONFIGDIR": fonts}
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tests" / "audited.py"), places, *program],
+        cwd=folder / "here", env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    said = done.stdout + done.stderr
+    return done.returncode, [line for line in said.split("\n") if line.startswith("VIOLATION")], said
+
+
+def test_the_whole_way_of_a_row(tmp_path: Path) -> None:
+    # in folders whose names a shell would take for commands
+    tmp_path = tmp_path / "a b; touch here && $(touch here) `touch here` | touch here > here"
+    tmp_path.mkdir()
+    names = ("results", "runs", "cache")
+    places = [f"--{name}-dir={tmp_path / name}" for name in names]
+    command = [str(ROOT / "experiments" / "table3_A.py"), "--scale=smoke", "--rows", "base", "--steps=3", *places]
+    database = tmp_path / "db" / "mlflow.db"
+    allowed = (*(tmp_path / name for name in names), database.parent)
+    code, wrong, said = audited(tmp_path, *command, f"--tracking-uri=sqlite:///{database}", allowed=allowed)
+    assert code == 0, said
+    assert wrong == [], "\n".join(wrong)
+    assert "1 runs in" in said
+    assert list((tmp_path / "results").rglob("*.json"))
+    assert list((tmp_path / "here").iterdir()) == []
+    assert list((tmp_path / "home").iterdir()) == []
+
+
+class Runs:
+    """What a pickle of it does when it is read: make a file."""
+
+    def __init__(self, how: Callable[[str], object], said: str) -> None:
+        self.how, self.said = how, said
+
+    def __reduce__(self) -> tuple[Callable[[str], object], tuple[str]]:
+        return self.how, (self.said,)
+
+
+@pytest.mark.parametrize("protocol", range(6))
+@pytest.mark.parametrize("how", ["system", "exec", "nested"])
+def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: str, protocol: int) -> None:
+    import pickle
+
+    canary = tmp_path / "canary"
+    said = f"open({str(canary)!r}, 'w').close()"
+    evil: Any = Runs(exec, said) if how == "exec" else Runs(os.system, f"touch {canary}")
+    content = pickle.dumps({"state_dict": [evil]} if how == "nested" else evil, protocol)
+    pickle.loads(content)
+    assert canary.exists(), "it would have done nothing anyway"
+    canary.unlink()
+    readers: list[Callable[[Path], object]] = [
+        lambda path: checkpoint.load(path, "0" * 16),
+        record.load,
+        lambda path: tracking.read(path) or pytest.fail("nothing was refused"),
+        lambda path: tracking.describe(path.parent),
+        lambda path: cache.verified(path.parent),
+        Tokenizer.load,
+    ]
+    names = (
+        "step-000000001.safetensors",
+        "record.json",
+        "journal.jsonl",
+        "run.json",
+        "manifest.json",
+        "tokenizer.json",
+    )
+    for name, read in zip(names, readers, strict=True):
+        (tmp_path / name).write_bytes(content + b"\n")
+        with pytest.raises((ValueError, OSError)):
+            read(tmp_path / name)
+    assert not canary.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "event"),
+    [
+        ("import socket; socket.socket().connect_ex(('192.0.2.1', 9))", "socket.connect"),
+        ("import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'', ('192.0.2.1', 9))", "socket.sendto"),
+        ("import socket; socket.socket().bind(('0.0.0.0', 0))", "socket.bind"),
+        ("import socket\ntry: socket.getaddrinfo('example.invalid', 80)\nexcept OSError: pass", "socket.getaddrinfo"),
+        ("import os; os.system('true')", "os.system"),
+        ("import subprocess; subprocess.run('true', shell=True)", "subprocess.Popen"),
+        ("import subprocess; subprocess.run(['sh', '-c', 'true'])", "subprocess.Popen"),
+        ("import subprocess; subprocess.run(['true'])", "subprocess.Popen"),
+        ("import pickle, collections; pickle.loads(pickle.dumps(collections.Counter))", "pickle.find_class"),
+        ("open('x', 'w')", "open"),
+        ("import os; os.close(os.open('x', os.O_CREAT))", "open"),
+        ("import os; os.mkdir('x')", "os.mkdir"),
+        ("import os, tempfile; os.rename(tempfile.mkstemp()[1], 'x')", "os.rename"),
+        (
+            "import os; os.symlink('/', os.environ['TMPDIR'] + '/a'); open(os.environ['TMPDIR'] + '/a/tmp/x', 'w')",
+            "open",
+        ),
+        ("import sqlite3; sqlite3.connect('x')", "sqlite3.connect"),
+    ],
+)
+def test_what_is_forbidden_is_seen(tmp_path: Path, program: str, event: str) -> None:
+    (tmp_path / "program.py").write_text(program, "utf-8")
+    _, wrong, said = audited(tmp_path, str(tmp_path / "program.py"))
+    assert [line.split(":")[0] for line in wrong] == [f"VIOLATION {event}"], said
+
+
+def test_what_is_allowed_is_let_be(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import socket, subprocess, sys, tempfile\n"
+        "open(tempfile.mkstemp()[1], 'w').close()\n"
+        "open('/dev/null', 'w').close()\n"
+        "subprocess.run([sys.executable, '-c', ''], check=True)\n"
+        "server = socket.create_server(('127.0.0.1', 0))\n"
+        "socket.create_connection(server.getsockname())\n",
+        "utf-8",
+    )
+    assert audited(tmp_path, str(tmp_path / "program.py"))[:2] == (0, [])
+
+
+CANARY = """
+import importlib, sys, threading
+seen = []
+LOUD = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.mkdir", "os.re",
+        "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.ch", "os.kill", "shutil.", "sqlite3.", "tempfile.",
+        "urllib.", "http.", "ftplib.", "webbrowser.", "pickle.")
+def hook(event, arguments):
+    if event == "open" and isinstance(arguments[2], int) and arguments[2] & 0o103:
+        seen.append((event, arguments[0]))
+    if event.startswith(LOUD):
+        seen.append((event, str(arguments)[:200]))
+sys.addaudithook(hook)
+import repro
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+seen += [("thread", one.name) for one in threading.enumerate()[1:]]
+print(*seen, sep="\\n")
+"""
+
+
+def imported(folder: Path, modules: list[str]) -> list[str]:
+    """What happens while modules are imported, besides reading."""
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "HOME": str(folder), "TMPDIR": str(folder)}
+    command = [sys.executable, "-c", CANARY, *modules]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    return [line for line in done.stdout.split("\n") if line]
+
+
+LIGHT = [  # the others bring torch with them, or matplotlib
+    name
+    for name in MODULES
+    if not name.startswith(("repro.model", "repro.training", "repro.decoding", "repro.figures"))
+    and name not in ("repro.machine", "repro.run", "repro.data.batch", "repro.data.translation")
+    and name not in ("repro.table1.layers", "repro.table1.costs", "repro.table1.picture")
+]
+
+
+def test_importing_starts_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    assert imported(tmp_path, LIGHT) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_canary_sings(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "import socket, subprocess, threading\n"
+        "socket.socket()\n"
+        "subprocess.run(['true'])\n"
+        "threading.Timer(1, print).start()\n"
+        "open('/dev/null', 'w')\n",
+        "utf-8",
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    done = subprocess.run(
+        [sys.executable, "-c", CANARY, "bad"], env=environment, capture_output=True, text=True, check=True
+    )
+    for event in ("socket.__new__", "subprocess.Popen", "thread", "open"):
+        assert f"('{event}" in done.stdout, done.stdout
