@@ -11,12 +11,12 @@ from paper_runs import paper_run
 from repro import sweep
 from repro.experiment import Paper, Row, main_of
 from repro.forecast import FLOPS_PER_CORE, expected_flops
+from repro.journal import Journal
 from repro.record import Record, load
 from repro.run import Run
 from repro.scales import SCALES
 from repro.sweep import board
 from repro.tables import noted_rows
-from repro.tracking import Journal
 
 SCALE = SCALES["smoke"]
 
