@@ -9,11 +9,12 @@ import errno
 import fcntl
 import json
 import math
+import operator
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -50,11 +51,15 @@ class Journal:
     def append(self, kind: str, step: int, **values: float) -> None:
         """Write one line; `kind` and each name of a value make the metric kind/name."""
         for name in (kind, *values):
-            if not re.fullmatch(r"[A-Za-z0-9_]+", name) or name in FRAME or name in DERIVED:
+            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in FRAME or name in DERIVED:
                 taken = ", ".join(FRAME + DERIVED)
-                raise ValueError(f"{name!r} cannot name a metric: expected letters, digits, _; not {taken}.")
-        line: Line = {"kind": kind, "step": int(step), "time": round(time.time(), 3), "attempt": self.attempt}
-        line |= {name: plain(float(value)) for name, value in values.items()}
+                raise ValueError(
+                    f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
+                )
+        if not -(2**63) <= (step := operator.index(step)) < 2**63:
+            raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
+        line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
+        line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
         data = json.dumps(line, allow_nan=False).encode() + b"\n"
         try:
             if os.write(self._file, data) < len(data):
@@ -84,12 +89,17 @@ class Journal:
 
 def read(path: Path) -> list[Line]:
     """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
-    return once(Tail(path).lines())
+    return list({(line["kind"], line["step"]): line for line in Tail(path).lines()}.values())
 
 
-def once(lines: Iterable[Line]) -> list[Line]:
-    """Each (kind, step) once, as it was written last."""
-    return list({(line["kind"], line["step"]): line for line in lines}.values())
+def _number(key: str, value: float) -> float:
+    """The value as a float; what is too large for one is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{key} is {value!r}; expected a number.") from error
 
 
 def plain(value: float) -> float | str:
@@ -105,25 +115,26 @@ class Tail:
         self.offset = 0
         self.n_lines = 0
 
-    def lines(self) -> list[Line]:
-        try:
-            with open(self.path, "rb") as file:
-                file.seek(self.offset)
-                *whole, torn = file.read().split(b"\n")
-                self.offset = file.tell() - len(torn)
-        except FileNotFoundError:
-            return []
-        return [self._line(text) for text in whole]
+    def lines(self) -> Iterator[Line]:
+        """One at a time: a long journal takes no memory."""
+        with suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(self.offset)
+            for text in file:
+                if not text.endswith(b"\n"):
+                    return  # torn, or still being written
+                line = self._line(text[:-1])
+                self.offset += len(text)
+                self.n_lines += 1
+                yield line
 
     def _line(self, text: bytes) -> Line:
-        self.n_lines += 1
         try:
             line = json.loads(text)
             frame = {name: line.pop(name) for name in FRAME}
             return frame | {name: float(value) for name, value in line.items()}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(
-                f"{self.path}, line {self.n_lines}: expected an object of numbers with {', '.join(FRAME)}, "
+                f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, "
                 f"got {text[:60]!r}. Something else changed the file; remove that line."
             ) from error
 

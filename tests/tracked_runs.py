@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from repro.tracking.folder import Point, write_run
+from repro.journal import FRAME
+from repro.tracking.folder import JOURNALS, Point, write_run
 from repro.tracking.store import connect
 
 ROOT = Path(__file__).parent.parent
@@ -43,6 +44,25 @@ def describe(folder: Path, run: str, **changes: Any) -> None:
     write_run(folder, run, tags=tags | changes, params={"n_heads": 1, "d_k": 512}, paper=paper, order=order)
 
 
+def shown(folder: Path) -> list[Point]:
+    """What MLflow should hold of a run folder, told without the code that brings it there.
+
+    Of the lines of one kind and step the first counts; the paper's and the final numbers stand at step 0.
+    """
+    run = json.loads((folder / "run.json").read_bytes())
+    found = {"row": run["order"], **run["paper"]}
+    points = [Point(f"paper/{name}", 0, value, 0) for name, value in found.items() if value is not None]
+    seen = set()
+    for text in b"".join((folder / name).read_bytes() for name in JOURNALS if (folder / name).exists()).split(b"\n"):
+        line = json.loads(text or b'{"kind": "none", "step": 0, "time": 0, "attempt": 0}')
+        kind, step, time, _ = (line.pop(name) for name in FRAME)
+        if (kind, step) not in seen:
+            shown_at = 0 if kind == "final" else step
+            points += [Point(f"{kind}/{name}", shown_at, float(x), round(time * 1000)) for name, x in line.items()]
+        seen.add((kind, step))
+    return sorted(points)
+
+
 def stored(uri: str, run_id: str) -> list[Point]:
     """All that MLflow holds of a run, duplicates too."""
     client = connect(uri)
@@ -65,7 +85,7 @@ def run_of(uri: str, run_id: str) -> Any:
     return connect(uri).get_run(run_id)
 
 
-def wait_for(done: Callable[[], bool], seconds: float = 120.0) -> None:
+def wait_for(done: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < deadline

@@ -7,12 +7,12 @@ runs/<id>/system.jsonl    what the machine did meanwhile
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from repro import durable
-from repro.journal import FINAL, FRAME, Line, locked, read
+from repro.journal import FINAL, FRAME, Line, locked
 
 JOURNALS = ("journal.jsonl", "system.jsonl")
 
@@ -35,7 +35,7 @@ def write_run(
     paper: Mapping[str, float | None],
     order: int = 0,
 ) -> None:
-    """Write run.json, the description that `mirror` reads.
+    """Write run.json, the description that the mirror reads.
 
     `tags` has table, row, seed, scale, corpus and pair (and tables, where several tables show the row).
     `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
@@ -58,26 +58,19 @@ def describe(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: expected run, tags, params and paper, got {error!r}.") from error
 
 
-def points(folder: Path) -> list[Point]:
-    """All that MLflow shows of a run folder, each (key, step) once.
+def printed(run: Mapping[str, Any]) -> list[Point]:
+    """The paper's numbers of a described run, and the place of its row in the table.
 
-    The paper's and the final numbers stand at step 0: there MLflow draws a bar with its value, anywhere
-    else a lonely dot.
+    They and the final numbers stand at step 0: there MLflow draws a bar with its value, anywhere else a lonely dot.
     """
-    run, lines = describe(folder), [line for name in JOURNALS for line in read(folder / name)]
-    began = round(lines[0]["time"] * 1000) if lines else 0
-    printed = {**run["paper"], "row": run.get("order")}
-    paper = [Point(f"paper/{name}", 0, float(v), began) for name, v in printed.items() if v is not None]
-    return list({(point.key, point.step): point for point in [*paper, *measured(lines)]}.values())
+    numbers = {**run["paper"], "row": run.get("order")}
+    return [Point(f"paper/{name}", 0, float(value), 0) for name, value in numbers.items() if value is not None]
 
 
-def measured(lines: Iterable[Line]) -> Iterator[Point]:
-    """The points of journal lines."""
-    for line in lines:
-        step = 0 if line["kind"] == FINAL else line["step"]
-        for name, value in line.items():
-            if name not in FRAME:
-                yield Point(f"{line['kind']}/{name}", step, value, round(line["time"] * 1000))
+def measured(line: Line) -> list[Point]:
+    """The points of a journal line."""
+    step, time = 0 if line["kind"] == FINAL else line["step"], round(line["time"] * 1000)
+    return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
 
 
 def is_training(folder: Path) -> bool:
@@ -91,6 +84,8 @@ def is_training(folder: Path) -> bool:
 
 def outcome(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
-    if (folder / "record.json").exists():
-        return "FINISHED"
-    return "RUNNING" if is_training(folder) else "KILLED"
+    try:
+        status = json.loads((folder / "record.json").read_bytes())["status"]
+    except FileNotFoundError:
+        return "RUNNING" if is_training(folder) else "KILLED"
+    return "FINISHED" if status == "finished" else "FAILED"

@@ -1,8 +1,8 @@
 """The mirror of a run in MLflow.
 
 Training never waits for the tracker: it writes the journal, and a thread follows that file and carries it to
-MLflow in batches; while the tracker is away the journal waits. Either can be rebuilt from the other: `mirror`
-and `restore`.
+MLflow in batches; while the tracker is away the journal waits, and nothing else. Either can be rebuilt from the
+other: `sync` and `restore`.
 """
 
 import json
@@ -10,16 +10,19 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from repro import durable
-from repro.journal import DERIVED, FINAL, Journal, Line, Tail, locked, once, plain, read
-from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, points
-from repro.tracking.store import connect, experiment_id, reason, repair, say, sqlite_path
+from repro.journal import DERIVED, FINAL, Journal, Line, Tail, locked, plain
+from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, printed
+from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason, repair, say
 from repro.tracking.system import measure
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
+LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
 
 
 def table_names(*texts: str) -> str:
@@ -28,47 +31,89 @@ def table_names(*texts: str) -> str:
 
 
 class Remote:
-    """One run in MLflow: found again by its tag, and given only what it lacks."""
+    """One run in MLflow: found again by its tag, and given only what it lacks.
+
+    Points are sent in the order of the journal. Of a step that training repeated after a crash the first line counts:
+    what MLflow has been given it keeps, and so it holds the same points whether it was there all along or came later.
+    The lines differ in timings only.
+    """
 
     def __init__(self, uri: str, folder: Path) -> None:
         from mlflow.entities import Param, RunTag
 
+        self.uri, self.client = uri, connect(uri)
         run = describe(folder)
+        found = self._find(run, folder)
+        self.run_id: str = found.info.run_id
+        self.status: str = found.info.status
+        have = found.data
         tags, text = run["tags"], (folder / "run.json").read_bytes().decode()
-        self.client = client = connect(uri)
-        self.database = sqlite_path(uri) if uri.startswith("sqlite:") else None
-        experiment = experiment_id(client, uri, tags.get("scale", "none"))
-        found = client.search_runs([experiment], f"tags.`repro.run` = '{run['run']}'", max_results=1)
-        if not found:
-            began = next((line["time"] for line in read(folder / JOURNALS[0])), time.time())
-            name = f"{tags.get('row', run['run'])}, seed {tags.get('seed', '?')}"
-            found = [client.create_run(experiment, round(began * 1000), {"repro.run": run["run"]}, name)]
-        self.run_id: str = found[0].info.run_id
-        self.status: str = found[0].info.status
-        have = found[0].data
         tags["tables"] = table_names(have.tags.get("tables", ""), tags.get("tables", ""), tags.get("table", ""))
         tags["repro.folder"] = str(folder)
         if len(text) <= 8_000:  # MLflow's limit; a longer one costs `restore` alone
             tags["repro.json"] = text
-        client.log_batch(
+        self.client.log_batch(
             self.run_id,
             params=[Param(k, str(v)[:6_000]) for k, v in run["params"].items() if k not in have.params],
             tags=[RunTag(k, v) for k, v in tags.items() if have.tags.get(k) != v],
         )
-        histories = {key: client.get_metric_history(self.run_id, key) for key in have.metrics}
-        self.pushed = {(key, metric.step) for key, history in histories.items() for metric in history}
+        self._printed = printed(run)
+        self._tails = [Tail(folder / name) for name in JOURNALS]
+        self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
+        self._stored = {  # what MLflow had before: the time of each step of each key
+            key: {metric.step: metric.timestamp for metric in self.client.get_metric_history(self.run_id, key)}
+            for key in have.metrics
+        }
+        self.latest = 0  # milliseconds: the last time in the journals
 
-    def push(self, points: Iterable[Point]) -> None:
-        """Log the points that are missing, a batch at a time."""
+    def _find(self, run: Mapping[str, Any], folder: Path) -> Any:
+        """The run in MLflow, made if need be.
+
+        Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
+        """
+        experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
+        mine = f"tags.`repro.run` = '{run['run']}'"
+        found = self.client.search_runs([experiment], mine)
+        if not found:
+            began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
+            name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
+            self.client.create_run(experiment, round(began * 1000), {"repro.run": run["run"]}, name)
+            found = self.client.search_runs([experiment], mine)
+        first, *others = sorted(found, key=lambda one: one.info.run_id)
+        for other in others:
+            self.client.delete_run(other.info.run_id)
+        return first
+
+    def catch_up(self) -> None:
+        """Send what came since the last look, a batch at a time."""
         from mlflow.entities import Metric
 
-        missing = [point for point in points if (point.key, point.step) not in self.pushed]
-        if missing and self.database and not self.database.exists():  # SQLite would write to the deleted file
-            raise FileNotFoundError(f"{self.database} was deleted while it was in use")
-        for start in range(0, len(missing), BATCH):
-            batch = missing[start : start + BATCH]
+        check_in_place(self.uri)
+        missing = self._missing()
+        while batch := list(islice(missing, BATCH)):
             self.client.log_batch(self.run_id, [Metric(p.key, p.value, p.time, p.step) for p in batch])
-            self.pushed.update((point.key, point.step) for point in batch)
+
+    def _missing(self) -> Iterator[Point]:
+        lines = (line for tail in self._tails for line in tail.lines())
+        for point in chain(self._printed, (point for line in lines for point in self._first(line))):
+            stored = self._stored.get(point.key, {}).get(point.step)
+            if stored is None:
+                yield point
+            elif stored != point.time and point not in self._printed:
+                raise ValueError(
+                    f"run {self.run_id} of MLflow's shows another execution of the same run: its {point.key} at step "
+                    f"{point.step} was measured at another time. Delete it in MLflow to show this one"
+                )
+        self._printed = []
+
+    def _first(self, line: Line) -> list[Point]:
+        """The points of a line, none if a line of its kind and step came before."""
+        steps = self._steps.setdefault(line["kind"], set())
+        self.latest = max(self.latest, round(line["time"] * 1000))
+        if line["step"] in steps:
+            return []
+        steps.add(line["step"])
+        return measured(line)
 
     def become(self, status: str, ended: int | None = None) -> None:
         """Set the run's status: RUNNING, FINISHED, FAILED or KILLED."""
@@ -79,19 +124,20 @@ class Remote:
         self.status = status
 
 
-def mirror(uri: str, folder: Path) -> str:
+def sync(uri: str, folder: Path) -> str:
     """Bring MLflow in line with a run folder, whatever its state; returns MLflow's id of the run.
 
-    Only what is missing is sent, so this may be killed and repeated at will. A step that training
-    repeated after a crash keeps the value that was shown first: the two differ in timings only.
+    Only what is missing is sent, so this may be killed and repeated at will. A run without a record that nobody
+    trains is KILLED, unless MLflow knows it to have FAILED: none stays RUNNING for ever.
     """
-    everything = points(folder)
     with locked(folder, patience=0.0) as mine:
         if not mine:
             raise BlockingIOError(f"{folder} is being mirrored by another process, likely its own training.")
         remote = Remote(uri, folder)
-        remote.push(everything)
-        remote.become(outcome(folder), ended=max((point.time for point in everything), default=0) or None)
+        remote.catch_up()
+        status = outcome(folder)
+        if (status, remote.status) != ("KILLED", "FAILED"):
+            remote.become(status, ended=remote.latest or None)
     return remote.run_id
 
 
@@ -99,10 +145,15 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     """The other direction: make a run folder from the run that MLflow calls `run_id`."""
     if (folder / "run.json").exists():
         raise FileExistsError(f"{folder} holds a run already; name a new folder.")
+    from mlflow.exceptions import MlflowException
+
     client = connect(uri)
-    data = client.get_run(run_id).data
+    try:
+        data = client.get_run(run_id).data
+    except MlflowException as error:
+        raise ValueError(f"MLflow at {hide(uri)} does not give run {run_id}: {reason(error)}") from error
     if "repro.json" not in data.tags:
-        raise ValueError(f"Run {run_id} at {uri} has no tag repro.json: it is no mirror of a run folder.")
+        raise ValueError(f"Run {run_id} at {hide(uri)} has no tag repro.json: it is no mirror of a run folder.")
     journals: dict[str, dict[tuple[str, int], Line]] = {name: {} for name in JOURNALS}
     for key in data.metrics:
         kind, _, name = key.partition("/")
@@ -142,13 +193,17 @@ class Mirror:
         self.run_id: str | None = None  # MLflow's, as soon as it is known
         self._tell, self._every, self._sample = tell, every, sample
         self._status = "KILLED"
-        self._told = self._complete = False
+        self._told = self._complete = self._in_trouble = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"mirror of {folder.name}", daemon=True)
         self._thread.start()
 
-    def close(self, status: str = "FINISHED", timeout: float = 30.0) -> bool:
-        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed."""
+    def close(self, status: str = "FINISHED", timeout: float | None = None) -> bool:
+        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed.
+
+        Waits 30 s for a tracker that is slow, 5 s for one that was in trouble last time.
+        """
+        timeout = timeout or (5.0 if self._in_trouble else 30.0)
         self._status = status
         self._closing.set()
         self._thread.join(timeout)
@@ -160,7 +215,7 @@ class Mirror:
         if not self._told:
             self._told = True
             self._tell(
-                f"MLflow at {self.uri} is behind: {reason(error)}. Nothing is lost, {self.folder} has it "
+                f"MLflow at {hide(self.uri)} is behind: {reason(error)}. Nothing is lost, {self.folder} has it "
                 f"all; to catch up type: {repair(self.uri, self.folder)}"
             )
 
@@ -172,27 +227,28 @@ class Mirror:
             self._complain(error)
 
     def _carry(self, machine: Journal) -> None:
-        remote, tails, due = None, [], time.monotonic() + self._sample
-        n_samples = len(read(self.folder / JOURNALS[1]))
+        remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
+        n_samples = sum(1 for _ in Tail(self.folder / JOURNALS[1]).lines())
         measure()  # the first look at the processors tells nothing
         while True:
             closing = self._closing.is_set()  # asked before the files are read: nothing is left behind
             try:
-                if time.monotonic() >= due:
+                if time.monotonic() >= sample_at:
                     machine.append("system", n_samples, **measure())
-                    n_samples, due = n_samples + 1, time.monotonic() + self._sample
-                if remote is None:
+                    n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
+                if remote is None and (closing or time.monotonic() >= try_at):
                     remote = Remote(self.uri, self.folder)
                     self.run_id = remote.run_id
                     remote.become("RUNNING")
-                    tails = [Tail(self.folder / name) for name in JOURNALS]
-                    remote.push(points(self.folder))
-                remote.push(measured(once(line for tail in tails for line in tail.lines())))
-                if closing:
-                    remote.become(self._status)
-                    self._complete = True
+                if remote:
+                    remote.catch_up()
+                    if closing:
+                        remote.become(self._status)
+                        self._complete = True
+                    self._in_trouble, n_failures = False, 0
             except Exception as error:  # whatever the tracker does, training goes on
-                remote = None
+                remote, self._in_trouble, n_failures = None, True, n_failures + 1
+                try_at = time.monotonic() + min(LONGEST_PAUSE, self._every * 2 ** min(n_failures, 10))
                 self._complain(error)
             if closing:
                 return

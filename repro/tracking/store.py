@@ -1,7 +1,9 @@
 """MLflow's store: where it may be, whether it answers, and a client of it."""
 
+import http.client
 import logging
 import os
+import re
 import sqlite3
 import sys
 import threading
@@ -9,7 +11,7 @@ import urllib.error
 import urllib.request
 import warnings
 from contextlib import closing
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +34,16 @@ def experiment_name(scale: str) -> str:
 
 def repair(uri: str, folder: Path | None = None) -> str:
     """What to type to bring MLflow in line with one run folder, or with all."""
-    where = "" if uri == DEFAULT_URI else f" --tracking-uri {uri}"
-    return f"python -m repro.tracking{where}" + (f" {folder}" if folder else "")
+    where = "" if uri == DEFAULT_URI else f" --tracking-uri {hide(uri)}"
+    return f"python -m repro.tracking sync{where}" + (f" {folder}" if folder else "")
+
+
+def hide(text: str) -> str:
+    """The text without what may be secret: users, passwords and queries of addresses, and MLflow's own password."""
+    for name in ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN"):
+        if secret := os.environ.get(name):
+            text = text.replace(secret, "***")
+    return re.sub(r"(?<=://)\S*@|(?<=\?)\S+", "***", text)
 
 
 def check_store(uri: str) -> str | None:
@@ -46,10 +56,15 @@ def check_store(uri: str) -> str | None:
         _check_file(sqlite_path(uri))
         return None
     if uri.startswith(("http://", "https://")):
+        if hide(uri) != uri:
+            raise ValueError(
+                f"--tracking-uri {hide(uri)}: expected http(s)://SERVER alone, as what is typed is seen by others. "
+                "MLflow takes the user from MLFLOW_TRACKING_USERNAME and the password from MLFLOW_TRACKING_PASSWORD."
+            )
         why = _silence(uri)
         return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri)}"
     raise ValueError(
-        f"--tracking-uri {uri}: expected sqlite:///FILE, as in {DEFAULT_URI}, or http(s)://SERVER. MLflow's "
+        f"--tracking-uri {hide(uri)}: expected sqlite:///FILE, as in {DEFAULT_URI}, or http(s)://SERVER. MLflow's "
         "file store is no longer kept up, and any other database belongs behind an MLflow server."
     )
 
@@ -91,8 +106,8 @@ def _silence(uri: str, patience: float = 2.0) -> str | None:
             why.clear()
         except urllib.error.HTTPError as error:
             why[:] = [str(error)] if error.code >= 500 else []  # 401 is an answer
-        except (OSError, ValueError) as error:
-            why[:] = [str(getattr(error, "reason", error))]
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            why[:] = [str(getattr(error, "reason", error)) or repr(error)]
 
     thread = threading.Thread(target=ask, daemon=True)
     thread.start()
@@ -112,12 +127,28 @@ def connect(uri: str) -> Any:
         logging.getLogger(name).setLevel(logging.WARNING)
     if not uri.startswith("sqlite:"):
         return MlflowClient(uri)
-    return _opened(sqlite_path(uri))
+    return _opened(sqlite_path(uri))[0]
 
 
-@lru_cache(maxsize=8)
-def _opened(path: Path) -> Any:
-    """A client of a SQLite file. One process at a time: of two that make the same new file, one dies."""
+def check_in_place(uri: str) -> None:
+    """Raise if the database of an open client was deleted or replaced: SQLite would go on with the lost file."""
+    if uri.startswith("sqlite:"):
+        path = sqlite_path(uri)
+        if not path.exists() or _opened(path)[1] != _identity(path):
+            raise FileNotFoundError(f"{path} was deleted or replaced while it was in use")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    """Of the file itself, whatever its name."""
+    return path.stat().st_dev, path.stat().st_ino
+
+
+@cache  # MLflow keeps each database open anyway
+def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
+    """A client of a SQLite file, and which file it is.
+
+    One process at a time: of two that make the same new file, one dies.
+    """
     from mlflow.tracking import MlflowClient
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,11 +159,11 @@ def _opened(path: Path) -> Any:
         client.search_experiments(max_results=1)
         with closing(sqlite3.connect(path)) as connection:  # readers stop no writer: 104 -> 44 ms a call
             connection.execute("PRAGMA journal_mode=WAL")
-    return client
+        return client, _identity(path)
 
 
 def experiment_id(client: Any, uri: str, scale: str) -> str:
-    """The id of the experiment of a scale, made if need be."""
+    """The id of the experiment of a scale, made if need be, or taken back from MLflow's bin: names are used once."""
     from mlflow.exceptions import MlflowException
 
     name = experiment_name(scale)
@@ -145,6 +176,8 @@ def experiment_id(client: Any, uri: str, scale: str) -> str:
         except MlflowException:  # unless another process was faster
             if (found := client.get_experiment_by_name(name)) is None:
                 raise
+    if found.lifecycle_stage == "deleted":
+        client.restore_experiment(found.experiment_id)
     return str(found.experiment_id)
 
 
@@ -154,5 +187,5 @@ def say(message: str) -> None:
 
 
 def reason(error: object) -> str:
-    """The first line of what an error says."""
-    return str(error).strip().partition("\n")[0][:200]
+    """The first line of what an error says, without secrets."""
+    return hide(str(error).strip() or repr(error)).partition("\n")[0][:200]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from repro.tracking.mirror import table_names
-from repro.tracking.store import connect, experiment_id, reason, repair, say
+from repro.tracking.store import connect, experiment_id, hide, reason, repair, say
 
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
@@ -117,7 +117,7 @@ def install_view(
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
         return view_path(experiment, key)
     except Exception as error:
-        tell(f"MLflow at {uri} lacks the view of {table} ({reason(error)}); try again by: {repair(uri)}")
+        tell(f"MLflow at {hide(uri)} lacks the view of {table} ({reason(error)}); try again by: {repair(uri)}")
         return None
 
 

@@ -14,10 +14,11 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     broken.mkdir()
     (broken / "run.json").write_bytes(b"{}")
     monkeypatch.chdir(folder.parent.parent)
-    assert main(["--tracking-uri", store]) == 1
+    assert main(["sync", "--tracking-uri", store]) == 1
     said = capsys.readouterr()
     assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said.out
     assert "broken/run.json: expected run, tags, params and paper" in said.err
-    assert main(["--tracking-uri", store, str(folder)]) == 0
-    assert main(["--tracking-uri", "file:x", str(folder)]) == 1
-    assert main(["--tracking-uri", store, "--restore", "none"]) == 1
+    assert main(["sync", "--tracking-uri", store, str(folder)]) == 0
+    assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 1
+    assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 1
+    assert "does not give run none" in capsys.readouterr().err

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tracked_runs import describe, python, run_of, same, stored, strict, wait_for
+from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
 
 from repro.journal import Journal, read
-from repro.tracking.folder import JOURNALS, points
-from repro.tracking.mirror import Mirror, mirror, restore
+from repro.tracking.folder import JOURNALS
+from repro.tracking.mirror import Mirror, restore, sync
 from repro.tracking.store import connect, experiment_id, sqlite_path
 
 
 def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: Path) -> None:
-    run_id = mirror(store, folder)
-    assert same(stored(store, run_id), points(folder))
+    run_id = sync(store, folder)
+    assert same(stored(store, run_id), shown(folder))
     run = run_of(store, run_id)
     assert run.info.run_name == "h=1, seed 1"
     assert run.info.status == "KILLED"  # no record, and nobody writes the journal
@@ -33,23 +33,23 @@ def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: P
         ("paper/bleu", 0, 24.9), ("paper/ppl", 0, 5.29), ("paper/row", 0, 1),
     ]  # fmt: skip
 
-    (folder / "record.json").write_bytes(b"{}")
+    (folder / "record.json").write_bytes(b'{"status": "finished"}')
     describe(folder, folder.name)
-    assert mirror(store, folder) == run_id
-    assert same(stored(store, run_id), points(folder))
+    assert sync(store, folder) == run_id
+    assert same(stored(store, run_id), shown(folder))
     assert run_of(store, run_id).info.status == "FINISHED"
 
 
 def test_a_repeated_step_keeps_the_value_that_was_shown(store: str, folder: Path) -> None:
-    run_id = mirror(store, folder)
+    run_id = sync(store, folder)
     before = stored(store, run_id)
     with Journal(folder / "journal.jsonl") as journal:
         journal.append("train", 42, loss=14.0, lr=42e-6, tokens_per_second=9.0)
         journal.append("train", 43, loss=13.0)
-    assert mirror(store, folder) == run_id
+    assert sync(store, folder) == run_id
     after = stored(store, run_id)
     assert [point for point in after if point not in before and point.value == point.value] == [
-        next(point for point in points(folder) if point.step == 43)
+        next(point for point in shown(folder) if point.step == 43)
     ]
 
 
@@ -60,7 +60,7 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, fold
             journal.append("train", step, loss=1 / step, lr=1.0, tokens_per_second=2.0)
     code = (
         "import sys; from pathlib import Path; from repro.tracking import mirror; mirror.BATCH = 1;"
-        "mirror.mirror(sys.argv[1], Path(sys.argv[2]))"
+        "mirror.sync(sys.argv[1], Path(sys.argv[2]))"
     )
     process = python(code, store, folder)
     count = "SELECT count(*) FROM metrics JOIN tags USING (run_uuid) WHERE tags.key = 'repro.run' AND tags.value = ?"
@@ -73,29 +73,29 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, fold
     found = connect(store).search_runs(
         [experiment_id(connect(store), store, "smoke")], f"tags.`repro.run` = '{folder.name}'"
     )
-    assert 20 <= len(stored(store, found[0].info.run_id)) < len(points(folder))
-    assert mirror(store, folder) == found[0].info.run_id
-    assert same(stored(store, found[0].info.run_id), points(folder))
+    assert 20 <= len(stored(store, found[0].info.run_id)) < len(shown(folder))
+    assert sync(store, folder) == found[0].info.run_id
+    assert same(stored(store, found[0].info.run_id), shown(folder))
 
 
 def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
     store: str, new_store: Callable[[], str], folder: Path, tmp_path: Path
 ) -> None:
-    mirror(store, folder)
+    sync(store, folder)
     rebuilt = new_store()
-    run_id = mirror(rebuilt, folder)
-    assert same(stored(rebuilt, run_id), points(folder))
+    run_id = sync(rebuilt, folder)
+    assert same(stored(rebuilt, run_id), shown(folder))
 
     copy = tmp_path / "restored"
     restore(rebuilt, run_id, copy)
     assert (copy / "run.json").read_bytes() == (folder / "run.json").read_bytes()
-    exact = [[(p.key, p.step, repr(p.value), p.time) for p in sorted(points(f))] for f in (copy, folder)]
+    exact = [[(p.key, p.step, repr(p.value), p.time) for p in sorted(shown(f))] for f in (copy, folder)]
     assert exact[0] == exact[1]
     for name in JOURNALS:
         assert {line["kind"] for line in read(copy / name)} == {line["kind"] for line in read(folder / name)}
         strict(b"[%s]" % (copy / name).read_bytes().strip().replace(b"\n", b","))
-    assert mirror(rebuilt, copy) == run_id
-    assert same(stored(rebuilt, run_id), points(folder))
+    assert sync(rebuilt, copy) == run_id
+    assert same(stored(rebuilt, run_id), shown(folder))
     with pytest.raises(FileExistsError, match="holds a run already"):
         restore(rebuilt, run_id, copy)
 
@@ -124,15 +124,15 @@ def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) 
             wait_for(lambda thread=thread: thread.run_id is not None)  # type: ignore[misc]
             wait_for(lambda thread=thread: run_of(store, thread.run_id).info.status == "RUNNING")  # type: ignore[misc]
             with pytest.raises(BlockingIOError, match="being mirrored"):
-                mirror(store, folder)
+                sync(store, folder)
             wait_for(lambda: len(read(folder / "system.jsonl")) > 2)
             journal.append("train", first + 50, loss=0.5)  # the last line before the end
             assert thread.close(outcome)
         assert thread.run_id is not None
         assert run_of(store, thread.run_id).info.status == outcome
-        assert same(stored(store, thread.run_id), points(folder))
+        assert same(stored(store, thread.run_id), shown(folder))
     assert told == []
-    assert {"system/cpu_utilization_percentage", "system/process_memory_megabytes"} <= {p.key for p in points(folder)}
+    assert {"system/cpu_utilization_percentage", "system/process_memory_megabytes"} <= {p.key for p in shown(folder)}
 
 
 def test_what_was_missed_while_the_tracker_was_away_follows(
@@ -153,15 +153,16 @@ def test_what_was_missed_while_the_tracker_was_away_follows(
 
     monkeypatch.setattr(client, "log_batch", unsteady)
     monkeypatch.setattr("repro.tracking.mirror.BATCH", 20)
+    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.02)
     told: list[str] = []
     thread = Mirror(store, folder, tell=told.append, every=0.01)
     wait_for(lambda: n_calls > 30)
     monkeypatch.undo()
     assert thread.close()
     assert thread.run_id is not None
-    assert same(stored(store, thread.run_id), points(folder))
+    assert same(stored(store, thread.run_id), shown(folder))
     assert len(told) == 1
-    assert f"python -m repro.tracking --tracking-uri {store} {folder}" in told[0]
+    assert f"python -m repro.tracking sync --tracking-uri {store} {folder}" in told[0]
 
 
 def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> None:
@@ -179,5 +180,5 @@ def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> Non
     assert not thread.close(timeout=0.5)
     assert time.monotonic() - began < 5.0
     assert len(told) == 1
-    assert f"python -m repro.tracking --tracking-uri {dead} {folder}" in told[0]
+    assert f"python -m repro.tracking sync --tracking-uri {dead} {folder}" in told[0]
     assert len([line for line in read(folder / "journal.jsonl") if line["step"] >= 100]) == 100

@@ -47,7 +47,7 @@ def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch:
     warning = check_store(dead)
     assert time.monotonic() - began < 5.0
     assert warning is not None
-    assert f"python -m repro.tracking --tracking-uri {dead}" in warning
+    assert f"python -m repro.tracking sync --tracking-uri {dead}" in warning
 
 
 def test_importing_brings_no_heavy_library() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tracked_runs import describe
 
 from repro.journal import Journal
-from repro.tracking.mirror import mirror
+from repro.tracking.mirror import sync
 from repro.tracking.store import connect
 from repro.tracking.views import decode_view, encode_view, install_view, view_filter, view_key, view_path, view_state
 
@@ -29,7 +29,7 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
         describe(folder, folder.name, table=table, row=row, seed=seed, paper=paper, order=int(table != "base"))
         with Journal(folder / "journal.jsonl") as journal:
             journal.append("final", 0, dev_ppl=ppl, dev_bleu=bleu)
-        mirror(uri, folder)
+        sync(uri, folder)
     told: list[str] = []
     for _ in range(2):  # the second time changes nothing
         path = install_view(
