@@ -1,0 +1,41 @@
+"""Planted defects: each can be planted in the code as it stands, and the runner tells red from green."""
+
+import ast
+from pathlib import Path
+
+import pytest
+from faults.defect import Defect
+from faults.plant import ROOT, collected, failures, planted
+
+
+@pytest.mark.parametrize("defect", collected(), ids=lambda defect: defect.name)
+def test_a_defect_fits_the_code(defect: Defect) -> None:
+    ast.parse(planted(defect))
+    assert defect.tests
+    for test in defect.tests:
+        file, _, name = test.partition("::")
+        assert f"def {name.partition('[')[0]}(" in (ROOT / file).read_text("utf-8"), test
+
+
+def test_the_runner_tells_red_from_green(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "sample.py").write_text("def f() -> int:\n    return 1\n")
+    (tmp_path / "test_sample.py").write_text(
+        "from sample import f\n\ndef test_sees():\n    assert f() == 1\n\ndef test_is_blind():\n    f()\n"
+    )
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest]\n")
+
+    def wrong(name: str, new: str, test: str) -> int:
+        return failures([Defect(name, "sample.py", "return 1", new, (f"test_sample.py::{test}",))], tmp_path)
+
+    assert wrong("seen", "return 2", "test_sees") == 0
+    assert wrong("not seen", "return 2", "test_is_blind") == 1
+    assert wrong("no such test", "return 2", "test_absent") == 2  # neither before nor with the defect
+    assert wrong("no Python", "return (", "test_sees") == 1  # a test that cannot begin has noticed nothing
+    printed = capsys.readouterr().out
+    assert [word in printed for word in ("red  ", "STAYED GREEN", "DID NOT RUN", "RED WITHOUT A DEFECT")] == [True] * 4
+    assert "return 1" in (tmp_path / "sample.py").read_text(), "the defect was left in"
+
+
+def test_a_defect_that_no_longer_fits_is_named() -> None:
+    with pytest.raises(ValueError, match="once in repro/durable.py, found it 0 times"):
+        planted(Defect("gone", "repro/durable.py", "no such line", "", ("x",)))
