@@ -1,46 +1,124 @@
 """Durable writes: a file is absent, the old one or the new one, never half of one.
 
-Everything the suite keeps goes through here. The new bytes are written beside their final name, pushed
-to the disk, and only then take the name; the folder is pushed too, so the name itself survives a crash.
+Everything the suite keeps goes through here. The new bytes are written beside their final name, pushed to the disk,
+read back and compared, and only then take the name; the folder is pushed too, so the name itself survives a crash.
+What only grows (`Appended`) grows by whole pieces. A disk that refuses is a `DiskError`.
 """
 
+import errno
+import hashlib
+import io
 import json
 import os
+import secrets
+import shutil
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, TypeVar
 
-PARTIAL = ".partial"  # what a crash may leave behind; never read, swept by `sweep`
+PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
+PROBE = 4_096  # bytes that a folder must take before work begins
+ADVICE = {  # what the system may refuse, and what to do about it
+    errno.ENOSPC: "Free space there; the same command then goes on.",
+    errno.EDQUOT: "Free some of your quota there; the same command then goes on.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f); the same command then goes on.",
+    errno.EROFS: "Nothing can be written on this file system: name another folder.",
+    errno.EACCES: "Get the right to write there, or name another folder.",
+    errno.EPERM: "Get the right to write there, or name another folder.",
+    errno.ENAMETOOLONG: "Name a folder with a shorter path.",
+    errno.ENOTDIR: "A file stands where a folder should: name another folder.",
+    errno.EIO: "The disk does not keep what it is given: look into the system's log, and name a folder on another one.",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n).",
+    errno.ENFILE: "The system has too many open files: end what holds them.",
+}
+T = TypeVar("T")
+
+
+class DiskError(OSError):
+    """The disk refuses what must be kept. What was whole before is whole still."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path in the folder of `path`; on success it takes the name of `path`.
-
-    For writers that want a path of their own (memory maps, safetensors). On an exception the temporary
-    file is removed and whatever `path` held before is untouched.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}{PARTIAL}")
+def named(path: Path, needed: int | None = None) -> Iterator[None]:
+    """Say of which file an error of the disk is, how much room there was, and what to do (`DiskError`)."""
     try:
-        yield partial
-        with open(partial, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+        yield
+    except DiskError:
+        raise
+    except OSError as error:
+        if error.errno not in ADVICE:
+            raise
+        room = [f"{needed:,} bytes needed"] if needed is not None else []
+        room += [f"{found:,} free"] if (found := free(path)) is not None else []
+        about = f" ({', '.join(room)})" if room else ""
+        raise DiskError(
+            error.errno, f"{path} cannot be written to: {os.strerror(error.errno)}{about}. {ADVICE[error.errno]}"
+        ) from error
 
 
-def write_bytes(path: Path, write: bytes | Callable[[BinaryIO], object]) -> None:
-    """Write `path` whole: its bytes, or a function that writes them into an open file."""
-    with replacing(path) as partial, open(partial, "wb") as file:
-        if callable(write):
-            write(file)
-        else:
-            file.write(write)
-        file.flush()
+def free(path: Path) -> int | None:
+    """Bytes that may still be written at a place, which need not exist yet; None where nobody knows."""
+    for folder in (path, *path.absolute().parents):
+        with suppress(OSError):
+            return shutil.disk_usage(folder).free
+    return None
+
+
+class Hashed(io.RawIOBase):
+    """A new file open for writing, with the running SHA-256 of all that was written into it."""
+
+    def __init__(self, path: Path) -> None:
+        self.sha256 = hashlib.sha256()
+        self._file = _again(os.open, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+    def writable(self) -> bool:
+        """Whether it takes bytes: it does nothing else."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Write all of `data`, however many calls the system takes for it."""
+        rest = memoryview(data).cast("B")
+        while rest:
+            n = _again(os.write, self._file, rest)
+            self.sha256.update(rest[:n])
+            rest = rest[n:]
+        return memoryview(data).nbytes
+
+    def push(self) -> None:
+        """Wait until everything is on the disk."""
+        _again(os.fsync, self._file)
+
+    def close(self) -> None:
+        """Let go; a second call does nothing."""
+        if not self.closed:
+            super().close()
+            os.close(self._file)
+
+
+def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: int | None = None) -> None:
+    """Write `path` whole: its bytes, or a function that writes them into an open file, `needed` of them if known."""
+    with named(path, needed if callable(write) else len(write)):
+        make_folder(path.parent)
+        partial = beside(path, PARTIAL)
+        try:
+            with Hashed(partial) as file:
+                if callable(write):
+                    write(file)
+                else:
+                    file.write(write)
+                file.push()
+            _compare(partial, file.sha256.digest())
+            _again(os.replace, partial, path)
+        except BaseException:
+            with suppress(OSError):  # the error that is under way says more
+                os.unlink(partial)
+            raise
+        _push_folder(path.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -53,15 +131,134 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def sweep(folder: Path) -> None:
-    """Remove what interrupted writes left in `folder` (which may not exist)."""
-    for partial in folder.glob(f".*{PARTIAL}"):
-        partial.unlink(missing_ok=True)
+class Appended:
+    """A file that only grows, by pieces that are whole or absent.
+
+    A piece is with the operating system when `append` returns, so it survives the process; after `push` it survives
+    the machine. What stands behind `end` is a piece that a crash tore: cut it off before the first `append`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.end = path, 0
+        with named(path):
+            make_folder(path.parent)
+            self.file = _again(os.open, path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            try:
+                _push_folder(path.parent)
+            except OSError:
+                os.close(self.file)
+                raise
+
+    def cut(self, end: int) -> None:
+        """Drop what stands behind `end`."""
+        with named(self.path):
+            _again(os.ftruncate, self.file, end)
+        self.end = end
+
+    def append(self, piece: bytes) -> None:
+        """Write one piece."""
+        rest = memoryview(piece)
+        with named(self.path, len(piece)):
+            try:
+                while rest:
+                    rest = rest[_again(os.write, self.file, rest) :]
+            except OSError:
+                os.ftruncate(self.file, self.end)  # whole or absent, on a full disk too
+                raise
+        self.end += len(piece)
+
+    def push(self) -> None:
+        """Wait until everything is on the disk."""
+        with named(self.path):
+            _again(os.fsync, self.file)
+
+    def close(self) -> None:
+        """Let go; a second call does nothing."""
+        if self.file >= 0:
+            file, self.file = self.file, -1
+            with named(self.path):
+                os.close(file)
 
 
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it; the names of the new ones survive a crash."""
+    with named(folder):
+        if not folder.is_dir():
+            make_folder(folder.parent)
+            with suppress(FileExistsError):  # another process was faster
+                os.mkdir(folder)
+            if not folder.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+            _push_folder(folder.parent)
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse now what would fail after hours of training: write something there."""
+    with named(folder):
+        make_folder(folder)
+        probe = beside(folder / "probe", PARTIAL)
+        try:
+            with Hashed(probe) as file:
+                file.write(bytes(PROBE))
+                file.push()
+        finally:
+            with suppress(OSError):  # never made, or swept later
+                os.unlink(probe)
+
+
+def beside(path: Path, kind: str) -> Path:
+    """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
+    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{kind}")
+
+
+def is_abandoned(left: Path) -> bool:
+    """Whether a name that `beside` gave belongs to a process of this machine that has ended."""
+    import psutil  # here, not above: the names of the corpora are wanted without it
+
+    writer, *rest = left.name.rsplit(".", 3)
+    if len(rest) != 3 or not writer.endswith(f".{socket.gethostname()}") or not rest[0].isdecimal():
+        return False
+    try:  # it may also have ended with nobody to take note of it
+        return bool(psutil.Process(int(rest[0])).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def sweep(folder: Path, *, alone: bool) -> None:
+    """Remove what interrupted writes left in `folder` and below: all of it if nobody else writes there.
+
+    Where others may, what belongs to living processes stays, and to those of other machines, which cannot be asked.
+    """
+    for partial in folder.rglob(f".*.{PARTIAL}"):
+        if alone or is_abandoned(partial):
+            partial.unlink(missing_ok=True)
+
+
+def _compare(path: Path, sha256: bytes) -> None:
+    """Read a file back from the disk, not from memory where the system can be told so, and hold it to its hash."""
+    with open(path, "rb", buffering=0) as file:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        found = hashlib.file_digest(file, "sha256").digest()
+    if found != sha256:
+        raise DiskError(
+            errno.EIO,
+            f"{path} does not hold what was written: expected SHA-256 {sha256.hex()}, read back {found.hex()}. "
+            f"{ADVICE[errno.EIO]}",
+        )
+
+
+def _push_folder(folder: Path) -> None:
+    handle = _again(os.open, folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        _again(os.fsync, handle)
     finally:
         os.close(handle)
+
+
+def _again(call: Callable[..., T], *arguments: Any) -> T:
+    """Call the system once more if it was only interrupted or busy; every other error is one at once."""
+    try:
+        return call(*arguments)
+    except (InterruptedError, BlockingIOError):
+        return call(*arguments)

@@ -15,13 +15,14 @@ from typing import Any, Literal, NoReturn
 
 from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA
+from repro.durable import DiskError
 from repro.forecast import forecast
 from repro.rows import Paper, Row, Table, cells, printed
 from repro.scales import SCALES, Scale
 from repro.tracking.store import DEFAULT_URI
 
 __all__ = ["Paper", "Row", "main", "main_of", "printed"]  # what an experiment file needs
-BAD_INPUT = 2  # exit code
+BAD_INPUT, DISK = 2, 74  # exit codes; `repro.sweep` has those of runs
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:
@@ -51,7 +52,8 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
-        sys.exit(_bad_input(error))
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(DISK if isinstance(error, DiskError) else BAD_INPUT)
     if code:
         sys.exit(code)
 
@@ -162,11 +164,6 @@ def _relaunch(devices: int) -> NoReturn:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
     sys.stdout.flush()
     os.execv(sys.executable, [*launcher, *sys.argv])
-
-
-def _bad_input(error: Exception) -> int:
-    print(f"error: {error}", file=sys.stderr)
-    return BAD_INPUT
 
 
 def _title(table: str) -> str:

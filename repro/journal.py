@@ -5,7 +5,6 @@
 It is the truth of the run; whatever else shows these numbers is made from it.
 """
 
-import errno
 import fcntl
 import json
 import math
@@ -17,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from repro import durable
 
 FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
 FINAL = "final"  # the kind of the run's last numbers
@@ -34,18 +35,16 @@ class Journal:
     """
 
     def __init__(self, path: Path, *, patience: float = 10.0) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._file = durable.Appended(path)
         try:
             # patience: workers of a killed process hold its lock until they notice
-            if not _lock(self._file, patience):
+            if not _lock(self._file.file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = Tail(path)
             self.attempt = 1 + max((line["attempt"] for line in tail.lines()), default=0)
-            self._end = tail.offset
-            os.ftruncate(self._file, self._end)
+            self._file.cut(tail.offset)
         except BaseException:
-            os.close(self._file)
+            self._file.close()
             raise
 
     def append(self, kind: str, step: int, **values: float) -> None:
@@ -60,25 +59,17 @@ class Journal:
             raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
-        data = json.dumps(line, allow_nan=False).encode() + b"\n"
-        try:
-            if os.write(self._file, data) < len(data):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        except OSError:
-            os.ftruncate(self._file, self._end)  # a line is whole or absent, on a full disk too
-            raise
-        self._end += len(data)
+        self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
 
     def sync(self) -> None:
         """Push what was appended to the disk: at checkpoints, validations and the end."""
-        os.fsync(self._file)
+        self._file.push()
 
     def close(self) -> None:
         """Sync and let go; a second call does nothing."""
-        if self._file >= 0:
+        if self._file.file >= 0:
             self.sync()
-            os.close(self._file)
-            self._file = -1
+            self._file.close()
 
     def __enter__(self) -> "Journal":
         return self

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from repro import durable
 from repro.forecast import duration, expected_flops, speed_here
 from repro.hyper import BASE
 from repro.progress import Progress
@@ -75,7 +76,7 @@ class Sweep:
         started = time.monotonic()
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
             for folder in (self.results, self.runs, self.cache):
-                _check_writable(folder)
+                durable.check_folder(folder)
             if warning := check_store(self.options.tracking_uri):
                 progress.say(warning)
             progress.say(f"{self.name} at scale {self.scale.name}: {len(self.cells)} runs, {self._pairs()}")
@@ -288,17 +289,3 @@ def _summary(done: Record) -> str:
         f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
         f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}"
     )
-
-
-def _check_writable(folder: Path) -> None:
-    """Refuse now what would fail after hours of training."""
-    probe = folder / f".probe.{os.getpid()}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise OSError(
-            f"{folder} cannot be written to ({error.strerror}). Name another folder with --results-dir, --runs-dir "
-            f"or --cache-dir, or free this one."
-        ) from error

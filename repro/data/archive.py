@@ -205,7 +205,7 @@ def _written(archive: Path, member: Member, blocks: Iterator[bytes], path: Path)
         blocks = (f"{line}\n".encode() for line in lines)
     digest, n_bytes, n_lines, last = hashlib.sha256(), 0, 0, b"\n"
 
-    def write(file: BinaryIO) -> None:
+    def write(file: durable.Hashed) -> None:
         nonlocal n_bytes, n_lines, last
         for block in blocks:
             file.write(block)

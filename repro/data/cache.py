@@ -5,10 +5,7 @@ import fcntl
 import functools
 import hashlib
 import json
-import os
-import secrets
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +14,7 @@ from typing import Any
 from repro import durable
 
 MANIFEST = "manifest.json"
+MAKING = "making"  # ends the name of a folder that is not whole yet
 
 
 def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
@@ -29,16 +27,18 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     """
     with suppress(FileNotFoundError, ValueError):
         return verified(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(folder.parent)
     _sweep(folder)
-    work = folder.with_name(f".{folder.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.making")
-    work.mkdir()
+    work = durable.beside(folder, MAKING)
+    with durable.named(work):
+        work.mkdir()
     try:
         facts = make(work)
         files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
         contents = {"facts": facts, "files": files}
         durable.write_json(work / MANIFEST, contents | {"sha256": _sha256_of_json(contents)})
-        _take_name(work, folder)
+        with durable.named(folder):
+            _take_name(work, folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return verified(folder)
@@ -113,22 +113,9 @@ def _take_name(work: Path, folder: Path) -> None:
 
 def _sweep(folder: Path) -> None:
     """Remove what processes of this machine left of `folder` when they were killed."""
-    for left in folder.parent.glob(f".{folder.name}.*"):
-        name, *made = left.name.rsplit(".", 3)
-        if name != f".{folder.name}.{socket.gethostname()}" or len(made) != 3:
-            continue
-        if not _is_alive(int(made[0])):
+    for left in folder.parent.glob(f".{folder.name}.*.{MAKING}"):
+        if durable.is_abandoned(left):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _is_alive(process: int) -> bool:
-    """It may also have ended with nobody to take note of it."""
-    import psutil  # here, not above: the names of the corpora are wanted without it
-
-    try:
-        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _sha256(path: Path) -> str:

@@ -2,25 +2,33 @@
 
 A checkpoint holds weights, optimizer moments and Lightning's counters, no iterator and no random state: data order
 and random numbers are functions of the step. Everything but the tensors is JSON in the file's own header, with the
-run's id and a SHA-256 over it and all tensors. Nothing in it is code.
+run's id. The last tensor is the SHA-256 of every byte before it. Nothing in it is code.
 """
 
 import hashlib
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from repro.durable import replacing
+from repro.durable import Hashed, write_bytes
 
-FORMAT = "1"
+FORMAT = "2"
+SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
 _NAME = "step-{:09d}.safetensors"
+_DIGEST, _DIGEST_BYTES = "sha256", 32
+_BLOCK = 2**20
+_DTYPES = {  # as the format calls them
+    torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
+    torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
+}  # fmt: skip
+_found_whole: set[tuple[Path, int, int, int]] = set()  # files of this process as they were when they were compared
 
 
 class CheckpointError(ValueError):
@@ -47,41 +55,108 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def save(path: Path, state: dict[str, Any], run: str) -> None:
-    """Write a nested dictionary of plain values and tensors."""
+    """Write a nested dictionary of plain values and tensors, without a second copy of more than one tensor.
+
+    Written here and not by the library, whose writer leaves files of unknown names when it is killed; the library
+    reads them.
+    """
     tensors: dict[str, Tensor] = {}
-    header = {"format": FORMAT, "run": run, "state": json.dumps(_split(state, tensors), allow_nan=False)}
-    header["sha256"] = _digest(header, tensors)
-    with replacing(path) as partial:
-        save_file(tensors, partial, metadata=header)
+    about = {"format": FORMAT, "run": run, "state": json.dumps(_split(state, tensors), allow_nan=False)}
+    # wide numbers first, so that each begins at a multiple of its width; the digest last
+    order = sorted(tensors, key=lambda name: -tensors[name].element_size())
+    header: dict[str, Any] = {"__metadata__": about}
+    end = 0
+    for name in order:
+        begin, end = end, end + tensors[name].nbytes
+        header[name] = {
+            "dtype": _DTYPES[tensors[name].dtype],
+            "shape": list(tensors[name].shape),
+            "data_offsets": [begin, end],
+        }
+    header[_DIGEST] = {"dtype": "U8", "shape": [_DIGEST_BYTES], "data_offsets": [end, end + _DIGEST_BYTES]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+
+    def write(file: Hashed) -> None:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            if tensors[name].nbytes:
+                file.write(tensors[name].cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        file.write(file.sha256.digest())
+
+    write_bytes(path, write, needed=8 + len(text) + end + _DIGEST_BYTES)
+    _found_whole.add(_state(path))
 
 
 def load(path: Path, run: str) -> dict[str, Any]:
     """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`)."""
     try:
+        whole = _has_own_digest(path)
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
+            about = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
     except (SafetensorError, OSError) as error:
         raise DamagedCheckpoint(
             f"{path} is no readable checkpoint ({error}). Delete it to go on from the one before."
         ) from error
-    if header.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{path} has checkpoint format {header.get('format')}, expected {FORMAT}. "
-            f"Delete its run folder to train anew."
-        )
-    if header.get("sha256") != _digest(header, tensors):
+    is_first_format = about.get("format") == "1" and _DIGEST in about  # it had the digest among the words
+    if not whole and not is_first_format:
         raise DamagedCheckpoint(
             f"{path} is damaged: its content does not have the SHA-256 written in it. "
             f"Delete it to go on from the one before."
         )
-    if header["run"] != run:
+    if about.get("format") != FORMAT:
         raise CheckpointError(
-            f"{path} is a checkpoint of run {header['run']}, expected run {run}: other settings, data or code. "
+            f"{path} has checkpoint format {about.get('format')}, expected {FORMAT}: "
+            f"{'an older' if is_first_format else 'a newer'} version of this package wrote it. Go on with that "
+            f"version, or delete its run folder to train anew."
+        )
+    if about["run"] != run:
+        raise CheckpointError(
+            f"{path} is a checkpoint of run {about['run']}, expected run {run}: other settings, data or code. "
             f"Move it back to the folder of its own run."
         )
-    state: dict[str, Any] = _join(json.loads(header["state"]), tensors)
+    state: dict[str, Any] = _join(json.loads(about["state"]), tensors)
     return state
+
+
+def prune(folder: Path, keep: Collection[int]) -> None:
+    """Remove checkpoints, oldest first, but never those after the steps `keep` nor the last `SPARE` that are whole.
+
+    A damaged one counts for nothing, so the whole ones before it stay.
+    """
+    whole = 0
+    for path in reversed(checkpoints(folder)):
+        if whole < SPARE:
+            whole += _is_whole(path)
+        elif step_of(path) not in keep:
+            path.unlink()
+
+
+def _is_whole(path: Path) -> bool:
+    """Read once per process while the file stays the same; what was just written has been read back."""
+    if (state := _state(path)) in _found_whole:
+        return True
+    whole = _has_own_digest(path)
+    if whole:
+        _found_whole.add(state)
+    return whole
+
+
+def _state(path: Path) -> tuple[Path, int, int, int]:
+    status = path.stat()
+    return path, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _has_own_digest(path: Path) -> bool:
+    """Whether the file ends in the SHA-256 of all that stands before."""
+    with open(path, "rb") as file:
+        rest = os.fstat(file.fileno()).st_size - _DIGEST_BYTES
+        digest = hashlib.sha256()
+        while rest > 0 and (block := file.read(min(rest, _BLOCK))):
+            digest.update(block)
+            rest -= len(block)
+        return file.read() == digest.digest()
 
 
 class SafetensorsIO(CheckpointIO):
@@ -111,7 +186,7 @@ def _split(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     """JSON for everything but tensors, which move to `tensors` and leave their name."""
     if isinstance(value, Tensor):
         name = f"{len(tensors)}{place}"  # numbered, as two places may read alike: 1 and "1", a/b and a, b
-        tensors[name] = value.detach().cpu().contiguous()
+        tensors[name] = value.detach()  # where it is: the disk gets one at a time
         return {"tensor": name}
     if isinstance(value, dict):
         items = [(f"{place}/{key}", key, item) for key, item in value.items()]
@@ -136,14 +211,3 @@ def _join(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {_join(key, tensors): _join(item, tensors) for key, item in content}
     items = [_join(item, tensors) for item in content]
     return tuple(items) if kind == "tuple" else items
-
-
-def _digest(header: dict[str, str], tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256()
-    for part in ("format", "run", "state"):
-        digest.update(f"{part}={header.get(part)}\0".encode())
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\0".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

@@ -98,11 +98,11 @@ def fit(
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
-    Checkpoints go to `folder`; those that the row averages are kept, and the last two, so that a crash while writing
-    leaves one to go on from. `watch` receives each logged line. The cost tells by its steps whether training is
-    finished.
+    Checkpoints go to `folder`; those that the row averages are kept, and the last two that are whole, so that whatever
+    befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
+    training is finished.
     """
-    sweep(folder)
+    sweep(folder, alone=True)
     resume = newest(folder, run)
     recorder = _Recorder(log, every.log, watch)
     keeper = _Keeper(recorder, folder, every.checkpoint, module.hyper.averaged_steps, should_stop)
@@ -251,9 +251,7 @@ class _Keeper(L.Callback):
             self.recorder.journal.sync()
             trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
             if trainer.is_global_zero:
-                for path in checkpoint.checkpoints(self.folder)[:-2]:
-                    if checkpoint.step_of(path) not in self.averaged:
-                        path.unlink()
+                checkpoint.prune(self.folder, keep=self.averaged)
             self.recorder.clock += time.monotonic() - paused
         trainer.should_stop = stop
 

@@ -1,22 +1,24 @@
 """Checkpoints: what goes in comes out, and what is not what went in is refused."""
 
+import contextlib
 import hashlib
+import json
 import math
 import os
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
+from faults.disk import Disk, lay_out, tmpfs
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from repro.durable import sweep
+from repro.durable import DiskError, sweep
 from repro.training import checkpoint
 from repro.training.checkpoint import (
     CheckpointError,
@@ -26,10 +28,12 @@ from repro.training.checkpoint import (
     load,
     path_of,
     save,
+    step_of,
     weights,
 )
 
 RUN = "0123456789abcdef"
+GOLDEN = Path(__file__).parent / "golden"
 STATE = {
     "epoch": 3,
     "rate": 1e-9,
@@ -158,17 +162,17 @@ def test_no_pickle(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 # What is wrong is said: a file that is not what was written, of another run, of another format.
 
 
-def test_every_flipped_bit_is_found(path: Path) -> None:
+def test_a_thousand_flipped_bytes_are_all_found(path: Path) -> None:
     good, chance = path.read_bytes(), random.Random(0)
     header = 8 + int.from_bytes(good[:8], "little")
-    offsets = [*range(8), header - 1, header, len(good) - 1]
-    offsets += [chance.randrange(header) for _ in range(150)]
-    offsets += [chance.randrange(header, len(good)) for _ in range(50)]
-    for offset in offsets:
+    places = [*range(8), header - 1, header, len(good) - 33, len(good) - 32, len(good) - 1]
+    places += [chance.randrange(header) for _ in range(500)]
+    places += [chance.randrange(header, len(good)) for _ in range(1_000 - len(places))]
+    for place in places:
         bad = bytearray(good)
-        bad[offset] ^= 1 << chance.randrange(8)
+        bad[place] ^= chance.randrange(1, 256)
         path.write_bytes(bad)
-        with pytest.raises(CheckpointError):
+        with pytest.raises(DamagedCheckpoint):
             load(path, RUN)
 
 
@@ -176,7 +180,7 @@ def test_every_truncation_is_found(path: Path) -> None:
     good = path.read_bytes()
     for length in {*range(16), *range(16, len(good), 23), len(good) - 1}:
         path.write_bytes(good[:length])
-        with pytest.raises(DamagedCheckpoint, match="no readable checkpoint"):
+        with pytest.raises(DamagedCheckpoint, match="no readable checkpoint|is damaged"):
             load(path, RUN)
     path.write_bytes(good + b"\0")
     with pytest.raises(DamagedCheckpoint):
@@ -201,13 +205,45 @@ def test_another_runs_checkpoint_is_refused(path: Path) -> None:
     assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
 
 
-def test_another_format_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "FORMAT", "2")
-    with pytest.raises(CheckpointError, match="has checkpoint format 1, expected 2") as caught:
+def test_the_format_reads_what_it_once_wrote() -> None:
+    # written when the format was new: whoever changes what a file holds changes FORMAT too
+    assert equal(load(GOLDEN / f"format-{checkpoint.FORMAT}.safetensors", RUN), STATE)
+
+
+def test_the_library_reads_what_is_written_here(path: Path) -> None:
+    # and the tensors begin where numbers of their width may
+    tensors = load_file(path)
+    assert sorted(map(str, (tensor.dtype for tensor in tensors.values()))) == [
+        "torch.bfloat16", "torch.bool", "torch.float32", "torch.float32", "torch.float64", "torch.int64", "torch.int64",
+        "torch.uint8",
+    ]  # fmt: skip
+    good = path.read_bytes()
+    header = 8 + int.from_bytes(good[:8], "little")
+    assert header % 8 == 0
+    for name, about in json.loads(good[8:header]).items():
+        if name != "__metadata__":
+            assert about["data_offsets"][0] % tensors[name].element_size() == 0
+    assert hashlib.sha256(good[:-32]).digest() == good[-32:] == bytes(tensors["sha256"].tolist())
+
+
+def test_an_older_format_is_refused() -> None:
+    said = "has checkpoint format 1, expected 2: an older version of this package wrote it. Go on with that version"
+    with pytest.raises(CheckpointError, match=said) as caught:
+        load(GOLDEN / "format-1.safetensors", RUN)
+    assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
+
+
+def test_a_newer_format_is_refused(path: Path) -> None:
+    changed = path.read_bytes()[:-32].replace(b'"format": "2"', b'"format": "3"')
+    path.write_bytes(changed + hashlib.sha256(changed).digest())
+    with pytest.raises(CheckpointError, match="has checkpoint format 3, expected 2: a newer version") as caught:
         load(path, RUN)
     assert not isinstance(caught.value, DamagedCheckpoint)
-    save_file({"w": torch.ones(1)}, path)  # somebody else's safetensors
-    with pytest.raises(CheckpointError, match="has checkpoint format None, expected 2"):
+
+
+def test_somebody_elses_safetensors_are_refused(path: Path) -> None:
+    save_file({"w": torch.ones(1)}, path)
+    with pytest.raises(DamagedCheckpoint):
         load(path, RUN)
 
 
@@ -218,65 +254,119 @@ def test_the_payload_of_another_checkpoint_is_refused(path: Path, tmp_path: Path
     good, bad = path.read_bytes(), other.read_bytes()
     assert len(good) == len(bad)
     header = 8 + int.from_bytes(good[:8], "little")
-    path.write_bytes(good[:header] + bad[header:])
+    path.write_bytes(good[:header] + bad[header:-32] + good[-32:])
     with pytest.raises(DamagedCheckpoint, match="SHA-256"):
         load(path, RUN)
 
 
-# A crash while writing: the old file or the new one, never half of one.
+# A crash while writing: the old file or the new one, never half of one; and never fewer than two that are whole.
 
 
-class Crash(BaseException):
-    """The process dies here: it runs no more code, so it tidies nothing up."""
+def newest_whole(folder: Path) -> list[int]:
+    """The epochs of the checkpoints that can be gone on from, newest first."""
+    found = []
+    for path in reversed(checkpoints(folder)):
+        with contextlib.suppress(DamagedCheckpoint):
+            found.append(load(path, RUN)["epoch"])
+    return found
 
 
-def crash_at(monkeypatch: pytest.MonkeyPatch, k: int) -> Callable[[], int]:
-    """Die at the k-th call of `os.fsync` or `os.replace`, before it acts; gives the number of calls so far."""
-    calls = 0
-
-    def counted(function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls == k:
-                monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
-                raise Crash
-            return function(*arguments)
-
-        return call
-
-    monkeypatch.setattr(os, "fsync", counted(os.fsync))
-    monkeypatch.setattr(os, "replace", counted(os.replace))
-    return lambda: calls
+def test_a_crash_at_any_call_of_saving_and_pruning(tmp_path: Path) -> None:
+    folder = tmp_path / "checkpoints"
+    for step in (1, 2):
+        save(path_of(folder, step), STATE | {"epoch": step}, RUN)
+    with Disk(folder).watching() as disk:
+        save(path_of(folder, 3), STATE | {"epoch": 3}, RUN)
+        checkpoint.prune(folder, keep=())
+    ways = list(disk.left())
+    assert len(ways) > 10
+    for when, left in ways:
+        lay_out(left, folder)
+        sweep(folder, alone=True)
+        assert newest_whole(folder)[:2] in ([2, 1], [3, 2]), when
+        assert len(list(folder.iterdir())) == len(checkpoints(folder)), "something was left that nobody sweeps"
 
 
-@pytest.mark.parametrize("k", [1, 2, 3])
-def test_a_crash_while_writing_leaves_a_good_file(path: Path, monkeypatch: pytest.MonkeyPatch, k: int) -> None:
-    new = STATE | {"epoch": 4}
-    with monkeypatch.context() as patch:
-        crash_at(patch, k)
-        with pytest.raises(Crash):
-            save(path, new, RUN)
-    assert equal(load(path, RUN), new if k == 3 else STATE)  # 1: file to disk, 2: its name, 3: the name to disk
-    sweep(path.parent)
-    assert list(path.parent.iterdir()) == [path]
+def test_a_save_that_a_crash_undid_is_made_again(tmp_path: Path) -> None:
+    with Disk(tmp_path).watching() as disk:
+        save(path_of(tmp_path, 1), STATE, RUN)
+    _, end = disk.moments[-1]
+    assert all(list(left) == [path_of(tmp_path, 1).name] for left in end.power_lost()), "it had returned"
 
 
-def test_there_is_no_other_crash_point(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = crash_at(monkeypatch, k=-1)
-    save(path, STATE, RUN)
-    assert calls() == 3
+@pytest.mark.parametrize(
+    ("damaged", "kept"),
+    [
+        ([], [4, 5]),
+        ([5], [3, 4, 5]),
+        ([4], [3, 4, 5]),
+        ([4, 5], [2, 3, 4, 5]),
+        ([1, 2], [4, 5]),
+        ([2, 3, 4, 5], [1, 2, 3, 4, 5]),
+    ],
+)
+def test_two_whole_checkpoints_are_always_kept(tmp_path: Path, damaged: list[int], kept: list[int]) -> None:
+    for step in range(1, 6):
+        save(path_of(tmp_path, step), {"epoch": step, "w": torch.ones(5)}, RUN)
+    for step in damaged:
+        bad = bytearray(path_of(tmp_path, step).read_bytes())
+        bad[-40] ^= 1
+        path_of(tmp_path, step).write_bytes(bad)
+    checkpoint.prune(tmp_path, keep=())
+    assert [step_of(path) for path in checkpoints(tmp_path)] == kept
 
 
-def test_a_full_disk_costs_nothing_old(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = hashlib.sha256(path.read_bytes()).digest()
+def test_what_is_averaged_is_kept(tmp_path: Path) -> None:
+    for step in range(1, 8):
+        save(path_of(tmp_path, step), {}, RUN)
+    checkpoint.prune(tmp_path, keep=range(2, 8, 3))
+    assert [step_of(path) for path in checkpoints(tmp_path)] == [2, 5, 6, 7]
 
-    def half(tensors: dict[str, Tensor], partial: Path, metadata: dict[str, str]) -> None:
-        partial.write_bytes(b"half")
-        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "save_file", half)
-    with pytest.raises(OSError, match="No space left"):
-        save(path, STATE, RUN)
-    assert hashlib.sha256(path.read_bytes()).digest() == before
-    assert list(path.parent.iterdir()) == [path]
+def test_a_whole_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[Path] = []
+    really = checkpoint._has_own_digest
+    monkeypatch.setattr(checkpoint, "_has_own_digest", lambda path: read.append(path) or really(path))
+    for step in (1, 2, 3):
+        save(path_of(tmp_path, step), {}, RUN)
+        checkpoint.prune(tmp_path, keep=())
+    assert read == []  # each was read back when it was written
+    for path in checkpoints(tmp_path):
+        os.utime(path, ns=(7, 7))  # of another process, then
+    checkpoint.prune(tmp_path, keep=())
+    checkpoint.prune(tmp_path, keep=())
+    assert read == list(reversed(checkpoints(tmp_path)))
+
+
+def test_a_full_disk_costs_nothing_old(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "disk", 2**20) as disk:
+        state = STATE | {"big": torch.ones(100_000)}
+        save(path_of(disk, 1), state, RUN)
+        save(path_of(disk, 2), state, RUN)
+        with pytest.raises(
+            DiskError, match=r"step-000000003.safetensors cannot .*: No space left.* bytes needed, .* free"
+        ):
+            save(path_of(disk, 3), state, RUN)
+        assert [step_of(path) for path in checkpoints(disk)] == [1, 2]
+        assert len(list(disk.iterdir())) == 2
+        assert equal(load(path_of(disk, 2), RUN), state)
+        path_of(disk, 1).unlink()
+        save(path_of(disk, 3), state, RUN)
+        assert equal(load(path_of(disk, 3), RUN), state)
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/clear_refs").exists(), reason="only Linux tells the highest use of memory since"
+)
+def test_saving_holds_no_second_copy(tmp_path: Path) -> None:
+    state = {str(i): torch.full((1_000_000,), float(i)) for i in range(24)}  # 4 MB each
+    state["turned"] = torch.ones(1_000, 1_000).T
+    Path("/proc/self/clear_refs").write_bytes(b"5")  # the highest so far is forgotten
+    before = highest_memory()
+    save(path_of(tmp_path, 1), state, RUN)
+    assert highest_memory() - before < 12e6  # one tensor that is not contiguous, and what hashing takes
+
+
+def highest_memory() -> int:
+    status = Path("/proc/self/status").read_text("utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) * 1_024
