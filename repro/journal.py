@@ -88,7 +88,7 @@ def _number(key: str, value: float) -> float:
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(math.inf, value)
+        return math.inf if value > 0 else -math.inf
     except (TypeError, ValueError) as error:
         raise ValueError(f"{key} is {value!r}; expected a number.") from error
 

@@ -1,13 +1,16 @@
 """Whatever the tracker does, training goes on at its speed, and afterwards MLflow shows exactly the journal."""
 
+import json
 import shutil
 import signal
 import sqlite3
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tracking_server as faults
@@ -15,8 +18,10 @@ from tracked_runs import describe, python, run_of, same, shown, stored, wait_for
 from tracking_server import TrackingServer
 
 from repro.journal import Journal, read
+from repro.tracking.__main__ import main as tracking_main
 from repro.tracking.mirror import Mirror, sync
-from repro.tracking.store import check_store, connect, experiment_name, sqlite_path
+from repro.tracking.store import check_store, connect, experiment_name, reason, sqlite_path
+from repro.tracking.views import install_view
 
 
 @pytest.fixture
@@ -108,6 +113,7 @@ def test_training_makes_no_call_to_the_tracker(folder: Path, monkeypatch: pytest
         thread.close()
 
 
+@pytest.mark.faults  # SQLite waits 5 s for a lock, and MLflow asks again
 def test_a_locked_database_is_waited_for(new_store: Callable[[], str], folder: Path) -> None:
     uri = new_store()
     connect(uri)
@@ -163,14 +169,6 @@ def test_a_lost_database_is_never_written_to(new_store: Callable[[], str], folde
     thread = Mirror(uri, folder, tell=told.append, every=0.02)
     assert not thread.close()
     assert "was deleted or replaced" in told[0]
-    fresh = python(
-        "import sys; from repro.tracking.__main__ import main; sys.exit(main(sys.argv[1:]))",
-        "sync", "--tracking-uri", uri, folder,
-    )  # fmt: skip
-    said, _ = fresh.communicate()
-    assert fresh.returncode == 0, said
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT count(*) FROM metrics WHERE key = 'train/loss'").fetchone() == (42,)
 
 
 def test_two_that_make_a_run_at_once_agree_on_one(new_store: Callable[[], str], folder: Path) -> None:
@@ -264,6 +262,96 @@ def test_a_run_that_failed_stays_failed(new_store: Callable[[], str], folder: Pa
     sync(uri, folder)
     assert thread.run_id is not None
     assert run_of(uri, thread.run_id).info.status == "FAILED"
+
+
+@pytest.mark.parametrize("uri", ["http://user:hush@{host}", "https://hush@{host}", "http://{host}/?token=hush"])
+def test_an_address_with_a_password_is_refused(
+    uri: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = uri.format(host="127.0.0.1:1")
+    assert tracking_main(["sync", "--tracking-uri", uri, "runs/x"]) == 1
+    said = capsys.readouterr()
+    assert "MLFLOW_TRACKING_PASSWORD" in said.err
+    assert "127.0.0.1:1" in said.err
+    assert "hush" not in said.out + said.err
+    with pytest.raises(ValueError, match="expected sqlite:///FILE") as caught:
+        check_store(uri.replace("http", "postgresql"))
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "echo", ["no such thing: {password}", "see http://ann:{password}@proxy/", "/?token={password}"]
+)
+def test_no_password_reaches_a_file_or_a_message(
+    server: TrackingServer, folder: Path, monkeypatch: pytest.MonkeyPatch, echo: str
+) -> None:
+    """MLflow takes it from its own environment variables; a server may well send back what it was sent."""
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "hush-hush")
+    sent: list[str | None] = []
+
+    def refuse(handler: faults.Handler) -> None:
+        sent.append(handler.headers.get("Authorization"))
+        message = echo.format(password="hush-hush")
+        handler.send(400, json.dumps({"error_code": "INVALID_PARAMETER_VALUE", "message": message}).encode())
+
+    server.fault = refuse
+    told: list[str] = []
+    thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+    wait_for(lambda: bool(told))
+    thread.close(timeout=5)
+    install_view(server.uri, scale="smoke", table="table2", title="Table 2", tell=told.append)
+    with pytest.raises(Exception, match="hush") as caught:  # as MLflow raises it
+        sync(server.uri, folder)
+    assert "hush" not in reason(caught.value)
+    assert any(sent), "MLflow should have sent the password"
+    assert len(told) == 2
+    assert "hush" not in "".join(told)
+    assert not any(b"hush" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_dead_tracker_holds_nothing_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V2: the journal is the queue; nothing else grows while the tracker is away, nor much when it is back."""
+    n_lines = 10_000
+    line = '{"kind": "train", "step": %d, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}\n'
+    (folder / "journal.jsonl").write_text("".join(line % step for step in range(n_lines)))
+    sent, away = [], threading.Event()
+
+    class Client:
+        """Counts what it is given, and keeps nothing."""
+
+        def log_batch(self, run_id: str, metrics: object = (), params: object = (), tags: object = ()) -> None:
+            sent.append(len(list(metrics)))  # type: ignore[call-overload]
+
+        def search_runs(self, *_: object) -> list[SimpleNamespace]:
+            data = SimpleNamespace(tags={}, params={}, metrics={})
+            return [SimpleNamespace(info=SimpleNamespace(run_id="0", status="RUNNING"), data=data)]
+
+        def __getattr__(self, name: str) -> Callable[..., SimpleNamespace]:
+            return lambda *_, **__: SimpleNamespace(lifecycle_stage="active", experiment_id="0")
+
+    def client(uri: str) -> Client:
+        if not sent:
+            away.set()
+            raise ConnectionError("away")
+        return Client()
+
+    monkeypatch.setattr("repro.tracking.mirror.connect", client)
+    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.01)
+    tracemalloc.start()
+    try:
+        thread = Mirror("http://127.0.0.1:1", folder, tell=lambda _: None, every=0.01)
+        assert away.wait(30)
+        with Journal(folder / "journal.jsonl") as journal:
+            train(journal, n_lines, 1_000)
+        assert tracemalloc.get_traced_memory()[0] < 1.5e6
+        tracemalloc.reset_peak()
+        sent.append(0)
+        assert thread.close(timeout=60)
+        assert sum(sent) == 2 * (n_lines + 1_000) + 3 + 1  # the paper's numbers, and one of the machine
+        assert tracemalloc.get_traced_memory()[1] < 4e6 + 100 * n_lines
+    finally:
+        tracemalloc.stop()
 
 
 def test_garbage_at_the_port_is_a_warning(server: TrackingServer) -> None:

@@ -56,7 +56,7 @@ def test_a_repeated_step_keeps_the_value_that_was_shown(store: str, folder: Path
 def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, folder: Path) -> None:
     """K6: kill -9 while it writes one metric after the other."""
     with Journal(folder / "journal.jsonl") as journal:
-        for step in range(100, 700):
+        for step in range(100, 766):  # 2,000 metrics and more
             journal.append("train", step, loss=1 / step, lr=1.0, tokens_per_second=2.0)
     code = (
         "import sys; from pathlib import Path; from repro.tracking import mirror; mirror.BATCH = 1;"
@@ -76,6 +76,7 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, fold
     assert 20 <= len(stored(store, found[0].info.run_id)) < len(shown(folder))
     assert sync(store, folder) == found[0].info.run_id
     assert same(stored(store, found[0].info.run_id), shown(folder))
+    assert (found[0].info.status, run_of(store, found[0].info.run_id).info.status) == ("RUNNING", "KILLED")
 
 
 def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
