@@ -7,6 +7,7 @@ runs/<id>/system.jsonl    what the machine did meanwhile
 
 import json
 import re
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,18 @@ def write_run(
     `tags` has table, row, seed, scale, corpus and pair (and tables, where several tables show the row).
     `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
     """
-    value = {"run": run, "tags": dict(tags), "params": dict(params), "paper": dict(paper), "order": order}
+    try:
+        execution = describe(folder)["execution"]
+    except FileNotFoundError:
+        execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
+    value = {
+        "run": run,
+        "execution": execution,
+        "tags": dict(tags),
+        "params": dict(params),
+        "paper": dict(paper),
+        "order": order,
+    }
     durable.write_json(folder / "run.json", value)
 
 
@@ -49,8 +61,9 @@ def describe(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         run: dict[str, Any] = json.loads(path.read_bytes())
-        if not re.fullmatch(r"[\w.-]+", run["run"]):
-            raise ValueError(f"run is {run['run']!r}")
+        run.setdefault("execution", run["run"])
+        if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
+            raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
         return run | {"tags": {k: str(v) for k, v in run["tags"].items()}, "paper": {**run["paper"]}}
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None

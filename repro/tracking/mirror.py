@@ -31,7 +31,7 @@ def table_names(*texts: str) -> str:
 
 
 class Remote:
-    """One run in MLflow: found again by its tag, and given only what it lacks.
+    """One run in MLflow: found again by its tags, and given only what it lacks.
 
     Points are sent in the order of the journal. Of a step that training repeated after a crash the first line counts:
     what MLflow has been given it keeps, and so it holds the same points whether it was there all along or came later.
@@ -72,12 +72,13 @@ class Remote:
         Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
         """
         experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
-        mine = f"tags.`repro.run` = '{run['run']}'"
+        tags = {"repro.run": run["run"], "repro.execution": run["execution"]}
+        mine = " AND ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
         found = self.client.search_runs([experiment], mine)
         if not found:
             began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
             name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
-            self.client.create_run(experiment, round(began * 1000), {"repro.run": run["run"]}, name)
+            self.client.create_run(experiment, round(began * 1000), tags, name)
             found = self.client.search_runs([experiment], mine)
         first, *others = sorted(found, key=lambda one: one.info.run_id)
         for other in others:
@@ -101,8 +102,8 @@ class Remote:
                 yield point
             elif stored != point.time and point not in self._printed:
                 raise ValueError(
-                    f"run {self.run_id} of MLflow's shows another execution of the same run: its {point.key} at step "
-                    f"{point.step} was measured at another time. Delete it in MLflow to show this one"
+                    f"run {self.run_id} of MLflow's was written from another copy of this journal: its {point.key} at "
+                    f"step {point.step} was measured at another time. Delete it in MLflow to show this one"
                 )
         self._printed = []
 

@@ -59,10 +59,17 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_FAULTS}a_tracker_that_breaks_is_caught_up_with[500]",),
     ),
     Defect(
-        "two executions of a run are mixed",
+        "two copies of a journal are mixed",
         MIRROR,
         "elif stored != point.time and point not in self._printed:",
         "elif not stored:",
+        (f"{OF_FAULTS}a_stale_copy_that_goes_on_is_refused",),
+    ),
+    Defect(
+        "two executions of a run are one",
+        MIRROR,
+        '"repro.execution": run["execution"]}',
+        '"repro.execution": run["run"]}',
         (f"{OF_FAULTS}another_execution_of_the_run_is_not_mixed_in",),
     ),
     Defect(

@@ -176,8 +176,9 @@ def test_two_that_make_a_run_at_once_agree_on_one(new_store: Callable[[], str], 
     uri = new_store()
     client = connect(uri)
     first = sync(uri, folder)
+    execution = {name: client.get_run(first).data.tags[name] for name in ("repro.run", "repro.execution")}
     experiment = client.get_run(first).info.experiment_id
-    second = client.create_run(experiment, 0, {"repro.run": folder.name}).info.run_id
+    second = client.create_run(experiment, 0, execution).info.run_id
     run_id = sync(uri, folder)
     assert run_id == min(first, second)
     assert [run.info.run_id for run in runs(uri)] == [run_id]
@@ -202,18 +203,32 @@ def test_runs_of_another_machine_come_with_their_journals(
 
 
 def test_another_execution_of_the_run_is_not_mixed_in(new_store: Callable[[], str], folder: Path) -> None:
-    """V3: the same row and seed, trained on two machines: one curve must not be made of both."""
+    """V3: the same row and seed, made again or on another machine, is a run of its own in MLflow."""
     uri = new_store()
-    run_id = sync(uri, folder)
-    before = stored(uri, run_id)
-    time.sleep(0.01)
+    first, before = sync(uri, folder), shown(folder)
     shutil.rmtree(folder)
     describe(folder, folder.name)
     with Journal(folder / "journal.jsonl") as journal:
         train(journal, 40, 10)
-    with pytest.raises(ValueError, match="another execution of the same run: its train/loss at step 40"):
+    second = sync(uri, folder)
+    assert second != first
+    assert same(stored(uri, first), before)
+    assert same(stored(uri, second), shown(folder))
+
+
+def test_a_stale_copy_that_goes_on_is_refused(new_store: Callable[[], str], folder: Path, tmp_path: Path) -> None:
+    """V3: two machines go on with one run: one curve must not be made of both."""
+    uri = new_store()
+    copy = tmp_path / "there" / folder.name
+    shutil.copytree(folder, copy)
+    for place in (copy, folder):
+        with Journal(place / "journal.jsonl") as journal:
+            train(journal, 100, 10)
+        time.sleep(0.01)
+    run_id = sync(uri, copy)
+    with pytest.raises(ValueError, match="another copy of this journal: its train/loss at step 100"):
         sync(uri, folder)
-    assert same(stored(uri, run_id), before)
+    assert same(stored(uri, run_id), shown(copy))
     connect(uri).delete_run(run_id)
     assert same(stored(uri, sync(uri, folder)), shown(folder))
 
