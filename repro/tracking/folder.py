@@ -43,7 +43,7 @@ def write_run(
     """
     try:
         execution = describe(folder)["execution"]
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # a damaged one is written anew, as any other
         execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
     value = {
         "run": run,
