@@ -207,8 +207,8 @@ def on_paper() -> list[str]:
         "- Gradient accumulation (`--devices` and the scale's `device_tokens` decide it) sends once an update: it pays",
         "  where the time above is longer than a micro-batch's backward pass, as over one Ethernet link.",
         f"- FSDP shards weights, gradients, moments: {16 * n_parameters(BIG, vocab_size) / 2**30:.1f} GiB of the",
-        "  big model, which fits into any of today's cards, so FSDP would only send more (the weights twice, forward and",
-        "  backward). It pays for models some twenty times as large.",
+        "  big model, which fits into any of today's cards, so FSDP would only send more (the weights twice, forward",
+        "  and backward). It pays for models some twenty times as large.",
     ]
 
 

@@ -19,7 +19,7 @@ from repro.durable import DiskError
 from repro.forecast import forecast
 from repro.rows import Paper, Row, Table, cells, printed
 from repro.scales import SCALES, Scale
-from repro.tracking import DEFAULT_URI
+from repro.tracking.store import DEFAULT_URI
 
 __all__ = ["Paper", "Row", "main", "main_of", "printed"]  # what an experiment file needs
 BAD_INPUT, DISK = 2, 74  # exit codes; `repro.sweep` has those of runs

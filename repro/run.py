@@ -25,11 +25,13 @@ from repro.decoding import engine
 from repro.decoding.bleu import published_score, sacrebleu_score
 from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
+from repro.journal import Journal, read
 from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
 from repro.stamp import Provenance, fingerprint, provenance
-from repro.tracking import Journal, Mirror, is_training, read, write_run
+from repro.tracking.folder import is_training, write_run
+from repro.tracking.mirror import Mirror
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import TranslationModule

@@ -21,7 +21,8 @@ from repro.report import console, write_scale
 from repro.rows import BASE_ROW, Cell, Table
 from repro.scales import Scale
 from repro.tables import note_rows
-from repro.tracking import check_store, install_view
+from repro.tracking.store import check_store
+from repro.tracking.views import install_view
 
 if TYPE_CHECKING:
     from repro.data.corpus import Corpus

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from repro.tracking import DEFAULT_URI, QUIET, VIEW, check_store, experiment_name, sqlite_path, view_path
+from repro.tracking.store import DEFAULT_URI, QUIET, check_store, experiment_name, sqlite_path
+from repro.tracking.views import VIEW, view_path
 
 LOOPBACK = "127.0.0.1"
 START_PATIENCE = 120.0  # seconds until the server answers; 5 to 7 are usual

@@ -14,9 +14,10 @@ from types import ModuleType
 
 import pytest
 
-from repro import record, report, tracking
+from repro import record, report
 from repro.experiment import Paper, Row, main
 from repro.hyper import BASE, divide
+from repro.journal import read as read_journal
 from repro.rows import BASE_ROW
 from repro.scales import SCALES
 
@@ -81,13 +82,13 @@ def test_every_row_is_trained_and_scored(made: Path) -> None:
 
 def test_losses_fall(made: Path) -> None:
     for path in (made / "runs").glob("*/journal.jsonl"):
-        losses = [line["nll"] for line in tracking.read(path) if line["kind"] == "train"]
+        losses = [line["nll"] for line in read_journal(path) if line["kind"] == "train"]
         assert losses == sorted(losses, reverse=True)
 
 
 def test_the_journal_ends_with_the_scores_of_both_splits(made: Path) -> None:
     for one in records(made):
-        [final] = [line for line in tracking.read(made / "runs" / one.run / "journal.jsonl") if line["kind"] == "final"]
+        [final] = [line for line in read_journal(made / "runs" / one.run / "journal.jsonl") if line["kind"] == "final"]
         for split in ("dev", "test"):
             for name in ("nll", "ppl", "bleu", "bleu_published"):
                 assert final[f"{split}_{name}"] == one.scores[split][name]  # type: ignore[literal-required]
@@ -195,7 +196,7 @@ def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_p
     again = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
     assert "base seed 1: dev PPL" in again.stdout
     [finished] = records(tmp_path)
-    steps_written = [line["step"] for line in tracking.read(journal[0]) if line["kind"] == "train"]
+    steps_written = [line["step"] for line in read_journal(journal[0]) if line["kind"] == "train"]
     assert steps_written == sorted(set(steps_written))
     assert finished.cost["steps"] == 300
 

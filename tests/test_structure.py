@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 
 # A file imports from lower floors, and inside its own folder from those listed before it.
 FLOORS: dict[float, str] = {
-    0: "symbols packed hyper escape durable signed stamp record machine published",
+    0: "symbols packed hyper escape durable journal signed stamp record machine published",
     1: """
         model.attention model.layers model.embedding model.transformer
         data.lexicon data.sentence data.english data.german data.french data.synthetic
@@ -23,7 +23,8 @@ FLOORS: dict[float, str] = {
         verdicts
     """,
     1.5: "training.module table1.layers",
-    2: "cost tracking grid fidelity tables progress ui paper_claims",
+    1.6: "tracking.folder tracking.store tracking.system tracking.mirror tracking.views tracking.__main__",
+    2: "cost grid fidelity tables progress ui paper_claims",
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
     3: "training.fit decoding.translate decoding.ctranslate scales rows page",

@@ -13,12 +13,12 @@ from repro import durable, sweep
 from repro.cost import n_parameters
 from repro.experiment import Paper, Row, main_of
 from repro.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
+from repro.journal import Journal
 from repro.record import Record, load
 from repro.run import Run
 from repro.scales import SCALES
 from repro.sweep import board
 from repro.tables import noted_rows
-from repro.tracking import Journal
 
 SCALE = SCALES["smoke"]
 

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from repro import ui
-from repro.tracking import VIEW, encode_view
+from repro.tracking.views import VIEW, encode_view
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,8 @@ def export(model: Transformer, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as whole:
         spec.save(whole)
         for path in sorted(Path(whole).iterdir(), key=lambda path: path.name == WEIGHTS):
-            with durable.replacing(folder / path.name) as partial:
-                shutil.copyfile(path, partial)
+            with path.open("rb") as made:
+                durable.write_bytes(folder / path.name, partial(shutil.copyfileobj, made))
 
 
 def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None, workers: int = 1) -> Any:

@@ -40,7 +40,7 @@ Watch = Callable[[str, int, dict[str, float]], None]  # kind of line, optimizer 
 
 
 class Log(Protocol):
-    """Where numbers go: the journal of the run (`tracking.Journal`)."""
+    """Where numbers go: the journal of the run (`journal.Journal`)."""
 
     def append(self, kind: str, step: int, **values: float) -> None: ...
     def sync(self) -> None: ...

@@ -78,12 +78,12 @@ DEFECTS: tuple[Defect, ...] = (
         "                pass  # whole",
         (
             WRITING + "test_a_file_that_grows_on_a_full_disk",
-            "tests/test_tracking.py::test_a_full_disk_leaves_no_half_line",
+            "tests/test_journal.py::test_a_full_disk_leaves_no_half_line",
         ),
     ),
     Defect(
         "a torn line is not cut",
-        "repro/tracking.py",
+        "repro/journal.py",
         "            self._file.cut(tail.offset)\n",
         "            self._file.end = tail.offset\n",
         (CRASHES + "test_a_journal_cut_off_at_every_byte_of_its_last_three_lines",),

@@ -10,7 +10,7 @@ from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro import record, report
 from repro.durable import DiskError, sweep
-from repro.tracking import Journal, read
+from repro.journal import Journal, read
 from repro.training import checkpoint
 
 RUN = "0123456789abcdef"

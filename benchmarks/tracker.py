@@ -1,0 +1,143 @@
+"""What does the tracker cost a step of training, when it is well, slow, dead or not there at all?
+
+A step is one update of a small network, about 3 ms on one core, and one line of the journal, as often as no run writes
+one: real runs write a line every few steps, so theirs cost less. The trackers take turns in one process that has
+imported MLflow already. `none` writes the journal and has no mirror; `dead` is a closed port; `hanging` accepts and
+never answers; `slow` answers 503 after 5 s; `sqlite` is the usual store, well. Step times include the append. Each
+figure is the median over the turns, of the median or of the 99th centile of a turn; the ratios compare a turn with
+`none` of the same turn, and the range is over turns. `none again` is a second turn without a mirror: what two turns
+differ by on this machine when nothing differs.
+
+Run:  OMP_NUM_THREADS=1 python benchmarks/tracker.py          (about three minutes, one core)
+"""
+
+import argparse
+import socket
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import torch
+
+from repro import durable
+from repro.journal import Journal
+from repro.stamp import provenance
+from repro.tracking.folder import write_run
+from repro.tracking.mirror import Mirror
+from repro.tracking.store import connect
+
+NONE, AGAIN = "none", "none again"
+SECONDS = 5.0  # that the slow tracker thinks
+
+
+def serve_slowly(port: Connection) -> None:
+    """Answer 503 to everything, late; in a process of its own, so that it takes nothing from the steps."""
+
+    class Slow(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            time.sleep(SECONDS)
+            self.send_error(503)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    port.send(server.server_port)
+    server.serve_forever()
+
+
+@contextmanager
+def trackers(folder: Path) -> Iterator[dict[str, str | None]]:
+    """The address of each tracker, while they live."""
+    with ExitStack() as stack:
+        closed, hanging = stack.enter_context(socket.socket()), stack.enter_context(socket.socket())
+        for one in (closed, hanging):
+            one.bind(("127.0.0.1", 0))
+        hanging.listen(1_000)
+        ours, theirs = get_context("spawn").Pipe()
+        slow = get_context("spawn").Process(target=serve_slowly, args=(theirs,), daemon=True)
+        slow.start()
+        stack.callback(slow.join)
+        stack.callback(slow.kill)
+        sqlite = f"sqlite:///{folder / 'mlflow.db'}"
+        connect(sqlite)  # imports MLflow and makes the database
+        yield {
+            NONE: None,
+            "dead": f"http://127.0.0.1:{closed.getsockname()[1]}",
+            "hanging": f"http://127.0.0.1:{hanging.getsockname()[1]}",
+            "slow": f"http://127.0.0.1:{ours.recv()}",
+            "sqlite": sqlite,
+            AGAIN: None,
+        }
+
+
+def step_times(folder: Path, uri: str | None, n_steps: int) -> list[float]:
+    """Seconds of each step of a new run in `folder`."""
+    torch.manual_seed(1)
+    model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(4)))
+    optimizer = torch.optim.Adam(model.parameters())
+    batch = torch.randn(128, 256)
+    write_run(folder, folder.name, tags={"table": "none", "scale": "benchmark"}, params={}, paper={})
+    seconds = []
+    with Journal(folder / "journal.jsonl") as journal:
+        mirror = Mirror(uri, folder, tell=lambda _: None) if uri else None
+        for step in range(n_steps):
+            began = time.perf_counter()
+            loss = (model(batch) - batch).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            journal.append("train", step, loss=loss.item(), nll=loss.item(), lr=1e-3, tokens_per_second=1.0)
+            seconds.append(time.perf_counter() - began)
+    if mirror:
+        threading.Thread(target=mirror.close, daemon=True).start()  # what is left to send is no step's business
+    return seconds
+
+
+def main() -> None:
+    """Measure and print, in turns."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--steps", type=int, default=2_000, help="of one turn of one tracker; default: %(default)s")
+    parser.add_argument("--turns", type=int, default=5, help="default: %(default)s")
+    parser.add_argument("--json", type=Path, help="write the record there")
+    options = parser.parse_args()
+    turns: dict[str, list[tuple[float, float]]] = {}  # of each tracker: median and 99th centile, ms
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, trackers(Path(folder)) as found:
+        step_times(Path(folder) / "warm", None, 200)
+        for turn in range(options.turns):
+            for name, uri in found.items():
+                times = step_times(Path(folder) / f"{turn}{name.replace(' ', '-')}", uri, options.steps)
+                cut = statistics.quantiles(times, n=100)
+                turns.setdefault(name, []).append((1e3 * cut[49], 1e3 * cut[98]))
+                time.sleep(1)  # lets go what the turn began
+    made = {}
+    print(f"{'tracker':<12}{'median ms':>10}{'p99 ms':>9}{'median':>9}{'p99':>8}  p99 over turns, against none")
+    for name, of in turns.items():
+        medians, tails = ([pair[i] / none[i] for pair, none in zip(of, turns[NONE], strict=True)] for i in (0, 1))
+        made[name] = {
+            "median_ms": statistics.median(median for median, _ in of),
+            "p99_ms": statistics.median(tail for _, tail in of),
+            "median_ratio": statistics.median(medians),
+            "p99_ratio": statistics.median(tails),
+            "p99_ratio_range": [min(tails), max(tails)],
+        }
+        print(
+            f"{name:<12}{made[name]['median_ms']:>10.3f}{made[name]['p99_ms']:>9.3f}{statistics.median(medians):>8.3f}x"
+            f"{statistics.median(tails):>7.3f}x  {min(tails):.3f} to {max(tails):.3f}"
+        )
+    if options.json:
+        record = {"steps": options.steps, "turns": options.turns, "trackers": made, "stamp": provenance("cpu")}
+        durable.write_json(options.json, record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The journal of a run: what each logged step measured, one JSON line each.
+
+    {"kind": "dev", "step": 200, "nll": 2.1, ...} is the metric dev/nll at step 200
+
+It is the truth of the run; whatever else shows these numbers is made from it.
+"""
+
+import fcntl
+import json
+import math
+import operator
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from repro import durable
+
+FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
+FINAL = "final"  # the kind of the run's last numbers
+DERIVED = ("paper", "row")  # kinds made for MLflow alone: from run.json, and from the seeds of a row
+
+Line = dict[str, Any]
+
+
+class Journal:
+    """Append-only JSON lines, one for each logged step, with a single writer.
+
+    A line is with the operating system when `append` returns, so it survives the process; after `sync`
+    it survives the machine. Opening a journal again cuts the line that a crash tore and begins the next
+    attempt; steps that training then repeats stand twice in the file and once in `read`.
+    """
+
+    def __init__(self, path: Path, *, patience: float = 10.0) -> None:
+        self._file = durable.Appended(path)
+        try:
+            # patience: workers of a killed process hold its lock until they notice
+            if not _lock(self._file.file, patience):
+                raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
+            tail = Tail(path)
+            self.attempt = 1 + max((line["attempt"] for line in tail.lines()), default=0)
+            self._file.cut(tail.offset)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        """Write one line; `kind` and each name of a value make the metric kind/name."""
+        for name in (kind, *values):
+            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in FRAME or name in DERIVED:
+                taken = ", ".join(FRAME + DERIVED)
+                raise ValueError(
+                    f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
+                )
+        if not -(2**63) <= (step := operator.index(step)) < 2**63:
+            raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
+        line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
+        line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
+        self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
+
+    def sync(self) -> None:
+        """Push what was appended to the disk: at checkpoints, validations and the end."""
+        self._file.push()
+
+    def close(self) -> None:
+        """Sync and let go; a second call does nothing."""
+        if self._file.file >= 0:
+            self.sync()
+            self._file.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
+    return list({(line["kind"], line["step"]): line for line in Tail(path).lines()}.values())
+
+
+def _number(key: str, value: float) -> float:
+    """The value as a float; what is too large for one is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{key} is {value!r}; expected a number.") from error
+
+
+def plain(value: float) -> float | str:
+    """JSON has no NaN and no infinity: they are written as strings that float() reads."""
+    return value if math.isfinite(value) else str(value)
+
+
+class Tail:
+    """Follow a journal: the whole lines that came since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self.n_lines = 0
+
+    def lines(self) -> Iterator[Line]:
+        """One at a time: a long journal takes no memory."""
+        with suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(self.offset)
+            for text in file:
+                if not text.endswith(b"\n"):
+                    return  # torn, or still being written
+                line = self._line(text[:-1])
+                self.offset += len(text)
+                self.n_lines += 1
+                yield line
+
+    def _line(self, text: bytes) -> Line:
+        try:
+            line = json.loads(text)
+            frame = {name: line.pop(name) for name in FRAME}
+            return frame | {name: float(value) for name, value in line.items()}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ValueError(
+                f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, "
+                f"got {text[:60]!r}. Something else changed the file; remove that line."
+            ) from error
+
+
+def _lock(handle: int, patience: float) -> bool:
+    """Lock an open file or folder until it is closed or the process dies; False if another keeps it."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        except OSError:  # a file system without locks: go on as if alone
+            return True
+        else:
+            return True
+
+
+@contextmanager
+def locked(path: Path, patience: float) -> Iterator[bool]:
+    """Hold the lock of a file or folder; gives False where another keeps it."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield _lock(handle, patience)
+    finally:
+        os.close(handle)

@@ -1,0 +1,256 @@
+"""The mirror of a run in MLflow.
+
+Training never waits for the tracker: it writes the journal, and a thread follows that file and carries it to
+MLflow in batches; while the tracker is away the journal waits, and nothing else. Either can be rebuilt from the
+other: `sync` and `restore`.
+"""
+
+import json
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from repro import durable
+from repro.journal import DERIVED, FINAL, Journal, Line, Tail, locked, plain
+from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, printed
+from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason, repair, say
+from repro.tracking.system import measure
+
+BATCH = 1_000  # metrics in one call; MLflow takes no more
+LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
+
+
+def table_names(*texts: str) -> str:
+    """Table names as one tag, with spaces around each: a filter on table3_A must not find table3_AB."""
+    return f" {' '.join(sorted({word for text in texts for word in text.split()}))} "
+
+
+class Remote:
+    """One run in MLflow: found again by its tags, and given only what it lacks.
+
+    Points are sent in the order of the journal. Of a step that training repeated after a crash the first line counts:
+    what MLflow has been given it keeps, and so it holds the same points whether it was there all along or came later.
+    The lines differ in timings only.
+    """
+
+    def __init__(self, uri: str, folder: Path) -> None:
+        self.uri, self.client = uri, connect(uri)
+        from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
+
+        run = describe(folder)
+        found = self._find(run, folder)
+        self.run_id: str = found.info.run_id
+        self.status: str = found.info.status
+        have = found.data
+        tags, text = run["tags"], (folder / "run.json").read_bytes().decode()
+        tags["tables"] = table_names(have.tags.get("tables", ""), tags.get("tables", ""), tags.get("table", ""))
+        tags["repro.folder"] = str(folder)
+        if len(text) <= 8_000:  # MLflow's limit; a longer one costs `restore` alone
+            tags["repro.json"] = text
+        self.client.log_batch(
+            self.run_id,
+            params=[Param(k, str(v)[:6_000]) for k, v in run["params"].items() if k not in have.params],
+            tags=[RunTag(k, v) for k, v in tags.items() if have.tags.get(k) != v],
+        )
+        self._printed = printed(run)
+        self._tails = [Tail(folder / name) for name in JOURNALS]
+        self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
+        self._stored = {  # what MLflow had before: the time of each step of each key
+            key: {metric.step: metric.timestamp for metric in self.client.get_metric_history(self.run_id, key)}
+            for key in have.metrics
+        }
+        self.latest = 0  # milliseconds: the last time in the journals
+
+    def _find(self, run: Mapping[str, Any], folder: Path) -> Any:
+        """The run in MLflow, made if need be.
+
+        Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
+        """
+        experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
+        tags = {"repro.run": run["run"], "repro.execution": run["execution"]}
+        mine = " AND ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
+        found = self.client.search_runs([experiment], mine)
+        if not found:
+            began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
+            name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
+            self.client.create_run(experiment, round(began * 1000), tags, name)
+            found = self.client.search_runs([experiment], mine)
+        first, *others = sorted(found, key=lambda one: one.info.run_id)
+        for other in others:
+            self.client.delete_run(other.info.run_id)
+        return first
+
+    def catch_up(self) -> None:
+        """Send what came since the last look, a batch at a time."""
+        from mlflow.entities import Metric
+
+        check_in_place(self.uri)
+        missing = self._missing()
+        while batch := list(islice(missing, BATCH)):
+            self.client.log_batch(self.run_id, [Metric(p.key, p.value, p.time, p.step) for p in batch])
+
+    def _missing(self) -> Iterator[Point]:
+        lines = (line for tail in self._tails for line in tail.lines())
+        for point in chain(self._printed, (point for line in lines for point in self._first(line))):
+            stored = self._stored.get(point.key, {}).get(point.step)
+            if stored is None:
+                yield point
+            elif stored != point.time and point not in self._printed:
+                raise ValueError(
+                    f"run {self.run_id} of MLflow's was written from another copy of this journal: its {point.key} at "
+                    f"step {point.step} was measured at another time. Delete it in MLflow to show this one"
+                )
+        self._printed = []
+
+    def _first(self, line: Line) -> list[Point]:
+        """The points of a line, none if a line of its kind and step came before."""
+        steps = self._steps.setdefault(line["kind"], set())
+        self.latest = max(self.latest, round(line["time"] * 1000))
+        if line["step"] in steps:
+            return []
+        steps.add(line["step"])
+        return measured(line)
+
+    def become(self, status: str, ended: int | None = None) -> None:
+        """Set the run's status: RUNNING, FINISHED, FAILED or KILLED."""
+        if status == "RUNNING" != self.status:
+            self.client.update_run(self.run_id, status=status)
+        elif status != self.status:
+            self.client.set_terminated(self.run_id, status, ended)
+        self.status = status
+
+
+def sync(uri: str, folder: Path) -> str:
+    """Bring MLflow in line with a run folder, whatever its state; returns MLflow's id of the run.
+
+    Only what is missing is sent, so this may be killed and repeated at will. A run without a record that nobody
+    trains is KILLED, unless MLflow knows it to have FAILED: none stays RUNNING for ever.
+    """
+    with locked(folder, patience=0.0) as mine:
+        if not mine:
+            raise BlockingIOError(f"{folder} is being mirrored by another process, likely its own training.")
+        remote = Remote(uri, folder)
+        remote.catch_up()
+        status = outcome(folder)
+        if (status, remote.status) != ("KILLED", "FAILED"):
+            remote.become(status, ended=remote.latest or None)
+    return remote.run_id
+
+
+def restore(uri: str, run_id: str, folder: Path) -> None:
+    """The other direction: make a run folder from the run that MLflow calls `run_id`."""
+    if (folder / "run.json").exists():
+        raise FileExistsError(f"{folder} holds a run already; name a new folder.")
+    from mlflow.exceptions import MlflowException
+
+    client = connect(uri)
+    try:
+        data = client.get_run(run_id).data
+    except MlflowException as error:
+        raise ValueError(f"MLflow at {hide(uri)} does not give run {run_id}: {reason(error)}") from error
+    if "repro.json" not in data.tags:
+        raise ValueError(f"Run {run_id} at {hide(uri)} has no tag repro.json: it is no mirror of a run folder.")
+    journals: dict[str, dict[tuple[str, int], Line]] = {name: {} for name in JOURNALS}
+    for key in data.metrics:
+        kind, _, name = key.partition("/")
+        if kind in DERIVED:
+            continue
+        lines = journals[JOURNALS[kind == "system"]]
+        for metric in client.get_metric_history(run_id, key):
+            frame = {"kind": kind, "step": metric.step, "time": metric.timestamp / 1000, "attempt": 1}
+            # MLflow's databases keep an infinity as the largest float
+            value = metric.value * math.inf if abs(metric.value) >= sys.float_info.max else metric.value
+            lines.setdefault((kind, metric.step), frame)[name] = plain(value)
+    for file, lines in journals.items():
+        if lines:
+            ordered = sorted(lines.values(), key=lambda line: (line["kind"] == FINAL, line["step"]))
+            text = "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in ordered)
+            durable.write_text(folder / file, text)
+    durable.write_text(folder / "run.json", data.tags["repro.json"])  # last: it makes the folder a run
+
+
+class Mirror:
+    """Carries a run folder to MLflow while training writes it, in a thread that training never waits for.
+
+    The tracker's troubles stay here: told once, with what to type to repair them, and tried again every
+    few seconds. The thread also notes what the machine does.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        folder: Path,
+        *,
+        tell: Callable[[str], None] = say,
+        every: float = 3.0,
+        sample: float = 5.0,
+    ) -> None:
+        self.uri, self.folder = uri, folder
+        self.run_id: str | None = None  # MLflow's, as soon as it is known
+        self._tell, self._every, self._sample = tell, every, sample
+        self._status = "KILLED"
+        self._told = self._complete = self._in_trouble = False
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name=f"mirror of {folder.name}", daemon=True)
+        self._thread.start()
+
+    def close(self, status: str = "FINISHED", timeout: float | None = None) -> bool:
+        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed.
+
+        Waits 30 s for a tracker that is slow, 5 s for one that was in trouble last time.
+        """
+        timeout = timeout or (5.0 if self._in_trouble else 30.0)
+        self._status = status
+        self._closing.set()
+        self._thread.join(timeout)
+        if not self._complete:
+            self._complain(f"no answer within {timeout:g} s")
+        return self._complete
+
+    def _complain(self, error: object) -> None:
+        if not self._told:
+            self._told = True
+            self._tell(
+                f"MLflow at {hide(self.uri)} is behind: {reason(error)}. Nothing is lost, {self.folder} has it "
+                f"all; to catch up type: {repair(self.uri, self.folder)}"
+            )
+
+    def _follow(self) -> None:
+        try:
+            with locked(self.folder, patience=60.0), Journal(self.folder / JOURNALS[1]) as machine:
+                self._carry(machine)
+        except Exception as error:
+            self._complain(error)
+
+    def _carry(self, machine: Journal) -> None:
+        remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
+        n_samples = sum(1 for _ in Tail(self.folder / JOURNALS[1]).lines())
+        measure()  # the first look at the processors tells nothing
+        while True:
+            closing = self._closing.is_set()  # asked before the files are read: nothing is left behind
+            try:
+                if time.monotonic() >= sample_at:
+                    machine.append("system", n_samples, **measure())
+                    n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
+                if remote is None and (closing or time.monotonic() >= try_at):
+                    remote = Remote(self.uri, self.folder)
+                    self.run_id = remote.run_id
+                    remote.become("RUNNING")
+                if remote:
+                    remote.catch_up()
+                    if closing:
+                        remote.become(self._status)
+                        self._complete = True
+                    self._in_trouble, n_failures = False, 0
+            except Exception as error:  # whatever the tracker does, training goes on
+                remote, self._in_trouble, n_failures = None, True, n_failures + 1
+                try_at = time.monotonic() + min(LONGEST_PAUSE, self._every * 2 ** min(n_failures, 10))
+                self._complain(error)
+            if closing:
+                return
+            self._closing.wait(self._every)

@@ -1,0 +1,151 @@
+"""Saved views: the page on which MLflow shows a table as the paper prints it.
+
+A view is what MLflow's page stores when one presses "Share": an experiment tag with the state of the page.
+MLflow 3.17 does not document it, so a failure costs the view and nothing else.
+"""
+
+import base64
+import json
+import statistics
+import time
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from repro.tracking.mirror import table_names
+from repro.tracking.store import connect, experiment_id, hide, reason, repair, say
+
+VIEW = "mlflow.sharedViewState."
+NOTE = "repro.view."
+ROW = {  # numbers of a row, the mean over its seeds as the paper would print it: from where, decimals
+    "row/dev_ppl": ("final/dev_ppl", 2),
+    "row/paper_ppl": ("paper/ppl", 2),
+    "row/dev_bleu": ("final/dev_bleu", 1),
+    "row/paper_bleu": ("paper/bleu", 1),
+}
+COLUMNS = {  # of a view, in this order: width in pixels
+    "attributes.`Run Name`": 170,
+    "runDateAndNestInfo": 90,  # "Created", which cannot be left out
+    **{f"metrics.`{key}`": 125 for key in (*ROW, "row/dev_bleu_sd", "final/dev_ppl", "final/dev_bleu")},
+}
+
+
+def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
+    """A view as MLflow stores it; `time` in milliseconds."""
+    packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
+    return json.dumps({"name": name, "createdAt": time, "updatedAt": time, "state": f"deflate;{packed}"})
+
+
+def decode_view(text: str) -> dict[str, Any]:
+    """The state of the page in a view."""
+    packed = json.loads(text)["state"].removeprefix("deflate;")
+    state: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return state
+
+
+def view_key(table: str, corpus: str | None = None, pair: str | None = None) -> str:
+    """The name of a view in links: its table, then the corpus and the pair it is narrowed to."""
+    return "-".join(part for part in (table, corpus, pair) if part)
+
+
+def view_path(experiment_id: str, key: str | None = None) -> str:
+    """The part of MLflow's address that opens a view, on the page for training and not that for prompts."""
+    share = f"&viewStateShareKey={urllib.parse.quote(key, safe='')}" if key else ""
+    return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}"
+
+
+def view_filter(table: str, corpus: str | None = None, pair: str | None = None) -> str:
+    """MLflow's filter for the runs of a table."""
+    narrow = [f" AND tags.{tag} = '{value}'" for tag, value in (("corpus", corpus), ("pair", pair)) if value]
+    return f"tags.tables LIKE '% {table} %'" + "".join(narrow)
+
+
+def view_state(where: str, rows: Iterable[str]) -> dict[str, Any]:
+    """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours."""
+    return {
+        "searchFilter": where,
+        "orderByKey": "metrics.`paper/row`",
+        "orderByAsc": True,
+        "startTime": "ALL",
+        "lifecycleFilter": "Active",
+        "datasetsFilter": [],
+        "modelVersionFilter": "All Runs",
+        "selectedColumns": list(COLUMNS),
+        "columnOrder": list(COLUMNS),
+        "columnWidths": COLUMNS,
+        "runsHiddenMode": "SHOW_ALL",
+        "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}]},
+        "groupsExpanded": {f"tag.row.{row}": False for row in rows},
+        "useGroupedValuesInCharts": True,
+        "hideEmptyCharts": True,
+        "autoRefreshEnabled": True,
+    }
+
+
+def install_view(
+    uri: str,
+    *,
+    scale: str,
+    table: str,
+    title: str,
+    note: str = "",
+    corpus: str | None = None,
+    pair: str | None = None,
+    tell: Callable[[str], None] = say,
+) -> str | None:
+    """Save the view of a table and bring its rows up to date; gives its path, or None (told) if that failed.
+
+    To be called when runs were added. Name corpus and pair where the scale has runs of several: a mean
+    over two corpora is the mean of nothing.
+    """
+    try:
+        client = connect(uri)
+        experiment = experiment_id(client, uri, scale)
+        for run in client.search_runs([experiment], "tags.table = 'base'"):  # the base row is in every table
+            client.set_tag(run.info.run_id, "tables", table_names(run.data.tags.get("tables", ""), table))
+        key, where = view_key(table, corpus, pair), view_filter(table, corpus, pair)
+        rows: dict[str, list[Any]] = {}
+        for run in client.search_runs([experiment], where):
+            rows.setdefault(run.data.tags.get("row", ""), []).append(run)
+        for runs in rows.values():
+            _log_row(client, runs)
+        client.set_experiment_tag(
+            experiment, VIEW + key, encode_view(title, view_state(where, rows), round(time.time() * 1000))
+        )
+        client.set_experiment_tag(experiment, NOTE + key, json.dumps({"title": title, "note": note}))
+        client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
+        return view_path(experiment, key)
+    except Exception as error:
+        tell(f"MLflow at {hide(uri)} lacks the view of {table} ({reason(error)}); try again by: {repair(uri)}")
+        return None
+
+
+def _log_row(client: Any, runs: list[Any]) -> None:
+    """Log the numbers of a row to one of its runs.
+
+    The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A
+    number that a single run of the group has is shown as it is.
+    """
+    from mlflow.entities import Metric
+
+    runs = sorted(runs, key=lambda run: (not run.data.metrics.keys() & ROW.keys(), run.info.start_time))
+    values = {}
+    for key, (source, decimals) in ROW.items():
+        seeds = [run.data.metrics[source] for run in runs if source in run.data.metrics]
+        if seeds:
+            values[key] = round(statistics.fmean(seeds), decimals)
+        if source == "final/dev_bleu" and len(seeds) > 1:
+            values["row/dev_bleu_sd"] = round(statistics.stdev(seeds), 2)
+    now = round(time.time() * 1000)
+    changed = {k: v for k, v in values.items() if runs[0].data.metrics.get(k) != v}
+    client.log_batch(runs[0].info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+
+
+def _notes(client: Any, experiment: str) -> str:
+    """The text above the runs: links to the views first, as only the first line is always in sight."""
+    tags = client.get_experiment(experiment).tags
+    views = {k.removeprefix(NOTE): json.loads(v) for k, v in sorted(tags.items()) if k.startswith(NOTE)}
+    links = {key: f"[{view['title']}]({view_path(experiment, key)[1:]})" for key, view in views.items()}
+    notes = [f"* {links[key]}: {view['note']}" for key, view in views.items() if view["note"]]
+    return "\n".join([" · ".join(links.values()), "", *notes])

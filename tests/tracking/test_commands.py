@@ -1,0 +1,24 @@
+"""What is typed by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.tracking.__main__ import main
+
+
+def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
+    store: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = folder.parent / "broken"
+    broken.mkdir()
+    (broken / "run.json").write_bytes(b"{}")
+    monkeypatch.chdir(folder.parent.parent)
+    assert main(["sync", "--tracking-uri", store]) == 1
+    said = capsys.readouterr()
+    assert f"runs/{folder.name}  h=1, seed 1: in {store}" in said.out
+    assert "broken/run.json: expected run, tags, params and paper" in said.err
+    assert main(["sync", "--tracking-uri", store, str(folder)]) == 0
+    assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 1
+    assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 1
+    assert "does not give run none" in capsys.readouterr().err

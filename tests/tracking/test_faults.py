@@ -1,0 +1,374 @@
+"""Whatever the tracker does, training goes on at its speed, and afterwards MLflow shows exactly the journal."""
+
+import json
+import shutil
+import signal
+import sqlite3
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import tracking_server as faults
+from tracked_runs import describe, python, run_of, same, shown, stored, wait_for
+from tracking_server import TrackingServer
+
+from repro.journal import Journal, read
+from repro.tracking.__main__ import main as tracking_main
+from repro.tracking.mirror import Mirror, sync
+from repro.tracking.store import check_store, connect, experiment_name, reason, sqlite_path
+from repro.tracking.views import install_view
+
+
+@pytest.fixture
+def server(new_store: Callable[[], str], monkeypatch: pytest.MonkeyPatch) -> Iterator[TrackingServer]:
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.05)
+    with TrackingServer(new_store()) as server:
+        yield server
+
+
+def train(journal: Journal, first: int, n: int = 30) -> None:
+    for step in range(first, first + n):
+        journal.append("train", step, loss=1 / step, lr=step / 7)
+
+
+BROKEN: dict[str, faults.Answer] = {
+    "500": faults.status(500),
+    "429": faults.status(429),
+    "half a reply": faults.half,
+    "half a reply called whole": faults.half_called_whole,
+    "reply lost": faults.reply_lost,
+    "error page that says 200": faults.page,
+    "hangs": faults.hang,
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_tracker_that_breaks_is_caught_up_with(server: TrackingServer, folder: Path, fault: str) -> None:
+    """V2: sound, then broken, then sound again, while one run is written."""
+    told: list[str] = []
+    with Journal(folder / "journal.jsonl") as journal:
+        thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+        train(journal, 100)
+        wait_for(lambda: thread.run_id is not None)
+        server.fault = BROKEN[fault]
+        train(journal, 200)
+        wait_for(lambda: bool(told))
+        n_asked = len(server.asked)
+        wait_for(lambda: len(server.asked) > n_asked)  # it tries again
+        assert [line["step"] for line in read(folder / "journal.jsonl")][-30:] == [*range(200, 230)]
+        server.fault = faults.good
+        train(journal, 300)
+        assert thread.close()
+    assert thread.run_id is not None
+    assert same(stored(server.uri, thread.run_id), shown(folder))
+    assert run_of(server.uri, thread.run_id).info.status == "FINISHED"
+    assert len(told) == 1
+    assert f"python -m repro.tracking sync --tracking-uri {server.uri} {folder}" in told[0]
+
+
+@pytest.mark.parametrize("fault", ["500", "reply lost", "hangs"])
+def test_a_tracker_broken_to_the_end_is_synced_afterwards(server: TrackingServer, folder: Path, fault: str) -> None:
+    """V1, V2: MLflow never answers while the run lasts."""
+    server.fault = BROKEN[fault]
+    told: list[str] = []
+    with Journal(folder / "journal.jsonl") as journal:
+        thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+        train(journal, 100)
+        wait_for(lambda: bool(told))
+        assert not thread.close("FAILED", timeout=1.5)
+    server.fault = faults.good
+    thread._thread.join(30)
+    for _ in range(2):
+        run_id = sync(server.uri, folder)
+        assert same(stored(server.uri, run_id), shown(folder))
+
+
+def test_training_makes_no_call_to_the_tracker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V2, slow: all steps are done while the first call still hangs."""
+    called, answer = threading.Event(), threading.Event()
+
+    def never(uri: str) -> None:
+        called.set()
+        answer.wait()
+        raise ConnectionError("too late")
+
+    monkeypatch.setattr("repro.tracking.mirror.connect", never)
+    thread = Mirror("http://127.0.0.1:1", folder, tell=lambda _: None, every=0.01)
+    try:
+        assert called.wait(60)
+        with Journal(folder / "journal.jsonl") as journal:
+            train(journal, 100, 1_000)
+            journal.sync()
+        assert sum(line["step"] >= 100 for line in read(folder / "journal.jsonl")) == 1_000
+        assert thread._thread.is_alive()
+    finally:
+        answer.set()
+        thread.close()
+
+
+@pytest.mark.faults  # SQLite waits 5 s for a lock, and MLflow asks again
+def test_a_locked_database_is_waited_for(new_store: Callable[[], str], folder: Path) -> None:
+    uri = new_store()
+    connect(uri)
+    told: list[str] = []
+    with closing(sqlite3.connect(sqlite_path(uri), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with Journal(folder / "journal.jsonl") as journal:
+            thread = Mirror(uri, folder, tell=told.append, every=0.02)
+            train(journal, 100)
+            wait_for(lambda: bool(told))  # SQLite itself waits 5 s
+            other.execute("ROLLBACK")
+            assert thread.close()
+    assert "locked" in told[0]
+    assert thread.run_id is not None
+    assert same(stored(uri, thread.run_id), shown(folder))
+
+
+@pytest.mark.parametrize("how", ["run", "experiment"])
+def test_what_is_deleted_in_mlflow_is_made_again(new_store: Callable[[], str], folder: Path, how: str) -> None:
+    """V3: by hand in MLflow's page, in the middle of a run."""
+    uri, told = new_store(), []
+    client = connect(uri)
+    with Journal(folder / "journal.jsonl") as journal:
+        thread = Mirror(uri, folder, tell=told.append, every=0.02)
+        wait_for(lambda: thread.run_id is not None)
+        if how == "run":
+            client.delete_run(thread.run_id)
+        else:
+            client.delete_experiment(client.get_experiment_by_name(experiment_name("smoke")).experiment_id)
+        train(journal, 100)
+        assert thread.close() or sync(uri, folder)  # the last look may be the first to notice
+    run_id = sync(uri, folder)
+    assert same(stored(uri, run_id), shown(folder))
+    assert sum(run.data.tags["repro.run"] == folder.name for run in runs(uri)) == 1
+
+
+def runs(uri: str) -> list:
+    client = connect(uri)
+    return list(client.search_runs([client.get_experiment_by_name(experiment_name("smoke")).experiment_id]))
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced"])
+def test_a_lost_database_is_never_written_to(new_store: Callable[[], str], folder: Path, how: str) -> None:
+    """V3: SQLite goes on with a file that has no name any more; the numbers would be gone without a word."""
+    uri, other = new_store(), new_store()
+    sync(uri, folder)
+    path = sqlite_path(uri)
+    for lost in path.parent.glob("mlflow.db*"):
+        lost.unlink()
+    if how == "replaced":
+        shutil.copy(sqlite_path(other), path)
+    told: list[str] = []
+    thread = Mirror(uri, folder, tell=told.append, every=0.02)
+    assert not thread.close()
+    assert "was deleted or replaced" in told[0]
+
+
+def test_two_that_make_a_run_at_once_agree_on_one(new_store: Callable[[], str], folder: Path) -> None:
+    """X1: neither saw the other's run when it looked."""
+    uri = new_store()
+    client = connect(uri)
+    first = sync(uri, folder)
+    execution = {name: client.get_run(first).data.tags[name] for name in ("repro.run", "repro.execution")}
+    experiment = client.get_run(first).info.experiment_id
+    second = client.create_run(experiment, 0, execution).info.run_id
+    run_id = sync(uri, folder)
+    assert run_id == min(first, second)
+    assert [run.info.run_id for run in runs(uri)] == [run_id]
+    assert same(stored(uri, run_id), shown(folder))
+
+
+def test_runs_of_another_machine_come_with_their_journals(
+    new_store: Callable[[], str], folder: Path, tmp_path: Path
+) -> None:
+    uri = new_store()
+    copy = tmp_path / "from_there" / folder.name
+    shutil.copytree(folder, copy)
+    run_id = sync(uri, copy)
+    assert same(stored(uri, run_id), shown(folder))
+    with Journal(folder / "journal.jsonl") as journal:  # it went on there
+        train(journal, 100)
+    (folder / "record.json").write_bytes(b'{"status": "diverged"}')
+    shutil.copytree(folder, copy, dirs_exist_ok=True)
+    assert sync(uri, copy) == run_id
+    assert same(stored(uri, run_id), shown(folder))
+    assert run_of(uri, run_id).info.status == "FAILED"
+
+
+def test_another_execution_of_the_run_is_not_mixed_in(new_store: Callable[[], str], folder: Path) -> None:
+    """V3: the same row and seed, made again or on another machine, is a run of its own in MLflow."""
+    uri = new_store()
+    first, before = sync(uri, folder), shown(folder)
+    shutil.rmtree(folder)
+    describe(folder, folder.name)
+    with Journal(folder / "journal.jsonl") as journal:
+        train(journal, 40, 10)
+    second = sync(uri, folder)
+    assert second != first
+    assert same(stored(uri, first), before)
+    assert same(stored(uri, second), shown(folder))
+
+
+def test_a_stale_copy_that_goes_on_is_refused(new_store: Callable[[], str], folder: Path, tmp_path: Path) -> None:
+    """V3: two machines go on with one run: one curve must not be made of both."""
+    uri = new_store()
+    copy = tmp_path / "there" / folder.name
+    shutil.copytree(folder, copy)
+    for place in (copy, folder):
+        with Journal(place / "journal.jsonl") as journal:
+            train(journal, 100, 10)
+        time.sleep(0.01)
+    run_id = sync(uri, copy)
+    with pytest.raises(ValueError, match="another copy of this journal: its train/loss at step 100"):
+        sync(uri, folder)
+    assert same(stored(uri, run_id), shown(copy))
+    connect(uri).delete_run(run_id)
+    assert same(stored(uri, sync(uri, folder)), shown(folder))
+
+
+FOLLOW = """
+import sys, time
+from pathlib import Path
+from repro.journal import Journal
+from repro.tracking.mirror import Mirror
+folder = Path(sys.argv[2])
+with Journal(folder / "journal.jsonl") as journal:
+    mirror = Mirror(sys.argv[1], folder, every=0.02)
+    for step in range(1_000, 3_000):
+        journal.append("train", step, loss=1 / step)
+    while True:
+        time.sleep(0.01)
+"""
+
+
+def test_a_killed_run_does_not_stay_running(new_store: Callable[[], str], folder: Path) -> None:
+    """K6, F9: MLflow leaves such a run RUNNING for ever."""
+    uri = new_store()
+    process = python(FOLLOW, uri, folder)
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(sqlite_path(uri))) as database:
+        wait_for(lambda: database.execute("SELECT count(*) FROM metrics").fetchone()[0] > 500)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    [run] = runs(uri)
+    assert run.info.status == "RUNNING"
+    assert sync(uri, folder) == run.info.run_id
+    assert run_of(uri, run.info.run_id).info.status == "KILLED"
+    assert same(stored(uri, run.info.run_id), shown(folder))
+    with Journal(folder / "journal.jsonl") as journal:  # the same command again
+        thread = Mirror(uri, folder, every=0.02)
+        for step in range(2_500, 3_100):
+            journal.append("train", step, loss=1 / step)
+        assert thread.close("FINISHED")
+    assert run_of(uri, run.info.run_id).info.status == "FINISHED"
+    assert same(stored(uri, run.info.run_id), shown(folder))
+
+
+def test_a_run_that_failed_stays_failed(new_store: Callable[[], str], folder: Path) -> None:
+    uri = new_store()
+    thread = Mirror(uri, folder, every=0.02)
+    assert thread.close("FAILED")
+    sync(uri, folder)
+    assert thread.run_id is not None
+    assert run_of(uri, thread.run_id).info.status == "FAILED"
+
+
+@pytest.mark.parametrize("uri", ["http://user:hush@{host}", "https://hush@{host}", "http://{host}/?token=hush"])
+def test_an_address_with_a_password_is_refused(
+    uri: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = uri.format(host="127.0.0.1:1")
+    assert tracking_main(["sync", "--tracking-uri", uri, "runs/x"]) == 1
+    said = capsys.readouterr()
+    assert "MLFLOW_TRACKING_PASSWORD" in said.err
+    assert "127.0.0.1:1" in said.err
+    assert "hush" not in said.out + said.err
+    with pytest.raises(ValueError, match="expected sqlite:///FILE") as caught:
+        check_store(uri.replace("http", "postgresql"))
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "echo", ["no such thing: {password}", "see http://ann:{password}@proxy/", "/?token={password}"]
+)
+def test_no_password_reaches_a_file_or_a_message(
+    server: TrackingServer, folder: Path, monkeypatch: pytest.MonkeyPatch, echo: str
+) -> None:
+    """MLflow takes it from its own environment variables; a server may well send back what it was sent."""
+    monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "ann")
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", "hush-hush")
+    sent: list[str | None] = []
+
+    def refuse(handler: faults.Handler) -> None:
+        sent.append(handler.headers.get("Authorization"))
+        message = echo.format(password="hush-hush")
+        handler.send(400, json.dumps({"error_code": "INVALID_PARAMETER_VALUE", "message": message}).encode())
+
+    server.fault = refuse
+    told: list[str] = []
+    thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+    wait_for(lambda: bool(told))
+    thread.close(timeout=5)
+    install_view(server.uri, scale="smoke", table="table2", title="Table 2", tell=told.append)
+    with pytest.raises(Exception, match="hush") as caught:  # as MLflow raises it
+        sync(server.uri, folder)
+    assert "hush" not in reason(caught.value)
+    assert any(sent), "MLflow should have sent the password"
+    assert len(told) == 2
+    assert "hush" not in "".join(told)
+    assert not any(b"hush" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_dead_tracker_holds_nothing_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """V2: the journal is the queue; nothing else grows while the tracker is away, nor much when it is back."""
+    n_lines = 10_000
+    line = '{"kind": "train", "step": %d, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}\n'
+    (folder / "journal.jsonl").write_text("".join(line % step for step in range(n_lines)))
+    sent, away = [], threading.Event()
+
+    class Client:
+        """Counts what it is given, and keeps nothing."""
+
+        def log_batch(self, run_id: str, metrics: object = (), params: object = (), tags: object = ()) -> None:
+            sent.append(len(list(metrics)))  # type: ignore[call-overload]
+
+        def search_runs(self, *_: object) -> list[SimpleNamespace]:
+            data = SimpleNamespace(tags={}, params={}, metrics={})
+            return [SimpleNamespace(info=SimpleNamespace(run_id="0", status="RUNNING"), data=data)]
+
+        def __getattr__(self, name: str) -> Callable[..., SimpleNamespace]:
+            return lambda *_, **__: SimpleNamespace(lifecycle_stage="active", experiment_id="0")
+
+    def client(uri: str) -> Client:
+        if not sent:
+            away.set()
+            raise ConnectionError("away")
+        return Client()
+
+    monkeypatch.setattr("repro.tracking.mirror.connect", client)
+    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.01)
+    tracemalloc.start()
+    try:
+        thread = Mirror("http://127.0.0.1:1", folder, tell=lambda _: None, every=0.01)
+        assert away.wait(30)
+        with Journal(folder / "journal.jsonl") as journal:
+            train(journal, n_lines, 1_000)
+        assert tracemalloc.get_traced_memory()[0] < 1.5e6
+        tracemalloc.reset_peak()
+        sent.append(0)
+        assert thread.close(timeout=60)
+        assert sum(sent) == 2 * (n_lines + 1_000) + 3 + 1  # the paper's numbers, and one of the machine
+        assert tracemalloc.get_traced_memory()[1] < 4e6 + 100 * n_lines
+    finally:
+        tracemalloc.stop()
+
+
+def test_garbage_at_the_port_is_a_warning(server: TrackingServer) -> None:
+    server.fault = lambda handler: handler.wfile.write(b"what?\r\n\r\n") and None
+    assert f"MLflow at {server.uri} does not answer (what?" in str(check_store(server.uri))

@@ -1,0 +1,185 @@
+"""MLflow shows exactly what the folder of a run holds, whatever happens on the way."""
+
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
+
+from repro.journal import Journal, read
+from repro.tracking.folder import JOURNALS
+from repro.tracking.mirror import Mirror, restore, sync
+from repro.tracking.store import connect, experiment_id, sqlite_path
+
+
+def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: Path) -> None:
+    run_id = sync(store, folder)
+    assert same(stored(store, run_id), shown(folder))
+    run = run_of(store, run_id)
+    assert run.info.run_name == "h=1, seed 1"
+    assert run.info.status == "KILLED"  # no record, and nobody writes the journal
+    assert run.data.params == {"n_heads": "1", "d_k": "512"}
+    assert {tag: run.data.tags[tag] for tag in ("table", "row", "seed", "tables")} == {
+        "table": "table3_A", "row": "h=1", "seed": "1", "tables": " table3_A ",
+    }  # fmt: skip
+    assert [p[:3] for p in stored(store, run_id) if p.key.startswith(("paper/", "final/"))] == [
+        ("final/dev_bleu", 0, 57.25), ("final/dev_ppl", 0, 3.1415926535),
+        ("paper/bleu", 0, 24.9), ("paper/ppl", 0, 5.29), ("paper/row", 0, 1),
+    ]  # fmt: skip
+
+    (folder / "record.json").write_bytes(b'{"status": "finished"}')
+    describe(folder, folder.name)
+    assert sync(store, folder) == run_id
+    assert same(stored(store, run_id), shown(folder))
+    assert run_of(store, run_id).info.status == "FINISHED"
+
+
+def test_a_repeated_step_keeps_the_value_that_was_shown(store: str, folder: Path) -> None:
+    run_id = sync(store, folder)
+    before = stored(store, run_id)
+    with Journal(folder / "journal.jsonl") as journal:
+        journal.append("train", 42, loss=14.0, lr=42e-6, tokens_per_second=9.0)
+        journal.append("train", 43, loss=13.0)
+    assert sync(store, folder) == run_id
+    after = stored(store, run_id)
+    assert [point for point in after if point not in before and point.value == point.value] == [
+        next(point for point in shown(folder) if point.step == 43)
+    ]
+
+
+def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, folder: Path) -> None:
+    """K6: kill -9 while it writes one metric after the other."""
+    with Journal(folder / "journal.jsonl") as journal:
+        for step in range(100, 766):  # 2,000 metrics and more
+            journal.append("train", step, loss=1 / step, lr=1.0, tokens_per_second=2.0)
+    code = (
+        "import sys; from pathlib import Path; from repro.tracking import mirror; mirror.BATCH = 1;"
+        "mirror.sync(sys.argv[1], Path(sys.argv[2]))"
+    )
+    process = python(code, store, folder)
+    count = "SELECT count(*) FROM metrics JOIN tags USING (run_uuid) WHERE tags.key = 'repro.run' AND tags.value = ?"
+    with closing(sqlite3.connect(sqlite_path(store))) as database:
+        while database.execute(count, (folder.name,)).fetchone()[0] < 20:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    found = connect(store).search_runs(
+        [experiment_id(connect(store), store, "smoke")], f"tags.`repro.run` = '{folder.name}'"
+    )
+    assert 20 <= len(stored(store, found[0].info.run_id)) < len(shown(folder))
+    assert sync(store, folder) == found[0].info.run_id
+    assert same(stored(store, found[0].info.run_id), shown(folder))
+    assert (found[0].info.status, run_of(store, found[0].info.run_id).info.status) == ("RUNNING", "KILLED")
+
+
+def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
+    store: str, new_store: Callable[[], str], folder: Path, tmp_path: Path
+) -> None:
+    sync(store, folder)
+    rebuilt = new_store()
+    run_id = sync(rebuilt, folder)
+    assert same(stored(rebuilt, run_id), shown(folder))
+
+    copy = tmp_path / "restored"
+    restore(rebuilt, run_id, copy)
+    assert (copy / "run.json").read_bytes() == (folder / "run.json").read_bytes()
+    exact = [[(p.key, p.step, repr(p.value), p.time) for p in sorted(shown(f))] for f in (copy, folder)]
+    assert exact[0] == exact[1]
+    for name in JOURNALS:
+        assert {line["kind"] for line in read(copy / name)} == {line["kind"] for line in read(folder / name)}
+        strict(b"[%s]" % (copy / name).read_bytes().strip().replace(b"\n", b","))
+    assert sync(rebuilt, copy) == run_id
+    assert same(stored(rebuilt, run_id), shown(folder))
+    with pytest.raises(FileExistsError, match="holds a run already"):
+        restore(rebuilt, run_id, copy)
+
+
+def test_a_database_deleted_in_use_is_told(new_store: Callable[[], str], folder: Path) -> None:
+    uri = new_store()
+    told: list[str] = []
+    thread = Mirror(uri, folder, tell=told.append, every=0.02)
+    wait_for(lambda: thread.run_id is not None)
+    for path in sqlite_path(uri).parent.glob("mlflow.db*"):
+        path.unlink()
+    with Journal(folder / "journal.jsonl") as journal:
+        journal.append("train", 50, loss=1.0)
+    assert not thread.close()
+    assert len(told) == 1
+    assert "deleted" in told[0]
+
+
+def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) -> None:
+    told: list[str] = []
+    for outcome, first in (("KILLED", 100), ("FINISHED", 200)):  # stopped, then gone on with
+        with Journal(folder / "journal.jsonl") as journal:
+            thread = Mirror(store, folder, tell=told.append, every=0.02, sample=0.05)
+            for step in range(first, first + 20):
+                journal.append("train", step, loss=1 / step)
+            wait_for(lambda thread=thread: thread.run_id is not None)  # type: ignore[misc]
+            wait_for(lambda thread=thread: run_of(store, thread.run_id).info.status == "RUNNING")  # type: ignore[misc]
+            with pytest.raises(BlockingIOError, match="being mirrored"):
+                sync(store, folder)
+            wait_for(lambda: len(read(folder / "system.jsonl")) > 2)
+            journal.append("train", first + 50, loss=0.5)  # the last line before the end
+            assert thread.close(outcome)
+        assert thread.run_id is not None
+        assert run_of(store, thread.run_id).info.status == outcome
+        assert same(stored(store, thread.run_id), shown(folder))
+    assert told == []
+    assert {"system/cpu_utilization_percentage", "system/process_memory_megabytes"} <= {p.key for p in shown(folder)}
+
+
+def test_what_was_missed_while_the_tracker_was_away_follows(
+    store: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V2: calls fail, some of them after the data has arrived."""
+    client = connect(store)
+    n_calls, log_batch = 0, client.log_batch
+
+    def unsteady(*arguments: Any, **more: Any) -> None:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls % 3 == 1:
+            raise ConnectionError("503")
+        log_batch(*arguments, **more)
+        if n_calls % 3 == 2:
+            raise ConnectionError("reply lost")
+
+    monkeypatch.setattr(client, "log_batch", unsteady)
+    monkeypatch.setattr("repro.tracking.mirror.BATCH", 20)
+    monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.02)
+    told: list[str] = []
+    thread = Mirror(store, folder, tell=told.append, every=0.01)
+    wait_for(lambda: n_calls > 30)
+    monkeypatch.undo()
+    assert thread.close()
+    assert thread.run_id is not None
+    assert same(stored(store, thread.run_id), shown(folder))
+    assert len(told) == 1
+    assert f"python -m repro.tracking sync --tracking-uri {store} {folder}" in told[0]
+
+
+def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> None:
+    """V1, F7: there MLflow's own client blocks for four minutes, then stops the training."""
+    told: list[str] = []
+    began = time.monotonic()
+    thread = Mirror(dead, folder, tell=told.append, every=0.05)
+    here = threading.get_ident()
+    with Journal(folder / "journal.jsonl") as journal:
+        for step in range(100, 200):
+            journal.append("train", step, loss=1.0)
+    assert thread._thread.ident != here
+    assert time.monotonic() - began < 5.0
+    began = time.monotonic()
+    assert not thread.close(timeout=0.5)
+    assert time.monotonic() - began < 5.0
+    assert len(told) == 1
+    assert f"python -m repro.tracking sync --tracking-uri {dead} {folder}" in told[0]
+    assert len([line for line in read(folder / "journal.jsonl") if line["step"] >= 100]) == 100

@@ -1,0 +1,124 @@
+"""MLflow's own server on this machine for tests of the mirror: what it answers is real, how may be faulty."""
+
+import os
+import socket
+import struct
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+from repro.tracking.store import connect, sqlite_path
+
+Answer = Callable[["Handler"], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the server's `fault` says."""
+
+    server: "TrackingServer"
+
+    def do_GET(self) -> None:
+        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.asked.append(self.path.partition("?")[0].rpartition("/")[2])
+        self.server.fault(self)
+
+    do_POST = do_PATCH = do_DELETE = do_GET
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def real(self) -> tuple[int, bytes]:
+        """What MLflow answers; it has done what it was asked to."""
+        reply = self.server.mlflow.open(
+            self.path, method=self.command, data=self.body, content_type=self.headers.get("Content-Type")
+        )
+        return reply.status_code, reply.data
+
+    def send(self, status: int, content: bytes, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content) if length is None else length))
+        self.end_headers()
+        self.wfile.write(content)
+
+
+class TrackingServer(ThreadingHTTPServer):
+    """`with TrackingServer(database) as server`: an MLflow server at `server.uri`; set `fault` to break it."""
+
+    daemon_threads = True
+
+    def __init__(self, database: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        connect(database)  # quietens MLflow
+        os.environ["_MLFLOW_SERVER_FILE_STORE"] = database  # as MLflow's launcher tells its workers
+        os.environ["_MLFLOW_SERVER_ARTIFACT_ROOT"] = str(sqlite_path(database).parent / "mlruns")
+        from mlflow.server import app, handlers
+
+        handlers._tracking_store = None  # it keeps the store of the first server of a process
+        self.mlflow = app.test_client()
+        self.uri = f"http://127.0.0.1:{self.server_port}"
+        self.fault: Answer = good
+        self.asked: list[str] = []
+        self.closing = threading.Event()
+        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        pass  # the client went away, as some tests make it
+
+    def __enter__(self) -> "TrackingServer":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.closing.set()
+        self.shutdown()
+        self._thread.join()
+        self.server_close()
+
+
+def good(handler: Handler) -> None:
+    handler.send(*handler.real())
+
+
+def status(code: int) -> Answer:
+    return lambda handler: handler.send(code, b'{"error_code": "INTERNAL_ERROR", "message": "sorry"}')
+
+
+def half(handler: Handler) -> None:
+    """Do what is asked, answer with half of what was promised."""
+    code, content = handler.real()
+    handler.send(code, content[: len(content) // 2], len(content))
+
+
+def half_called_whole(handler: Handler) -> None:
+    code, content = handler.real()
+    handler.send(code, content[: len(content) // 2])
+
+
+def reply_lost(handler: Handler) -> None:
+    """Do what is asked, and tear the connection down."""
+    handler.real()
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    handler.connection.close()
+
+
+def page(handler: Handler) -> None:
+    """An error page that says 200, as a proxy sends it."""
+    handler.send(200, b"<!DOCTYPE html><title>Sorry</title>")
+
+
+def hang(handler: Handler) -> None:
+    """Say nothing, and do what was asked when nobody waits for it any more."""
+    handler.server.closing.wait(30)
+
+
+def slow(seconds: float) -> Answer:
+    def answer(handler: Handler) -> None:
+        handler.server.closing.wait(seconds)
+        good(handler)
+
+    return answer
