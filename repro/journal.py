@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,10 @@ class Journal:
     attempt; steps that training then repeats stand twice in the file and once in `read`.
     """
 
-    def __init__(self, path: Path, *, patience: float = 10.0) -> None:
+    def __init__(
+        self, path: Path, *, patience: float = 10.0, attempt: int = 1, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check = check  # raises where this process may write no more, see `repro/lease.py`
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
@@ -40,7 +43,9 @@ class Journal:
             if not _lock(self._file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = Tail(path)
-            self.attempt = 1 + max((line["attempt"] for line in tail.lines()), default=0)
+            lines = tail.lines()
+            self.attempt = max(attempt, 1 + max((line["attempt"] for line in lines), default=0))
+            self._written = {(line["kind"], line["step"]) for line in lines}
             self._end = tail.offset
             os.ftruncate(self._file, self._end)
         except BaseException:
@@ -56,6 +61,7 @@ class Journal:
         line: Line = {"kind": kind, "step": int(step), "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: plain(float(value)) for name, value in values.items()}
         data = json.dumps(line, allow_nan=False).encode() + b"\n"
+        self._check()
         try:
             if os.write(self._file, data) < len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -63,15 +69,25 @@ class Journal:
             os.ftruncate(self._file, self._end)  # a line is whole or absent, on a full disk too
             raise
         self._end += len(data)
+        self._written.add((kind, int(step)))
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        """Whether there is a line of this kind and step, of any attempt."""
+        return line in self._written
+
+    def __len__(self) -> int:
+        """How many lines there are of different kinds and steps."""
+        return len(self._written)
 
     def sync(self) -> None:
-        """Push what was appended to the disk: at checkpoints, validations and the end."""
+        """Push what was appended to the disk: before checkpoints, after validations and at the end."""
+        self._check()
         os.fsync(self._file)
 
     def close(self) -> None:
         """Sync and let go; a second call does nothing."""
         if self._file >= 0:
-            self.sync()
+            os.fsync(self._file)
             os.close(self._file)
             self._file = -1
 
@@ -84,12 +100,21 @@ class Journal:
 
 def read(path: Path) -> list[Line]:
     """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
-    return once(Tail(path).lines())
+    return once(read_all(path))
+
+
+def read_all(path: Path) -> list[Line]:
+    """The lines of a journal as they stand: of a step repeated after a crash one for each attempt."""
+    return Tail(path).lines()
 
 
 def once(lines: Iterable[Line]) -> list[Line]:
-    """Each (kind, step) once, as it was written last."""
-    return list({(line["kind"], line["step"]): line for line in lines}.values())
+    """Each (kind, step) once, as the last attempt wrote it.
+
+    By the number of the attempt and not by place: a process that slept while it was replaced writes late and is early.
+    """
+    ordered = sorted(lines, key=lambda line: line["attempt"])
+    return list({(line["kind"], line["step"]): line for line in ordered}.values())
 
 
 def plain(value: float) -> float | str:
