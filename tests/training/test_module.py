@@ -13,7 +13,7 @@ from repro.data.batch import Batch
 from repro.hyper import Hyper
 from repro.symbols import EOS, PAD
 from repro.training.loss import smoothed_cross_entropy
-from repro.training.module import NonFiniteLoss, TranslationModule, random_seed
+from repro.training.module import NonFinite, TranslationModule, random_seed
 
 V = 23
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0, warmup=7)
@@ -105,7 +105,7 @@ def test_dev_is_unsmoothed_and_weighs_pieces() -> None:
 def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
     made = module(global_step=41)
     torch.nn.init.constant_(made.model.embedding.weight, value)
-    with pytest.raises(NonFiniteLoss, match=r"The loss is (nan|inf) at step 42; no update was made"):
+    with pytest.raises(NonFinite, match=r"The loss is (nan|inf) at step 42; no update was made"):
         made.training_step(batch([0], step=41), 0)
 
 
@@ -116,6 +116,7 @@ def test_the_rate_of_an_optimizer_step(step: int, expected: float) -> None:
     # section 5.3 at d_model = 512; the first step is number 1
     made = module(replace(HYPER, d_model=512, warmup=4_000), global_step=step - 1)
     optimizer = made.configure_optimizers()
+    gradient(made, [batch([0], step=step - 1)])
     made.on_before_optimizer_step(optimizer)
     assert [group["lr"] for group in optimizer.param_groups] == [pytest.approx(expected, rel=1e-9)]
 
