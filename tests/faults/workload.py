@@ -5,12 +5,14 @@ goes the whole way of an experiment, from the command line to the record, in a p
 forked from one server that has imported everything, so that a real process with real signals costs no start.
 """
 
+import json
 import multiprocessing
 import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +42,15 @@ class Act:
     n: int
     signals: tuple[int, ...] = ()
     error: BaseException | None = None
+    hangs: bool = False
 
     def __call__(self) -> None:
         for number in self.signals:
             os.kill(os.getpid(), number)
         if self.error:
             raise self.error
+        if self.hangs:
+            time.sleep(600)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +101,6 @@ def launch(plan: Plan) -> None:
 def play(plan: Plan) -> None:
     """The experiment with all that shall happen to it."""
     import fcntl
-    from dataclasses import replace
 
     from repro import experiment, lease, run, scales, sweep
     from repro.hyper import Hyper
@@ -214,14 +218,27 @@ def spoiled(plan: Plan, place: str, n: int) -> None:
     launch(plan)
 
 
-if __name__ == "__main__":  # under PyTorch's launcher, as one of several processes
-    import json
-
-    wanted = json.loads(sys.argv[1])
-    own = wanted["acts"] if os.environ.get("RANK") == str(wanted["rank"]) else []
-    acts = [Act(place=one["place"], n=one["n"], signals=tuple(one["signals"])) for one in own]
+def one_of_several(wanted: dict[str, Any]) -> None:
+    """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
+    from repro.data import translation
     from repro.training import fit
 
-    fit.PATIENCE = type(fit.PATIENCE)(seconds=wanted["patience"])
-    sys.argv[1:] = []
-    play(Plan(folder=Path(wanted["folder"]), acts=tuple(acts), options=("--devices=2",)))
+    fit.PATIENCE = timedelta(seconds=wanted["patience"])
+    acts: tuple[Act, ...] = ()
+    if os.environ["RANK"] == "1" and "place" in wanted:
+        acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)
+        if wanted["raises"]:
+            acts = (replace(acts[0], error=ArithmeticError("planted")),)
+    if os.environ["RANK"] == "1" and wanted.get("plan"):
+        given = translation.plan_epoch
+
+        def other(*lengths: Any, **options: Any) -> Any:
+            return given(*lengths, **{**options, "data_hash": "another"})
+
+        translation.plan_epoch = other  # type: ignore[assignment]
+    play(Plan(folder=Path(wanted["folder"]), acts=acts, options=("--devices=2",)))
+
+
+if __name__ == "__main__":
+    arguments = json.loads(sys.argv.pop())
+    one_of_several(arguments)
