@@ -306,17 +306,20 @@ class Run:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
-        def between(done: int) -> None:
-            self.progress.step(done)
+        def stop_if_asked() -> None:
             if self.should_stop():
                 raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
+
+        def between(done: int) -> None:
+            self.progress.step(done)
+            stop_if_asked()
 
         budget = self.settings.scale.batch_tokens // self.settings.accumulate  # what fits in training fits here
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
 
         def some() -> Iterator[Batch]:
             for i in range(len(batches)):
-                between(0)
+                stop_if_asked()
                 yield batches[i]
 
         device = model.embedding.weight.device.type
