@@ -165,6 +165,8 @@ class Run:
                 done = self._train_and_evaluate(module, journal, stamp, mirror, conditions)
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
                 journal.sync()
+            except Stopped:
+                raise  # it goes on some time
             except Superseded:
                 outcome = "RUNNING"  # by another process
                 raise

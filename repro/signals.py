@@ -21,7 +21,7 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self.received = 0
+        self.received, self.since = 0, 0.0
         self.training = False
         for number in STOPPING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
