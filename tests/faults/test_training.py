@@ -366,15 +366,13 @@ def test_a_changed_field_is_refused_by_name(folder: Path, change: Any, field: st
     assert f"base seed 1 is not finished: {first} holds it up to step 2, but the same command would now" in said(folder)
     assert re.search(field, said(folder))
     assert run_of(folder) == first  # nothing else was begun
-    assert (
-        launched(Plan(folder=folder, options=("--fork",), acts=(Act(place="forward", n=3, signals=TERM),), **change))
-        == 143
-    )
-    assert len(list((folder / "runs").glob("*/checkpoints/*2.safetensors"))) == 2
-    assert launched(Plan(folder=folder, acts=(Act(place="forward", n=3, signals=TERM),), **change)) == 143  # goes on
-    assert (
-        launched(Plan(folder=folder, acts=(Act(place="forward", n=3, signals=TERM),))) == 143
-    )  # and so does the first
+    stop = Act(place="forward", n=4, signals=TERM)
+    assert launched(Plan(folder=folder, acts=(stop,), options=("--fork",), **change)) == 143, said(folder)
+    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
+    # each command goes on with its own from now on
+    for own in ({}, change):
+        assert launched(Plan(folder=folder, acts=(stop,), **own)) == 143, said(folder)
+    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
 
 
 def test_other_threads_go_on_and_the_record_says_so(folder: Path) -> None:
