@@ -19,6 +19,7 @@ from repro.durable import DiskError
 from repro.forecast import forecast
 from repro.rows import Paper, Row, Table, cells, printed
 from repro.scales import SCALES, Scale
+from repro.signals import Signals
 from repro.tracking.store import DEFAULT_URI
 
 __all__ = ["Paper", "Row", "main", "main_of", "printed"]  # what an experiment file needs
@@ -37,6 +38,7 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
 
 
 def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> None:
+    signals = Signals()
     options = _options(name, argv)
     try:
         scale = _scale(options)
@@ -48,7 +50,7 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
             _relaunch(options.devices)
         from repro.sweep import Sweep
 
-        code = Sweep(name, tables, asked, scale, options).run()
+        code = Sweep(name, tables, asked, scale, options).run(signals)
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
@@ -121,6 +123,7 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
     add("--results-dir", default="results", help="where records and tables go")
     add("--runs-dir", default="runs", help="where checkpoints and journals are kept")
     add("--cache-dir", default="cache", help="where prepared text is kept")
+    add("--fork", action="store_true", help="begin anew where an unfinished run has other settings, data or code")
     add("--dry-run", action="store_true", help="show rows, parameters, operations and time; train nothing")
     add("--traceback", action="store_true", help="show where in the code an error came from")
     return parser.parse_args(argv)

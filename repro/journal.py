@@ -12,7 +12,7 @@ import operator
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,19 @@ class Journal:
     attempt; steps that training then repeats stand twice in the file and once in `read`.
     """
 
-    def __init__(self, path: Path, *, patience: float = 10.0) -> None:
+    def __init__(
+        self, path: Path, *, patience: float = 10.0, attempt: int = 1, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._check = check  # raises where this process may write no more, see `repro/lease.py`
         self._file = durable.Appended(path)
         try:
             # patience: workers of a killed process hold its lock until they notice
             if not _lock(self._file.file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = Tail(path)
-            self.attempt = 1 + max((line["attempt"] for line in tail.lines()), default=0)
+            lines = list(tail.lines())
+            self.attempt = max(attempt, 1 + max((line["attempt"] for line in lines), default=0))
+            self._written = {(line["kind"], line["step"]) for line in lines}
             self._file.cut(tail.offset)
         except BaseException:
             self._file.close()
@@ -59,16 +64,27 @@ class Journal:
             raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
+        self._check()
         self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self._written.add((kind, step))
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        """Whether there is a line of this kind and step, of any attempt."""
+        return line in self._written
+
+    def __len__(self) -> int:
+        """How many lines there are of different kinds and steps."""
+        return len(self._written)
 
     def sync(self) -> None:
-        """Push what was appended to the disk: at checkpoints, validations and the end."""
+        """Push what was appended to the disk: before checkpoints, after validations and at the end."""
+        self._check()
         self._file.push()
 
     def close(self) -> None:
         """Sync and let go; a second call does nothing."""
         if self._file.file >= 0:
-            self.sync()
+            self._file.push()
             self._file.close()
 
     def __enter__(self) -> "Journal":
@@ -80,7 +96,21 @@ class Journal:
 
 def read(path: Path) -> list[Line]:
     """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
-    return list({(line["kind"], line["step"]): line for line in Tail(path).lines()}.values())
+    return once(read_all(path))
+
+
+def read_all(path: Path) -> list[Line]:
+    """The lines of a journal as they stand: of a step repeated after a crash one for each attempt."""
+    return list(Tail(path).lines())
+
+
+def once(lines: Iterable[Line]) -> list[Line]:
+    """Each (kind, step) once, as the last attempt wrote it.
+
+    By the number of the attempt and not by place: a process that slept while it was replaced writes late and is early.
+    """
+    ordered = sorted(lines, key=lambda line: line["attempt"])
+    return list({(line["kind"], line["step"]): line for line in ordered}.values())
 
 
 def _number(key: str, value: float) -> float:

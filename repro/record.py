@@ -19,6 +19,7 @@ from repro.stamp import Provenance
 
 FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
+OPTIONAL = ("determinism",)  # keys that older records lack, and keep lacking when they are written again
 POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
@@ -104,6 +105,18 @@ class Curves(TypedDict):
     dev: Curve
 
 
+class Determinism(TypedDict):
+    """How far it was shown, in this run, that it can be made again, and the digests that show it."""
+
+    badge: str | None  # "L0" to "L3", see `determinism.py`; None: what was read is not what was planned
+    against: list[str]  # in words, what stands against a higher badge
+    order: str  # digest of the sentences that the updates read
+    plan: str  # of those they should read
+    weights: str | None  # SHA-256 of the weights that were scored; None where the run diverged
+    replayed: int  # micro-batches computed twice
+    repeated_lines: int  # journal lines written again after a crash
+
+
 class Stamp(Provenance):
     """Where the record comes from, and where its curves are."""
 
@@ -133,6 +146,7 @@ class Record:
     cost: Cost
     stamp: Stamp
     status: Literal["finished", "diverged"]
+    determinism: Determinism | None = None  # None: of the time before this was looked at
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")
@@ -155,13 +169,14 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
-        signed.write(path, asdict(self))
+        signed.write(path, {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value})
 
 
 def load(path: Path) -> Record:
     """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
     try:
-        content = signed.read(path, "a record", FORMAT)
+        older: dict[str, Any] = dict.fromkeys(OPTIONAL)
+        content = older | signed.read(path, "a record", FORMAT)
         _check(content, Record, "record")
         return Record(**content)
     except (ValueError, RecursionError) as error:
@@ -199,6 +214,10 @@ _hints = functools.cache(get_type_hints)
 
 def _check(value: Any, kind: Any, where: str) -> None:
     """Hold a value against its annotation, down to the last key. Raises ValueError."""
+    if any(map(is_typeddict, get_args(kind))):  # Facts | None
+        if value is None:
+            return
+        [kind] = [one for one in get_args(kind) if is_typeddict(one)]
     named = is_typeddict(kind) or is_dataclass(kind)
     if named or get_origin(kind) is dict:
         if not isinstance(value, dict):

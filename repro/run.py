@@ -7,16 +7,17 @@ is recognised and what was interrupted goes on.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
-from repro import durable, machine, record
+from repro import determinism, durable, machine, record
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.data.batch import Batch
 from repro.data.buckets import FILLS
 from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
@@ -25,7 +26,9 @@ from repro.decoding import engine
 from repro.decoding.bleu import published_score, sacrebleu_score
 from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
-from repro.journal import Journal, read
+from repro.journal import Journal, read, read_all
+from repro.lease import Lease, Superseded
+from repro.lineage import origin, refuse_changed
 from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
@@ -34,7 +37,7 @@ from repro.tracking.folder import is_training, write_run
 from repro.tracking.mirror import Mirror
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
-from repro.training.module import TranslationModule
+from repro.training.module import NonFinite, TranslationModule
 
 NOT_SCORED = record.Score(
     nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
@@ -89,19 +92,32 @@ class Run:
     @cached_property
     def id(self) -> str:
         """16 hexadecimal digits: a hash of all that decides the result."""
-        decides = {
-            "hyper": asdict(self.settings.hyper),
+        return hashlib.sha256(json.dumps(self.decides, sort_keys=True).encode()).hexdigest()[:16]
+
+    @cached_property
+    def decides(self) -> dict[str, Any]:
+        """All that decides the result, by fields."""
+        return {
+            **{f"hyper.{name}": value for name, value in asdict(self.settings.hyper).items()},
             "seed": self.settings.seed,
+            "corpus": self.corpus.sha256,
+            "tokenizer": self.prepared.tokenizer.sha256,
             "data": self.prepared.data_hash,
             "batch_tokens": self.settings.scale.batch_tokens,
             "fill": self.settings.scale.fill,
-            "shares": self.settings.devices * self.settings.accumulate,  # each share has its own dropout
+            "shares": self.shares,  # each has its own dropout
             "precision": self.settings.precision,
-            "search": [BEAM, ALPHA, EXTRA],
+            "beam": BEAM,
+            "alpha": ALPHA,
+            "extra_length": EXTRA,
             "engine": self.settings.engine,
             "code": fingerprint(),
         }
-        return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]
+
+    @property
+    def shares(self) -> int:
+        """Micro-batches of an update, over all processes."""
+        return self.settings.devices * self.settings.accumulate
 
     @property
     def folder(self) -> Path:
@@ -125,54 +141,82 @@ class Run:
         """Bytes of its checkpoints that are on the disk already."""
         return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
 
-    def execute(self) -> Record | None:
-        """Train or go on, evaluate, write `record.json`. Processes after the first train only, and give None.
+    def refuse_if_changed(self) -> None:
+        """Raise `lineage.Changed` where this run would silently begin anew what another folder holds half made."""
+        refuse_changed(self.runs, self.id, self._tags(), self.decides)
 
-        Raises `Stopped` if asked to stop before the end.
+    def execute(self) -> Record | None:
+        """Train or go on, evaluate, write `record.json`. Processes after the first train, and wait for the record.
+
+        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
         stamp = provenance()
-        tuned = machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
+        arithmetic = machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
         machine.start_peak_memory()
         module = TranslationModule(self.settings.hyper, self.prepared.tokenizer.size, self.settings.seed)
         if torch.cuda.is_available():
             module.model.compile_layers()
-            tuned = (*tuned, "layers: compiled", "batches: packed")
+            arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
+        conditions = determinism.conditions(provenance(), self.settings.devices, arithmetic)
         if not self.is_first:
-            self._train(module, _Silence())
-            return None
-        self._describe()
-        with Journal(self.folder / "journal.jsonl") as journal:
+            self._train(module, _Silence(), conditions)
+            return self._wait()
+        with (
+            Lease(self.folder, self.last_step(), self.is_in_hand) as lease,
+            Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
+        ):
+            self._describe(stamp)
             if done := self.finished():
                 return done  # made by another process, whose journal this one waited for
             durable.sweep(self.folder, alone=True)
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:
-                done = self._train_and_evaluate(module, journal, stamp, mirror, tuned)
+                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions)
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
+                journal.sync()
+            except Stopped:
+                raise  # it goes on some time
+            except Superseded:
+                outcome = "RUNNING"  # by another process
+                raise
             except Exception:
                 outcome = "FAILED"
                 raise
             finally:
-                journal.sync()
                 mirror.close(outcome)
-        done.save(self.folder / "record.json")
+            lease.check()
+            done.save(self.folder / "record.json")
+        return done
+
+    def _wait(self) -> Record:
+        """For the first process, which decodes and scores meanwhile; if that ends, the launcher ends this one too."""
+        while (done := self.finished()) is None:
+            if self.should_stop():
+                raise Stopped(f"{self.settings.name} is trained; stopped while the first process scores it")
+            time.sleep(0.2)
         return done
 
     def _train_and_evaluate(
-        self, module: TranslationModule, journal: Journal, stamp: Provenance, mirror: Mirror, tuned: Sequence[str]
+        self,
+        module: TranslationModule,
+        journal: Journal,
+        stamp: Provenance,
+        mirror: Mirror,
+        conditions: dict[str, Any],
     ) -> Record:
         status: Literal["finished", "diverged"] = "finished"
         scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
-        fitted = self._train(module, journal)
-        started = time.monotonic()
+        fitted = self._train(module, journal, conditions)
+        started, weights = time.monotonic(), None
         if fitted.diverged:
-            self.progress.say(f"{self.settings.name}: {fitted.diverged}")
+            self._note(fitted.diverged)
             status = "diverged"
         else:
             model = module.model
             averaged = self.settings.hyper.averaged_steps
             model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, averaged))
+            weights = determinism.digest(model.state_dict())
             with engine.opened(self.settings.engine, model, bf16=self.settings.precision == "bf16") as opened:
                 scores = record.Scores(
                     dev=self._evaluate(opened, "dev", self.prepared.dev),
@@ -207,7 +251,7 @@ class Run:
             ),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),
-            settings={**self._chosen(), "machine": "; ".join(tuned)},
+            settings={**self._chosen(), "machine": conditions["arithmetic"]},
             paper=self.settings.paper,
             params={
                 "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
@@ -218,9 +262,34 @@ class Run:
             cost=self._cost(fitted.cost, time.monotonic() - started),
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status=status,
+            determinism=determinism.judge(
+                fitted.evidence,
+                plan=self._data().order_digest(fitted.cost.steps, self.shares),
+                shares=fitted.cost.steps * self.shares,
+                lines=read_all(self.folder / "journal.jsonl"),
+                weights=weights,
+            ),
         )
 
-    def _train(self, module: TranslationModule, log: fit.Log) -> fit.Fitted:
+    def _note(self, diverged: NonFinite) -> None:
+        """Say it, and write down all that it takes to look at the step again."""
+        self.progress.say(f"{self.settings.name}: {diverged}")
+        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+        durable.write_json(self.folder / "diverged.json", facts | {"sentences": diverged.sentences})
+
+    def _data(self) -> Translation:
+        return Translation(
+            (self.prepared.train.source, self.prepared.train.target),
+            (self.prepared.dev.source, self.prepared.dev.target),
+            budget=self.settings.scale.batch_tokens,
+            fill=FILLS[self.settings.scale.fill],
+            data_hash=self.prepared.data_hash,
+            seed=self.settings.seed,
+            accumulate=self.settings.accumulate,
+            packed=torch.cuda.is_available(),
+        )
+
+    def _train(self, module: TranslationModule, log: fit.Log, conditions: dict[str, Any]) -> fit.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
@@ -231,16 +300,7 @@ class Run:
         self.progress.begin(self.settings.name, steps)
         fitted = fit.fit(
             module,
-            Translation(
-                (self.prepared.train.source, self.prepared.train.target),
-                (self.prepared.dev.source, self.prepared.dev.target),
-                budget=scale.batch_tokens,
-                fill=FILLS[scale.fill],
-                data_hash=self.prepared.data_hash,
-                seed=self.settings.seed,
-                accumulate=self.settings.accumulate,
-                packed=torch.cuda.is_available(),
-            ),
+            self._data(),
             folder=self.folder / "checkpoints",
             run=self.id,
             log=log,
@@ -250,6 +310,7 @@ class Run:
             devices=self.settings.devices,
             precision=self.settings.precision,
             accumulate=self.settings.accumulate,
+            conditions=conditions,
         )
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
@@ -259,14 +320,23 @@ class Run:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
-        def between(done: int) -> None:
-            self.progress.step(done)
+        def stop_if_asked() -> None:
             if self.should_stop():
                 raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
 
+        def between(done: int) -> None:
+            self.progress.step(done)
+            stop_if_asked()
+
         budget = self.settings.scale.batch_tokens // self.settings.accumulate  # what fits in training fits here
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
-        nll = model.mean_nll(batches[i] for i in range(len(batches)))
+
+        def some() -> Iterator[Batch]:
+            for i in range(len(batches)):
+                stop_if_asked()
+                yield batches[i]
+
+        nll = model.mean_nll(some())
         ids = model.translate(split.source, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
         durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
@@ -287,25 +357,31 @@ class Run:
         finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
-    def _describe(self) -> None:
-        """Write `run.json`, from which MLflow learns what the run is."""
+    def _tags(self) -> dict[str, str | int]:
+        """The names that the run goes by."""
+        settings = self.settings
+        return {
+            "title": settings.title,
+            "table": settings.table,
+            "tables": " ".join(settings.tables),
+            "row": settings.row,
+            "seed": settings.seed,
+            "scale": settings.scale.name,
+            "corpus": self.corpus.name,
+            "pair": self.corpus.pair,
+        }
+
+    def _describe(self, stamp: Provenance) -> None:
+        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another."""
         settings = self.settings
         write_run(
             self.folder,
             self.id,
-            tags={
-                "title": settings.title,
-                "table": settings.table,
-                "tables": " ".join(settings.tables),
-                "row": settings.row,
-                "seed": settings.seed,
-                "scale": settings.scale.name,
-                "corpus": self.corpus.name,
-                "pair": self.corpus.pair,
-            },
+            tags=self._tags(),
             params={**asdict(settings.hyper), **self._chosen(), "data": self.prepared.data_hash[:16]},
             paper={name: settings.paper[name] for name in ("ppl", "bleu")},
             order=settings.position,
+            origin=origin(self.decides, stamp),
         )
 
     def _chosen(self) -> dict[str, str | int | float]:
@@ -352,6 +428,12 @@ class Run:
 
 class _Silence:
     """The log of the processes that do not write."""
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return 0
 
     def append(self, kind: str, step: int, **values: float) -> None:
         pass

@@ -34,18 +34,22 @@ class Provenance(TypedDict):
     started: str  # UTC, ISO 8601
 
 
-def fingerprint(package: Path = PACKAGE) -> str:
-    """SHA-256 of the code that decides a result: of its syntax, so neither comments nor docstrings count."""
+def fingerprints(package: Path = PACKAGE) -> dict[str, str]:
+    """SHA-256 of each file that decides a result: of its syntax, so neither comments nor docstrings count."""
     files: list[Path] = []
     for name in DECIDING:
         found = [package / name] if name.endswith(".py") else sorted((package / name).rglob("*.py"))
         if not found or not found[0].is_file():
             raise FileNotFoundError(f"{package} should hold the source of {name}. Install it again.")
         files += found
-    digest = hashlib.sha256()
-    for name, path in sorted((path.relative_to(package).as_posix(), path) for path in files):
-        digest.update(f"{name}\n{_syntax(ast.parse(path.read_bytes()))}\n".encode())
-    return digest.hexdigest()
+    named = sorted((path.relative_to(package).as_posix(), path) for path in files)
+    return {name: hashlib.sha256(_syntax(ast.parse(path.read_bytes())).encode()).hexdigest() for name, path in named}
+
+
+def fingerprint(package: Path = PACKAGE) -> str:
+    """SHA-256 of the code that decides a result, all files together."""
+    lines = "".join(f"{name}\n{digest}\n" for name, digest in fingerprints(package).items())
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def provenance(device_type: str | None = None) -> Provenance:

@@ -2,24 +2,25 @@
 
 import errno
 import os
-import signal
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from repro import durable
 from repro.forecast import duration, expected_flops, run_bytes, size, speed_here
 from repro.hyper import BASE
+from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
 from repro.record import BASE as BASE_TABLE
 from repro.record import Record, path
 from repro.report import console, write_scale
 from repro.rows import BASE_ROW, Cell, Table
 from repro.scales import Scale
+from repro.signals import Signals
 from repro.tables import note_rows
 from repro.tracking.store import check_store
 from repro.tracking.views import install_view
@@ -29,30 +30,13 @@ if TYPE_CHECKING:
     from repro.data.store import Prepared
     from repro.run import Run
 
-DIVERGED, BUSY = 70, 75  # exit codes; a signal gives 128 + its number
-
-
-class Signals:
-    """Ctrl-C and SIGTERM stop the run at its next step boundary, with a checkpoint; a second one at once."""
-
-    def __init__(self) -> None:
-        self.received = 0
-        self.training = False
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._handle)
-
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self.received or not self.training:
-            sys.exit(128 + number)
-        self.received = number
-
-    def should_stop(self) -> bool:
-        return bool(self.received)
+# exit codes; a signal gives 128 + its number
+DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
 
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """How one cell came out: with a record, or with none because another process has the run in hand."""
+    """How one cell came out: with a record, or with none because another process has it or it got nowhere."""
 
     cell: Cell
     record: Record | None
@@ -69,7 +53,7 @@ class Sweep:
         self.is_first = int(os.environ.get("RANK", "0")) == 0
         self.texts: dict[str, tuple[Corpus, Prepared]] = {}  # by pair
 
-    def run(self) -> int:
+    def run(self, signals: Signals) -> int:
         """All cells; gives the exit code."""
         if self.options.engine != "torch":
             from repro.decoding.ctranslate import check_installed
@@ -78,8 +62,8 @@ class Sweep:
         for folder in (self.results, self.runs, self.cache):
             durable.check_folder(folder)  # before the imports that take seconds, too
         from repro.run import Stopped
+        from repro.training.fit import OutOfMemory
 
-        signals = Signals()
         started = time.monotonic()
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
             if warning := check_store(self.options.tracking_uri):
@@ -88,6 +72,9 @@ class Sweep:
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
             runs = [self._run(cell, progress, signals) for cell in self.cells]
+            if self.is_first and not self.options.fork:
+                for run in runs:
+                    run.refuse_if_changed()
             progress.say(board(runs, self.runs))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
@@ -98,7 +85,10 @@ class Sweep:
                     made.append(Made(cell=cell, record=self._make(run, progress)))
                 except Stopped as stopped:
                     progress.say(f"{stopped}. The same command goes on from there.")
-                    return 128 + signals.received
+                    return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
+                except OutOfMemory as error:
+                    progress.say(f"{run.settings.name}: {error}")
+                    return OUT_OF_MEMORY
                 signals.training = False
                 progress.finish_run()
             if self.is_first:
@@ -173,10 +163,10 @@ class Sweep:
                     check_room([run], self.runs)  # others may have filled the disk meanwhile
                 done = run.execute()
                 self._install_views(run, progress)
-            except BlockingIOError:
+            except (BlockingIOError, Superseded, NoProgress) as error:
                 if self.options.devices > 1:
                     raise  # the other processes of this run wait for this one: end them all
-                progress.say(f"{run.settings.name}: another process trains it, in {run.folder}; passed over")
+                progress.say(f"{run.settings.name} is passed over. {error}")
         if done:
             done.save(path(self.results, done))
             progress.say(_summary(done))

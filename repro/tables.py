@@ -264,6 +264,8 @@ def _facts(records: Iterable[Record]) -> Facts:
             ("device", ""): stamp["device"] or stamp["cpu"],
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
+            # a record of the time before this was looked at shows nothing, not even that
+            ("determinism", ""): (record.determinism["badge"] or "none") if record.determinism else None,
             **{("settings", name.replace("_", " ")): value for name, value in record.settings.items()},
         }
         for fact, value in own.items():

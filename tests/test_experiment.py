@@ -20,6 +20,7 @@ from repro.hyper import BASE, divide
 from repro.journal import read as read_journal
 from repro.rows import BASE_ROW
 from repro.scales import SCALES
+from repro.signals import STOPPING
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -48,7 +49,7 @@ def places(folder: Path, *more: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _own_signals() -> Iterator[None]:
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    kept = {number: signal.getsignal(number) for number in STOPPING}
     yield
     for number, handler in kept.items():
         signal.signal(number, handler)

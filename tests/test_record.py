@@ -114,6 +114,36 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert first.endswith(b"}\n")
 
 
+SHOWN: dict[str, Any] = {
+    "badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 1, "repeated_lines": 0,
+}  # fmt: skip
+
+
+def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(signed(fields()))  # written when no run was watched
+    old = load(file)
+    assert old.determinism is None
+    old.save(file)
+    assert json.loads(file.read_bytes()) == json.loads(signed(fields()))
+    Record(**fields(), determinism=SHOWN).save(file)  # type: ignore[arg-type]
+    assert load(file).determinism == SHOWN
+
+
+@pytest.mark.parametrize("change", [{"badge": 1}, {"against": [1]}, {"replayed": "1"}, {"more": 1}])
+def test_a_badge_is_as_strict(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"record\.determinism"):
+        Record(**fields(), determinism=SHOWN | change)  # type: ignore[arg-type]
+
+
+def test_every_published_record_loads() -> None:
+    found = [path for path in (Path(__file__).parent.parent / "results").glob("*/*/*-seed*.json")]
+    assert found
+    for file in found:
+        before = json.loads(file.read_bytes())
+        assert ("determinism" in before) == (load(file).determinism is not None)
+
+
 def test_its_place(tmp_path: Path) -> None:
     record = Record(**fields())
     assert path(tmp_path, record) == tmp_path / "laptop" / "table3_A" / "h=16-seed1.json"

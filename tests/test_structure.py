@@ -11,13 +11,13 @@ ROOT = Path(__file__).parent.parent
 
 # A file imports from lower floors, and inside its own folder from those listed before it.
 FLOORS: dict[float, str] = {
-    0: "symbols packed hyper escape durable journal signed stamp record machine published",
+    0: "symbols packed hyper escape durable journal lease signals signed stamp record machine published",
     1: """
         model.attention model.layers model.embedding model.transformer
         data.lexicon data.sentence data.english data.german data.french data.synthetic
         data.pieces data.cache data.sources data.archive data.fetch data.text data.corpus
         data.tokenizer data.cleaning data.store data.card data.prepare
-        data.buckets data.batch data.translation
+        data.buckets data.order data.batch data.translation
         training.loss training.schedule training.averaging training.checkpoint
         decoding.beam decoding.likeliest decoding.bleu
         verdicts
@@ -27,10 +27,10 @@ FLOORS: dict[float, str] = {
     2: "cost grid fidelity tables progress ui paper_claims",
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
-    3: "training.fit decoding.translate decoding.ctranslate scales rows page",
+    3: "training.witness training.fit decoding.translate decoding.ctranslate scales rows page",
     3.1: "data.__main__ decoding.engine trained",
     3.2: "decoding.__main__",
-    3.4: "forecast",
+    3.4: "forecast determinism lineage",
     3.5: "run report",
     3.6: """
         figures.style figures.trace figures.architecture figures.operations

@@ -115,13 +115,14 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
     launch(tmp_path, one, rows=["base"])
     [base] = (tmp_path / "runs").iterdir()
     (base / "record.json").unlink()
-    monkeypatch.setattr("repro.run.Journal", lambda path: Journal(path, patience=0.1))
+    monkeypatch.setattr("repro.run.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
     capsys.readouterr()
     with Journal(base / "journal.jsonl"), pytest.raises(SystemExit) as left:
         launch(tmp_path, one, other, rows=["base", "wide"])
     assert left.value.code == sweep.BUSY
     said = capsys.readouterr().out
-    assert "base seed 1: another process trains it" in said
+    assert "base seed 1 is passed over. " in said
+    assert "has a writer" in said
     assert "Left to other processes: base seed 1." in said
     [made] = [load(path) for path in (tmp_path / "runs").glob("*/record.json")]
     assert (made.table, made.row, made.position) == ("table_y", "wide", 0)

@@ -6,8 +6,9 @@ from itertools import islice
 import lightning as L
 from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
+from repro.data import order
 from repro.data.batch import Batch, make_batch
-from repro.data.buckets import Fill, by_slots, plan_epoch, share, updates
+from repro.data.buckets import Fill, by_slots, plan_epoch, share, updates, updates_per_epoch
 from repro.data.store import Side
 
 
@@ -109,6 +110,26 @@ class Translation(L.LightningDataModule):
         self.budget, self.fill = budget, fill  # of a side of one update, over all processes and micro-batches
         self.data_hash, self.seed, self.accumulate, self.workers = data_hash, seed, accumulate, workers
         self.packed = packed  # training batches come without padding, as a GPU likes them
+
+    def plan_digest(self, step: int) -> str:
+        """SHA-256 of the epoch that update `step` belongs to: what processes that train together must agree on."""
+        (source, target), budget = (side.lengths for side in self.train), self.budget
+        n = updates_per_epoch(source, target, budget=budget, fill=self.fill)
+        plan = plan_epoch(
+            source, target, budget=budget, fill=self.fill, data_hash=self.data_hash, seed=self.seed, epoch=step // n
+        )
+        return plan.digest
+
+    def order_digest(self, steps: int, n_shares: int) -> str:
+        """What the sentences of the first `steps` updates add up to, in `n_shares` each (`data/order.py`)."""
+        plan = updates(
+            *(side.lengths for side in self.train),
+            budget=self.budget,
+            fill=self.fill,
+            data_hash=self.data_hash,
+            seed=self.seed,
+        )
+        return order.planned(islice(plan, steps), n_shares)
 
     def train_dataloader(self) -> DataLoader[Batch]:
         """From the update after the last one done: Lightning has restored `global_step` before it asks."""

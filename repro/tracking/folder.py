@@ -35,11 +35,13 @@ def write_run(
     params: Mapping[str, object],
     paper: Mapping[str, float | None],
     order: int = 0,
+    origin: Mapping[str, object] | None = None,
 ) -> None:
     """Write run.json, the description that the mirror reads.
 
     `tags` has table, row, seed, scale, corpus and pair (and tables, where several tables show the row).
     `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
+    `origin` is what the run's id was made of, and where its code came from (`repro/lineage.py`).
     """
     try:
         execution = describe(folder)["execution"]
@@ -53,6 +55,7 @@ def write_run(
         "paper": dict(paper),
         "order": order,
     }
+    value |= {"origin": dict(origin)} if origin else {}
     durable.write_json(folder / "run.json", value)
 
 

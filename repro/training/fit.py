@@ -20,9 +20,11 @@ from lightning.pytorch.strategies import DDPStrategy
 
 from repro.data.batch import Batch
 from repro.durable import sweep
+from repro.packed import Packed
 from repro.training import checkpoint
 from repro.training.averaging import average
-from repro.training.module import NonFiniteLoss, TranslationModule
+from repro.training.module import NonFinite, TranslationModule
+from repro.training.witness import Conditions, Evidence, Witness
 
 # Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -31,17 +33,22 @@ warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)",
 # batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
-PATIENCE = timedelta(hours=2)  # how long one process waits for the others, e.g. while rank 0 decodes
-
+PATIENCE = timedelta(seconds=120)  # how long one process waits for the others before it gives up: all have equal work
 
 Precision = Literal["fp32", "bf16", "fp64"]
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
 Watch = Callable[[str, int, dict[str, float]], None]  # kind of line, optimizer step, its numbers
 
 
-class Log(Protocol):
-    """Where numbers go: the journal of the run (`journal.Journal`)."""
+class OutOfMemory(MemoryError):
+    """A batch did not fit; no update was made of a part of it."""
 
+
+class Log(Protocol):
+    """Where numbers go: the journal of the run (`journal.Journal`), lines by kind and step."""
+
+    def __contains__(self, line: tuple[str, int], /) -> bool: ...
+    def __len__(self) -> int: ...
     def append(self, kind: str, step: int, **values: float) -> None: ...
     def sync(self) -> None: ...
 
@@ -79,7 +86,8 @@ class Fitted:
     """How training ended: at its last step, earlier because it was asked to, or in a loss that is no number."""
 
     cost: Cost
-    diverged: str | None = None  # what happened
+    evidence: Evidence
+    diverged: NonFinite | None = None  # what happened
 
 
 def fit(
@@ -95,17 +103,18 @@ def fit(
     devices: int = 1,
     precision: Precision = "fp32",
     accumulate: int = 1,
+    conditions: Conditions | None = None,
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
     Checkpoints go to `folder`; those that the row averages are kept, and the last two that are whole, so that whatever
     befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
-    training is finished.
+    training is finished. `conditions` is what the result may depend on in its last digits; a change is noted.
     """
     sweep(folder, alone=True)
     resume = newest(folder, run)
-    recorder = _Recorder(log, every.log, watch)
-    keeper = _Keeper(recorder, folder, every.checkpoint, module.hyper.averaged_steps, should_stop)
+    recorder, witness = _Recorder(log, every.log, watch), Witness(conditions or {})
+    keeper = _Keeper(recorder, witness, folder, every, module.hyper.averaged_steps, should_stop)
     trainer = L.Trainer(
         accelerator="auto",
         devices=devices,
@@ -117,7 +126,7 @@ def fit(
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
-        callbacks=[recorder, keeper],  # numbers are written down before the checkpoint that follows them
+        callbacks=[recorder, witness, keeper],  # numbers are written down before the checkpoint that follows them
         plugins=[checkpoint.SafetensorsIO(run)],
         logger=False,
         enable_checkpointing=False,
@@ -125,11 +134,43 @@ def fit(
         enable_model_summary=False,
         default_root_dir=folder,
     )
+    diverged = None
     try:
         trainer.fit(module, data, ckpt_path=resume, weights_only=True)
-    except NonFiniteLoss as error:
-        return Fitted(cost=recorder.total, diverged=str(error))
-    return Fitted(cost=recorder.total)
+        if keeper.owes_validation(trainer):  # training had ended before; it was killed while validating
+            trainer.validate(module, data, verbose=False)
+    except _Asked:
+        pass
+    except NonFinite as error:
+        diverged = error
+    except Exception as error:
+        if not _is_want_of_memory(error):
+            raise
+        raise OutOfMemory(_did_not_fit(module, error)) from error
+    return Fitted(cost=recorder.total, evidence=witness.evidence, diverged=diverged)
+
+
+class _Asked(Exception):
+    """Ends training between two steps, when the checkpoint is there. Asked more kindly, Lightning validates first."""
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    """PyTorch has a class for GPUs only; of a CPU it says it in words."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _did_not_fit(module: TranslationModule, error: Exception) -> str:
+    batch = module.batch
+    if batch is None:
+        return f"The model did not fit in memory ({error})."
+    source, target = (
+        side.longest if isinstance(side, Packed) else side.shape[1] for side in (batch.source, batch.target)
+    )
+    return (
+        f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and {target} target pieces "
+        f"long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no update made. "
+        "The same command goes on from the last checkpoint: where there is more memory, or with more --devices."
+    )
 
 
 def newest(folder: Path, run: str) -> Path | None:
@@ -167,6 +208,11 @@ class _Recorder(L.Callback):
         self.cost, self.window = Cost(**state["cost"]), Cost(**state["window"])
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        if not trainer.is_global_zero:  # what the checkpoint holds is of all processes together, and counts once
+            self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
+            pl_module.train_loss.reset()
+            pl_module.train_nll.reset()
         self.step, self.clock = trainer.global_step, time.monotonic()
 
     def on_train_batch_end(
@@ -204,11 +250,24 @@ class _Recorder(L.Callback):
 
     def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         assert isinstance(pl_module, TranslationModule)
+        self.step = trainer.global_step
         nll = pl_module.dev_nll.compute()
         pl_module.dev_nll.reset()
         self._write(trainer, "dev", {"nll": nll.item(), "ppl": nll.exp().item()})
         self.journal.sync()
         self.clock += time.monotonic() - self.paused
+
+    def gather(self, trainer: L.Trainer, module: TranslationModule) -> None:
+        """Bring together on the first process what is not yet written down: before a checkpoint, by all processes."""
+        if trainer.world_size == 1:
+            return
+        self.window = self._all_ranks(trainer)
+        for metric in (module.train_loss, module.train_nll):
+            for name in ("mean_value", "weight"):
+                total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")
+                setattr(metric, name, total if trainer.is_global_zero else torch.zeros_like(total))
+        if not trainer.is_global_zero:
+            self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
 
     def _all_ranks(self, trainer: L.Trainer) -> Cost:
         """The window of all processes together; time and steps are the same for each."""
@@ -223,37 +282,102 @@ class _Recorder(L.Callback):
 
 
 class _Keeper(L.Callback):
-    """Writes a checkpoint every few steps, at those that are averaged and when asked to stop; removes the oldest."""
+    """Writes a checkpoint every few steps, before each validation, at those that are averaged and when asked to stop;
+    removes the oldest.
+    """
 
     def __init__(
-        self, recorder: _Recorder, folder: Path, every: int, averaged: range, should_stop: Callable[[], bool]
+        self,
+        recorder: _Recorder,
+        witness: Witness,
+        folder: Path,
+        every: Every,
+        averaged: range,
+        should_stop: Callable[[], bool],
     ) -> None:
-        self.recorder, self.folder, self.every, self.averaged = recorder, folder, every, averaged
-        self.should_stop = should_stop
+        self.recorder, self.witness, self.folder, self.every = recorder, witness, folder, every
+        self.averaged, self.should_stop = averaged, should_stop
         self.step = 0
+        self.lines = 0  # of the journal when the checkpoint was written
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"journal": len(self.recorder.journal)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.lines = state["journal"]
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.step = trainer.global_step
         # Lightning has put its own handler here, which ends training inside a step, unsaved, with exit code 0.
         # The caller's goes back in its place: it is for `should_stop` to say when.
         signal.signal(signal.SIGTERM, self.on_sigterm)
+        _agree_on_plan(trainer)
+        if trainer.is_global_zero and len(self.recorder.journal) < self.lines:
+            print(
+                f"Warning: the journal has {len(self.recorder.journal)} lines, and had {self.lines} when the "
+                f"checkpoint after step {self.step} was written. Training goes on; the curves have a gap.",
+                flush=True,
+            )
+        if self.owes_validation(trainer):
+            validation = trainer.fit_loop.epoch_loop.val_loop
+            validation.restarting = False  # from its first batch, wherever the checkpoint's own counters stand
+            trainer.validating = True
+            validation.run()
+            trainer.training = True
+
+    def owes_validation(self, trainer: L.Trainer) -> bool:
+        """Whether the run was ended between the checkpoint of a step and the line of its validation."""
+        step = trainer.global_step
+        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.recorder.journal
+        return bool(trainer.strategy.broadcast(owes))
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
+        assert isinstance(pl_module, TranslationModule)
         if trainer.global_step == self.step:
             return
         self.step = trainer.global_step
-        stop = trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False)
-        if stop or self.step % self.every == 0 or self.step in self.averaged:
+        stop = self._is_asked(trainer)
+        due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0
+        if stop or due or self.step in self.averaged:
             paused = time.monotonic()
+            pl_module.check_parameters()
+            self.recorder.gather(trainer, pl_module)
+            self.witness.gather(trainer)
             self.recorder.journal.sync()
             trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
             if trainer.is_global_zero:
                 checkpoint.prune(self.folder, keep=self.averaged)
             self.recorder.clock += time.monotonic() - paused
-        trainer.should_stop = stop
+        if stop:
+            raise _Asked
+
+    def on_validation_batch_start(self, trainer: L.Trainer, *_: Any) -> None:
+        # the checkpoint of this step is there, and the validation is made up for when the run goes on
+        if self._is_asked(trainer):
+            raise _Asked
+
+    def _is_asked(self, trainer: L.Trainer) -> bool:
+        return bool(trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False))
+
+
+def _agree_on_plan(trainer: L.Trainer) -> None:
+    """Of several processes each has its own plan: that they are one is looked at before the first step."""
+    data = trainer.datamodule  # type: ignore[attr-defined]
+    if trainer.world_size == 1:
+        return
+    own, first = (
+        data.plan_digest(trainer.global_step),
+        trainer.strategy.broadcast(data.plan_digest(trainer.global_step)),
+    )
+    agree = trainer.strategy.reduce_boolean_decision(own == first)
+    if not agree:
+        raise ValueError(
+            f"Processes disagree on what to read: the plan of process {trainer.global_rank} is {own[:16]}, that of the "
+            f"first {first[:16]}. Let all read the same cache, with the same settings."
+        )
 
 
 def _sum(a: Cost, b: Cost) -> Cost:

@@ -6,6 +6,7 @@ function of (seed, step, share of the update), so a resumed run draws what the u
 
 import hashlib
 import math
+from collections.abc import Sequence
 
 import lightning as L
 import torch
@@ -18,9 +19,20 @@ from repro.model.transformer import Transformer
 from repro.training.loss import smoothed_cross_entropy
 from repro.training.schedule import rate
 
+SHOWN = 12  # sentences that a message names
 
-class NonFiniteLoss(ArithmeticError):
-    """The loss became NaN or infinite: the run has diverged and stops before the update."""
+
+class NonFinite(ArithmeticError):
+    """A loss, gradient, parameter or learning rate became NaN or infinite: the run has diverged and stops there."""
+
+    def __init__(self, what: str, *, step: int, seed: int, sentences: Sequence[int]) -> None:
+        self.what, self.step, self.seed, self.sentences = what, step, seed, list(sentences)
+        shown = ", ".join(map(str, self.sentences[:SHOWN]))
+        more = f" and {len(self.sentences) - SHOWN} more" if len(self.sentences) > SHOWN else ""
+        super().__init__(
+            f"{what}. Seed {seed}, sentences {shown}{more}. "
+            "The run counts as diverged; its last checkpoint is untouched."
+        )
 
 
 def random_seed(seed: int, step: int, share: int) -> int:
@@ -58,6 +70,8 @@ class TranslationModule(L.LightningModule):
     def __init__(self, hyper: Hyper, vocab_size: int, seed: int) -> None:
         super().__init__()
         self.hyper, self.seed = hyper, seed
+        self.batch: Batch | None = None  # the one at work, for messages
+        self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
         # since the last time they were read: `training/fit.py` reads and resets them
@@ -69,6 +83,12 @@ class TranslationModule(L.LightningModule):
         return logits
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        self.draw_anew(batch)
+        self.batch = batch
+        self.update = [*(self.update if batch.micro else []), batch.sentence]
+
+    def draw_anew(self, batch: Batch) -> None:
+        """Set the generator to what belongs to this micro-batch, whatever was drawn before."""
         share = batch.micro * self.trainer.world_size + self.trainer.global_rank
         torch.manual_seed(random_seed(self.seed, self.trainer.global_step, share))
 
@@ -80,17 +100,31 @@ class TranslationModule(L.LightningModule):
         """
         assert batch.step == self.trainer.global_step, "the plan and the optimizer count the same updates"
         loss, nll = self._losses(batch, self.hyper.label_smoothing)
-        if loss.device.type == "cpu" and not math.isfinite(loss.item()):
-            raise NonFiniteLoss(
-                f"The loss is {loss.item()} at step {self.trainer.global_step + 1}; no update was made. "
-                f"The run counts as diverged; its last checkpoint is untouched."
-            )
+        # Each element of a gradient is looked at before the update. This says sooner which share it was, where it costs
+        # nothing to ask and no other process waits for this one.
+        if loss.device.type == "cpu" and self.trainer.world_size == 1 and not math.isfinite(loss.item()):
+            raise self.non_finite(f"The loss is {loss.item()}", [batch.sentence])
         if batch.n_target:
             self.train_loss.update(loss.detach(), batch.n_target)
             self.train_nll.update(nll, batch.n_target)
-        return loss * (self.trainer.world_size * self.trainer.accumulate_grad_batches / batch.n_update)
+        return loss * self._weight(batch)
+
+    def loss_again(self, batch: Batch) -> Tensor:
+        """The number that `training_step` gave for this micro-batch, as Lightning divides it, with nothing noted."""
+        self.draw_anew(batch)
+        loss, _ = self._losses(batch, self.hyper.label_smoothing)
+        return loss * self._weight(batch) / self.trainer.accumulate_grad_batches
+
+    def _weight(self, batch: Batch) -> float:
+        if not batch.n_update:
+            raise ValueError(
+                f"Update {batch.step + 1} has no target piece to learn from. Its sentences: {batch.sentence.tolist()}; "
+                f"look at them, and prepare the corpus again."
+            )
+        return self.trainer.world_size * self.trainer.accumulate_grad_batches / batch.n_update
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        self.batch = batch
         if batch.n_target:
             _, nll = self._losses(batch, epsilon=0.0)
             self.dev_nll.update(nll, batch.n_target)
@@ -100,11 +134,43 @@ class TranslationModule(L.LightningModule):
         return torch.optim.Adam(self.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """The learning rate is a function of the optimizer step; nothing of it is state."""
+        """The learning rate is a function of the optimizer step; nothing of it is state. All must be finite."""
+        learning_rate = rate(self.trainer.global_step + 1, self.hyper.d_model, self.hyper.warmup)
+        if not math.isfinite(learning_rate):
+            raise self.non_finite(f"The learning rate is {learning_rate}", self.update)
         for group in optimizer.param_groups:
-            group["lr"] = rate(self.trainer.global_step + 1, self.hyper.d_model, self.hyper.warmup)
+            group["lr"] = learning_rate
+        # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
+        # second moment for good. Of several processes all have the same gradient, and raise together.
+        norm = _norm([p.grad for p in self.parameters() if p.grad is not None])
+        if not math.isfinite(norm):
+            raise self.non_finite(f"The norm of the gradient is {norm}", self.update)
+
+    def check_parameters(self) -> None:
+        """Raise `NonFinite` if a parameter is no number: asked before a checkpoint is written."""
+        norm = _norm([p.detach() for p in self.parameters()])
+        if not math.isfinite(norm):
+            step = self.trainer.global_step
+            what = f"The norm of the parameters is {norm} after step {step}; no checkpoint was written"
+            raise NonFinite(what, step=step, seed=self.seed, sentences=_numbers(self.update))
+
+    def non_finite(self, what: str, sentences: Sequence[Tensor]) -> NonFinite:
+        """The error that names the step at work and what it read."""
+        step = self.trainer.global_step + 1
+        what = f"{what} at step {step}; no update was made"
+        return NonFinite(what, step=step, seed=self.seed, sentences=_numbers(sentences))
 
     def _losses(self, batch: Batch, epsilon: float) -> tuple[Tensor, Tensor]:
         hidden = self.model.decode(batch.decoder_in, self.model.encode(batch.source), batch.source)
         target = batch.target.flatten()
         return smoothed_cross_entropy(hidden.flatten(0, -2), self.model.embedding.weight, target, epsilon)
+
+
+def _numbers(sentences: Sequence[Tensor]) -> list[int]:
+    """The sentences of some micro-batches; -1 stands for none."""
+    return [i for part in sentences for i in part.tolist() if i >= 0]
+
+
+def _norm(tensors: Sequence[Tensor]) -> float:
+    """The Euclidean norm of all elements together: finite only if each of them is."""
+    return torch.stack(torch._foreach_norm(list(tensors))).norm().item()

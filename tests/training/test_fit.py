@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -23,6 +24,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from repro.data import order
 from repro.data.buckets import updates, updates_per_epoch
 from repro.data.translation import DevBatches, Translation
 from repro.decoding.translate import mean_nll
@@ -352,7 +354,7 @@ class Dies(Exception):
     """Stands for the end of the process; what is on the disk is all that is left."""
 
 
-def train_and_die(folder: Path, journal: Journal, after: int, during: str = "training_step") -> None:
+def train_and_die(folder: Path, journal: Journal, after: int, during: str = "training_step", **options: Any) -> None:
     """Train in a process that dies when it has taken this many of its micro-batches."""
     step, left = getattr(TranslationModule, during), iter(range(after))
 
@@ -362,7 +364,7 @@ def train_and_die(folder: Path, journal: Journal, after: int, during: str = "tra
         return step(self, *arguments)
 
     with mock.patch.object(TranslationModule, during, last), pytest.raises(Dies):
-        train(folder, journal)
+        train(folder, journal, **options)
 
 
 @pytest.mark.parametrize(
@@ -383,6 +385,22 @@ def test_a_run_that_dies_again_and_again(
     assert digest(tmp_path) == unbroken[0]
     assert journal == unbroken[1]
     assert replace(fitted.cost, seconds=0) == replace(unbroken[2].cost, seconds=0)
+
+
+def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
+    # one in the middle of training and the very last: the checkpoint of the step is there, the line is not
+    options: dict[str, Any] = {"steps": 12, "every": Every(log=1, validate=6, checkpoint=6)}
+    whole, journal = Journal(), Journal()
+    train(tmp_path / "whole", whole, **options)
+    n_batches = len(DevBatches(*text(31, seed=1), budget=BUDGET // MICRO, rank=0, world=1))
+    assert n_batches > 1
+    for step, done in ((6, 1), (12, n_batches + 1)):
+        train_and_die(tmp_path / "broken", journal, done, during="validation_step", **options)
+        assert checkpoint.checkpoints(tmp_path / "broken")[-1] == checkpoint.path_of(tmp_path / "broken", step)
+        assert ("dev", step) not in journal
+    train(tmp_path / "broken", journal, **options)
+    assert journal == whole
+    assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
 
 
 def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
@@ -409,7 +427,7 @@ def test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint(
         assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
     train(tmp_path, journal)
     assert digest(tmp_path) == unbroken[0]
-    assert {line: journal[line] for line in unbroken[1]} == unbroken[1]  # besides, dev where it stopped
+    assert journal == unbroken[1]
 
 
 def test_sigterm_is_the_callers(tmp_path: Path) -> None:
@@ -473,6 +491,23 @@ def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal
     assert not list(tmp_path.glob(".*"))
 
 
+def test_what_was_seen_is_over_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    for micro_batches in (2 * 5 + 1, 2 * 6):
+        train_and_die(tmp_path, Journal(), micro_batches)
+    evidence = train(tmp_path, Journal()).evidence
+    assert evidence == replace(unbroken[2].evidence, replayed=3)
+    assert evidence.followed == MICRO * STEPS
+    assert (evidence.replayed, evidence.unequal) == (3, 0)
+    plan = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    assert evidence.order == order.planned(islice(plan, STEPS), MICRO)
+
+
+def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
+    with mock.patch.object(TranslationModule, "draw_anew"):  # dropout draws on and on
+        evidence = train(tmp_path, steps=4, average=1).evidence
+    assert (evidence.replayed, evidence.unequal) == (1, 1)
+
+
 def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path: Path) -> None:
     def poison(module: TranslationModule, kind: str, step: int) -> None:
         if step == 5:
@@ -480,7 +515,7 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path
 
     fitted = train(tmp_path, watch=poison)
     assert fitted.diverged is not None
-    assert "The loss is nan at step 6; no update was made" in fitted.diverged
+    assert "The loss is nan at step 6; no update was made" in str(fitted.diverged)
     assert fitted.cost.steps == 5
     assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 4)]
     assert all(tensor.isfinite().all() for tensor in state(tmp_path))

@@ -14,7 +14,7 @@ from repro.hyper import Hyper
 from repro.packed import pack, shifted
 from repro.symbols import EOS, PAD
 from repro.training.loss import smoothed_cross_entropy
-from repro.training.module import NonFiniteLoss, TranslationModule, random_seed
+from repro.training.module import NonFinite, TranslationModule, random_seed
 
 V = 23
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0, warmup=7)
@@ -102,11 +102,32 @@ def test_dev_is_unsmoothed_and_weighs_pieces() -> None:
     assert apart.dev_nll.compute().item() == pytest.approx(together.train_nll.compute().item())
 
 
+def test_an_update_without_a_piece_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Update 42 has no target piece to learn from. Its sentences: \[-1\]"):
+        module(global_step=41).training_step(replace(batch([], n_update=0, step=41), sentence=torch.tensor([-1])), 0)
+
+
+def test_a_gradient_is_looked_at_whole() -> None:
+    made, optimizer = module(), module().configure_optimizers()
+    gradient(made, [batch([0, 1])])
+    made.on_train_batch_start(batch([0, 1]), 0)
+    made.on_before_optimizer_step(optimizer)
+    for parameter in made.parameters():
+        assert parameter.grad is not None
+        for value in (math.nan, math.inf, -math.inf, 1e200):  # the square of the last is none, and so is Adam's moment
+            kept = parameter.grad.view(-1)[-1].item()
+            parameter.grad.view(-1)[-1] = value
+            with pytest.raises(NonFinite, match=r"norm of the gradient is (nan|inf) at step 1; .*sentences 0, 1"):
+                made.on_before_optimizer_step(optimizer)
+            parameter.grad.view(-1)[-1] = kept
+    made.on_before_optimizer_step(optimizer)
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
     made = module(global_step=41)
     torch.nn.init.constant_(made.model.embedding.weight, value)
-    with pytest.raises(NonFiniteLoss, match=r"The loss is (nan|inf) at step 42; no update was made"):
+    with pytest.raises(NonFinite, match=r"The loss is (nan|inf) at step 42; no update was made"):
         made.training_step(batch([0], step=41), 0)
 
 
@@ -117,6 +138,7 @@ def test_the_rate_of_an_optimizer_step(step: int, expected: float) -> None:
     # section 5.3 at d_model = 512; the first step is number 1
     made = module(replace(HYPER, d_model=512, warmup=4_000), global_step=step - 1)
     optimizer = made.configure_optimizers()
+    gradient(made, [batch([0], step=step - 1)])
     made.on_before_optimizer_step(optimizer)
     assert [group["lr"] for group in optimizer.param_groups] == [pytest.approx(expected, rel=1e-9)]
 

@@ -1,0 +1,207 @@
+"""Defects of resuming, stopping, sharing and badges, and the tests that must notice them."""
+
+from faults.defect import Defect
+
+FIT, MODULE, WITNESS = "repro/training/fit.py", "repro/training/module.py", "repro/training/witness.py"
+RUNS = "tests/training/test_fit.py::"
+DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
+
+DEFECTS: tuple[Defect, ...] = (
+    # resuming
+    Defect(
+        "the order begins anew after a stop",
+        "repro/data/translation.py",
+        "start=self.trainer.global_step,",
+        "start=0,",
+        DIES[:1],
+    ),
+    Defect(
+        "the order goes on one update too late",
+        "repro/data/translation.py",
+        "                step=update.step,",
+        "                step=update.step - (self.start > 0),",
+        DIES[:1],
+    ),
+    Defect(
+        "random numbers go on instead of belonging to a step",
+        MODULE,
+        "        torch.manual_seed(random_seed(self.seed, self.trainer.global_step, share))",
+        "        torch.manual_seed(random_seed(self.seed, 0, share))",
+        ("tests/training/test_module.py::test_dropout_is_a_function_of_seed_step_and_share",),
+    ),
+    Defect(
+        "the random numbers of a micro-batch are left to chance",
+        MODULE,
+        "    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:\n        self.draw_anew(batch)\n",
+        "    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:\n",
+        (*DIES, f"{RUNS}test_validation_changes_nothing"),
+    ),
+    Defect(
+        "a validation that was cut off is forgotten",
+        FIT,
+        '        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.recorder.journal',
+        "        owes = False",
+        (f"{RUNS}test_validations_that_were_cut_off_are_made_up_for",),
+    ),
+    Defect(
+        "a validation that is made up for begins where its counters stand",
+        FIT,
+        "validation.restarting = False",
+        "pass",
+        (f"{RUNS}test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint[stops0]",),
+    ),
+    Defect(
+        "no checkpoint before a validation",
+        FIT,
+        "due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0",
+        "due = self.step % self.every.checkpoint == 0",
+        ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
+    ),
+    # numbers that are none
+    Defect(
+        "no gradient is looked at",
+        MODULE,
+        "        norm = _norm([p.grad for p in self.parameters() if p.grad is not None])",
+        "        norm = 0.0",
+        (
+            "tests/faults/test_training.py::test_what_is_no_number_stops_the_run_before_it_is_kept"
+            "[gradient-6-The norm of the gradient is inf at step 6; no update was made]",
+        ),
+    ),
+    Defect(
+        "not every gradient is looked at",
+        MODULE,
+        "[p.grad for p in self.parameters() if p.grad is not None])",
+        "[p.grad for p in self.parameters() if p.grad is not None][:-1])",
+        (
+            "tests/faults/test_training.py::test_what_is_no_number_stops_the_run_before_it_is_kept"
+            "[gradient-6-The norm of the gradient is inf at step 6; no update was made]",
+        ),
+    ),
+    Defect(
+        "a loss that is no number goes unnoticed until the gradient is there",
+        MODULE,
+        'if loss.device.type == "cpu" and self.trainer.world_size == 1 and not math.isfinite(loss.item()):',
+        "if False:",
+        ("tests/training/test_module.py::test_a_loss_that_is_no_number_stops_before_the_update[nan]",),
+    ),
+    # signals
+    Defect(
+        "a second signal waits like the first",
+        "repro/signals.py",
+        "            os._exit(128 + number)",
+        "            return",
+        ("tests/faults/test_training.py::test_a_second_signal_ends_it_at_once_and_the_last_checkpoint_is_whole",),
+    ),
+    Defect(
+        "Lightning's own answer to SIGTERM stays",
+        FIT,
+        "        signal.signal(signal.SIGTERM, self.on_sigterm)\n",
+        "",
+        (f"{RUNS}test_sigterm_is_the_callers",),
+    ),
+    Defect(
+        "a signal during validation waits for its end",
+        FIT,
+        "        if self._is_asked(trainer):\n            raise _Asked\n\n    def _is_asked",
+        "\n    def _is_asked",
+        ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
+    ),
+    # many at once
+    Defect(
+        "an owner that slept writes on",
+        "repro/lease.py",
+        "        if (self._attempts / _name(self.number + 1)).exists():",
+        "        if False:",
+        ("tests/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
+    ),
+    Defect(
+        "the journal is not asked who owns it",
+        "repro/journal.py",
+        '        data = json.dumps(line, allow_nan=False).encode() + b"\\n"\n        self._check()\n',
+        '        data = json.dumps(line, allow_nan=False).encode() + b"\\n"\n',
+        ("tests/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
+    ),
+    Defect(
+        "of two attempts the line that stands last counts",
+        "repro/journal.py",
+        '    ordered = sorted(lines, key=lambda line: line["attempt"])',
+        "    ordered = list(lines)",
+        ("tests/test_lease.py::test_a_line_that_comes_too_late_counts_as_early",),
+    ),
+    Defect(
+        "nobody hears a heartbeat",
+        "repro/lease.py",
+        "        if _heard(attempt) != heard:",
+        "        if False:",
+        ("tests/test_lease.py::test_a_second_one_hears_the_first_and_says_who_it_is",),
+    ),
+    Defect(
+        "attempts without progress are not counted",
+        "repro/lease.py",
+        "            _count([self._attempts / _name(number) for number in before], step)\n",
+        "",
+        ("tests/test_lease.py::test_killed_three_times_without_progress_it_says_so_once[steps2-True]",),
+    ),
+    # changed between two launches
+    Defect(
+        "a changed command begins anew in silence",
+        "repro/lineage.py",
+        '        if not saved or (folder / "record.json").exists():',
+        "        if True:",
+        ("tests/test_lineage.py::test_each_field_that_differs_is_named_and_no_other[seed]",),
+    ),
+    Defect(
+        "finished runs are refused like unfinished ones",
+        "repro/lineage.py",
+        '        if not saved or (folder / "record.json").exists():',
+        "        if not saved:",
+        ("tests/test_lineage.py::test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle",),
+    ),
+    Defect(
+        "the tokenizer does not decide",
+        "repro/run.py",
+        '            "tokenizer": self.prepared.tokenizer.sha256,\n            "data"',
+        '            "data"',
+        ("tests/test_lineage.py::test_each_field_that_differs_is_named_and_no_other[tokenizer]",),
+    ),
+    # the badge
+    Defect(
+        "a badge whatever was read",
+        "repro/determinism.py",
+        "    if evidence.followed != shares or evidence.order != plan:",
+        "    if False:",
+        ("tests/test_determinism.py::test_another_order_has_no_badge[evidence0]",),
+    ),
+    Defect(
+        "a badge under changed conditions",
+        "repro/determinism.py",
+        "    against = list(changes(evidence.conditions))",
+        "    against: list[str] = []",
+        (
+            "tests/test_determinism.py::test_what_was_not_looked_at_or_failed_leaves_the_order_alone"
+            "[evidence4-now4-From step 3 on: threads 1, then 2]",
+        ),
+    ),
+    Defect(
+        "a micro-batch is compared with itself",
+        WITNESS,
+        "        self.unequal += _bits(pl_module) != first",
+        "        self.unequal += first != first",
+        (f"{RUNS}test_a_step_that_is_not_the_same_twice_is_seen",),
+    ),
+    Defect(
+        "what was seen before a stop is forgotten",
+        WITNESS,
+        '        self.words, self.followed = np.array(state["words"], np.int64), state["followed"]\n',
+        "",
+        (f"{RUNS}test_what_was_seen_is_over_all_attempts",),
+    ),
+    Defect(
+        "an older record gets a badge",
+        "repro/record.py",
+        "        older: dict[str, Any] = dict.fromkeys(OPTIONAL)",
+        '        older: dict[str, Any] = dict.fromkeys(OPTIONAL, {"badge": "L1"})',
+        ("tests/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",),
+    ),
+)

@@ -1,0 +1,474 @@
+"""Training that is killed, stopped, doubled or starved ends where the unbroken run ends, or says why it cannot.
+
+Every launch here is a process of its own that gets real signals; see `workload.py`.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from faults import workload
+from faults.workload import STEPS, Act, Plan, finish, start, write_text
+
+from repro import journal, record
+from repro.training import checkpoint
+
+KILL, TERM = (signal.SIGKILL,), (signal.SIGTERM,)
+CLOCKED = ("time", "attempt", "tokens_per_second")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run has come to; equal where two runs are one."""
+
+    run: str
+    tensors: str  # weights, metrics and Adam's moments of the last checkpoints
+    steps: tuple[int, ...]  # those checkpoints' own
+    journal: dict[tuple[str, int], dict[str, float]]
+    scores: Any
+    order: str
+    weights: str | None
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_text(tmp_path / "text")
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """The run that nothing happens to."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    write_text(folder / "text")
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    return outcome(folder)
+
+
+def launched(plan: Plan) -> int:
+    return finish(start(plan))
+
+
+def said(folder: Path) -> str:
+    return (folder / "said").read_text("utf-8")
+
+
+def run_of(folder: Path) -> Path:
+    [found] = (folder / "runs").glob("*/journal.jsonl")
+    return found.parent
+
+
+def saved(folder: Path) -> list[Path]:
+    return checkpoint.checkpoints(run_of(folder) / "checkpoints")
+
+
+def last(folder: Path) -> int:
+    """The step of the newest checkpoint, 0 if there is none."""
+    return max((checkpoint.step_of(path) for path in (folder / "runs").glob("*/checkpoints/step-*")), default=0)
+
+
+def outcome(folder: Path) -> Outcome:
+    run = run_of(folder)
+    done = record.load(run / "record.json")
+    assert done.determinism is not None
+    sha256 = hashlib.sha256()
+    for path in saved(folder):
+        state = checkpoint.load(path, run.name)
+        [optimizer] = state["optimizer_states"]
+        moments = {f"{i}/{name}": value for i, kept in optimizer["state"].items() for name, value in kept.items()}
+        for name, tensor in sorted({**state["state_dict"], **moments}.items()):
+            sha256.update(name.encode() + tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+        sha256.update(repr(optimizer["param_groups"]).encode())  # the rate of the last step among them
+    return Outcome(
+        run=run.name,
+        tensors=sha256.hexdigest(),
+        steps=tuple(checkpoint.step_of(path) for path in saved(folder)),
+        journal={
+            (line["kind"], line["step"]): {name: value for name, value in line.items() if name not in CLOCKED}
+            for line in journal.read(run / "journal.jsonl")
+        },
+        scores=done.scores,
+        order=done.determinism["order"],
+        weights=done.determinism["weights"],
+    )
+
+
+def determinism(folder: Path) -> Any:
+    return record.load(run_of(folder) / "record.json").determinism
+
+
+def test_the_run_is_a_hard_one(unbroken: Outcome) -> None:
+    assert {("train", i) for i in range(1, STEPS + 1)} | {("dev", i) for i in range(6, STEPS + 1, 6)} == {
+        line for line in unbroken.journal if line[0] != "final"
+    }
+    assert unbroken.steps == (29, 30, 32)
+
+
+# ---- killed (K1, K8, N4)
+
+PLACES = {"forward": 2 * 12, "backward": 2 * 12, "gradient": 12, "validation": 7, "save": 6}  # at most so often
+
+
+def killed(folder: Path, seed: int, kills: int) -> None:
+    """Kill the run at random places of training, then let it end."""
+    print(f"seed {seed}")
+    chance, steps = random.Random(seed), [0]
+    for _ in range(kills):
+        place = chance.choice(list(PLACES))
+        act = Act(place=place, n=chance.randint(1, PLACES[place]), signals=KILL)
+        code = launched(Plan(folder=folder, acts=(act,)))
+        assert code in (128 + signal.SIGKILL, 0, 75), said(folder)
+        assert last(folder) >= steps[-1]  # progress is never lost
+        steps.append(last(folder))
+    code = launched(Plan(folder=folder))
+    if code == 75:  # the last three got nowhere, which is said once
+        code = launched(Plan(folder=folder))
+    assert code == 0, said(folder)
+
+
+def check_killed(folder: Path, unbroken: Outcome, seed: int, kills: int) -> None:
+    killed(folder, seed, kills)
+    assert outcome(folder) == unbroken
+    shown = determinism(folder)
+    assert (shown["badge"], shown["against"]) == ("L1", [])
+    assert shown["replayed"] >= 1
+
+
+def test_killed_at_random_places_it_ends_where_the_unbroken_run_ends(folder: Path, unbroken: Outcome) -> None:
+    check_killed(folder, unbroken, seed=int.from_bytes(os.urandom(4)), kills=3)
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("seed", range(25))
+def test_killed_again_and_again(folder: Path, unbroken: Outcome, seed: int) -> None:
+    check_killed(folder, unbroken, seed=seed, kills=4)
+
+
+@pytest.mark.faults
+def test_killed_between_a_checkpoint_and_its_validation_no_line_is_lost(folder: Path, unbroken: Outcome) -> None:
+    # the checkpoint after step 12 is there, the line dev 12 is not: that validation is made up for
+    kept = (Act(place="validation", n=3, signals=KILL),)  # a validation takes two batches
+    assert launched(Plan(folder=folder, acts=kept)) == 137
+    assert last(folder) == 12
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+@pytest.mark.parametrize("before", [0, pytest.param(8, marks=pytest.mark.faults)])
+def test_without_progress_in_three_attempts_it_says_so_once(folder: Path, unbroken: Outcome, before: int) -> None:
+    if before:
+        assert launched(Plan(folder=folder, acts=(Act(place="gradient", n=before + 2, signals=KILL),))) == 137
+        assert last(folder) == before
+    for _ in range(3):
+        assert launched(Plan(folder=folder, acts=(Act(place="forward", n=2, signals=KILL),))) == 137
+    assert launched(Plan(folder=folder)) == 75
+    assert f"no progress in 3 attempts. All began after step {before} and were killed" in said(folder)
+    assert launched(Plan(folder=folder)) == 0, said(folder)  # who types it again means it
+    assert outcome(folder) == unbroken
+
+
+# ---- asked to stop (T1, T2, T3, T4)
+
+
+def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unbroken: Outcome) -> None:
+    # in the forward pass of step 3, the backward pass of step 8, the second validation, the writing of a checkpoint
+    for place, n, step in (("forward", 7, 3), ("backward", 2 * 5, 8), ("validation", 1, 12), ("save", 2, 18)):
+        began = time.monotonic()
+        assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=TERM),))) == 143, said(folder)
+        assert time.monotonic() - began < 30
+        assert last(folder) == step
+        assert f"base seed 1 stopped after step {step} of {STEPS}. The same command goes on from there." in said(folder)
+    assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=1, signals=TERM),))) == 143, said(folder)
+    assert "base seed 1 is trained; stopped while translating dev" in said(folder)
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
+    assert determinism(folder)["badge"] == "L1"
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.faults) for one in (signal.SIGHUP, signal.SIGUSR1))]
+)
+def test_each_signal_has_its_exit_code(folder: Path, number: signal.Signals) -> None:
+    assert launched(Plan(folder=folder, acts=(Act(place="forward", n=4, signals=(number,)),))) == 128 + number
+    assert last(folder) == 2
+
+
+@pytest.mark.faults
+def test_a_second_signal_ends_it_at_once_and_the_last_checkpoint_is_whole(folder: Path, unbroken: Outcome) -> None:
+    act = Act(place="save", n=2, signals=(signal.SIGTERM, signal.SIGINT))
+    assert launched(Plan(folder=folder, acts=(act,))) == 130
+    assert last(folder) == 4  # the second was about to be written
+    assert "Stopped at once; the same command goes on from the last checkpoint." in said(folder)
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+@pytest.mark.faults
+def test_asked_to_stop_before_training_it_leaves_no_half_cache(folder: Path, unbroken: Outcome) -> None:
+    assert launched(Plan(folder=folder, acts=(Act(place="prepare", n=1, signals=TERM),))) == 143
+    assert not [path for path in (folder / "cache").rglob("*") if path.name.endswith((".making", ".partial"))]
+    assert not list((folder / "cache").rglob("manifest.json"))
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+def wait_for(what: Callable[[], bool], patience: float = 60.0) -> None:
+    deadline = time.monotonic() + patience
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def lines(folder: Path) -> int:
+    return sum(path.read_bytes().count(b"\n") for path in (folder / "runs").glob("*/journal.jsonl"))
+
+
+@pytest.mark.faults
+def test_stopped_and_continued_it_goes_on(folder: Path, unbroken: Outcome) -> None:
+    process = start(Plan(folder=folder, slow=0.02))
+    wait_for(lambda: lines(folder) >= 3)
+    os.kill(process.pid, signal.SIGSTOP)
+    asleep = lines(folder)
+    time.sleep(0.5)
+    assert lines(folder) == asleep < STEPS
+    os.kill(process.pid, signal.SIGCONT)
+    assert finish(process) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+# ---- many at once (X1, X2)
+
+
+@pytest.mark.parametrize(
+    "without_locks", [pytest.param(False, marks=pytest.mark.faults, id="locks"), pytest.param(True, id="no locks")]
+)
+def test_of_two_launches_one_trains_and_the_other_says_who(
+    folder: Path, unbroken: Outcome, without_locks: bool
+) -> None:
+    plan = Plan(folder=folder, slow=0.1, without_locks=without_locks, beat=0.2)
+    owner = start(plan)
+    wait_for(lambda: lines(folder) >= 3)
+    assert launched(replace(plan, slow=0.0)) == 75
+    assert f"base seed 1 is passed over. {run_of(folder)} has a writer: process {owner.pid} on " in said(folder)
+    assert finish(owner) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+def test_an_owner_that_slept_may_write_no_more(folder: Path, unbroken: Outcome) -> None:
+    # locks are no help here: everybody gets them
+    plan = Plan(folder=folder, slow=0.03, without_locks=True, beat=0.2)
+    sleeper = start(plan)
+    wait_for(lambda: last(folder) == 8)
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    heir = start(plan)
+    wait_for(lambda: len(list(run_of(folder).glob("attempts/*"))) == 2)
+    os.kill(sleeper.pid, signal.SIGCONT)  # while the other one trains
+    assert finish(sleeper) == 75
+    assert finish(heir) == 0, said(folder)
+    assert f"was taken over by process {heir.pid} on" in said(folder)
+    assert outcome(folder) == unbroken
+    attempts = [line["attempt"] for line in journal.read_all(run_of(folder) / "journal.jsonl")]
+    assert attempts == sorted(attempts)  # not a line of the first after the second began
+
+
+# ---- numbers that are none, and batches that do not fit (N1, N2, N3)
+
+
+def spoil(folder: Path, place: str, n: int) -> int:
+    process = workload.FORK.Process(target=workload.spoiled, args=(Plan(folder=folder), place, n))
+    process.start()
+    return finish(process)
+
+
+@pytest.mark.parametrize(
+    ("place", "n", "what"),
+    [
+        (
+            "loss",
+            12,
+            "The loss is nan at step 6; no update was made",
+        ),  # in the second micro-batch; one was computed twice
+        ("gradient", 6, "The norm of the gradient is inf at step 6; no update was made"),
+        pytest.param("rate", 6, "The learning rate is nan at step 6; no update was made", marks=pytest.mark.faults),
+        pytest.param(
+            "parameter",
+            2,
+            "The norm of the parameters is nan after step 6; no checkpoint was written",
+            marks=pytest.mark.faults,
+        ),
+    ],
+)
+def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: str, n: int, what: str) -> None:
+    assert spoil(folder, place, n) == 70, said(folder)
+    dumped = json.loads((run_of(folder) / "diverged.json").read_bytes())
+    assert dumped == {"what": what, "step": 6, "seed": 1, "sentences": dumped["sentences"]}
+    assert dumped["sentences"]
+    assert f"base seed 1: {what}. Seed 1, sentences {dumped['sentences'][0]}" in said(folder)
+    assert [path.name for path in saved(folder)] == ["step-000000004.safetensors"]
+    state = checkpoint.load(saved(folder)[0], run_of(folder).name)["state_dict"]
+    assert all(tensor.isfinite().all() for tensor in state.values())
+    done = record.load(run_of(folder) / "record.json")  # an outcome, in the table
+    assert (done.status, done.cost["steps"]) == ("diverged", 6 if place == "parameter" else 5)
+
+
+@pytest.mark.faults
+def test_a_batch_that_does_not_fit_is_named_and_not_skipped(folder: Path, unbroken: Outcome) -> None:
+    assert spoil(folder, "memory", 12) == 71, said(folder)
+    assert re.search(
+        r"base seed 1: Out of memory at step 6: a batch of \d+ sentences, \d+ source and \d+ target pieces long, did "
+        r"not fit \(CUDA out of memory\.\)\. Nothing was skipped",
+        said(folder),
+    )
+    assert last(folder) == 4
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
+
+
+# ---- changed between two launches (X4)
+
+
+def begun(folder: Path, **options: Any) -> Path:
+    """A run that was asked to stop after step 2."""
+    stop = Act(place="forward", n=4, signals=TERM)
+    assert launched(Plan(folder=folder, acts=(stop,), **options)) == 143, said(folder)
+    return run_of(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"hyper": {"dropout": 0.1}}, "hyper.dropout: 0.3 there, 0.1 now"),
+        ({"scale": {"batch_tokens": 90}}, "batch_tokens: 100 there, 90 now"),
+        ({"scale": {"fill": "tokens"}}, "fill: slots there, tokens now"),
+        ({"scale": {"device_tokens": 100}}, "shares: 2 there, 1 now"),
+        ({"scale": {"max_length": 40}}, "data: [0-9a-f]{16} there, [0-9a-f]{16} now"),
+        ({"scale": {"vocab_size": 290}}, "tokenizer: [0-9a-f]{16} there, [0-9a-f]{16} now"),
+    ],
+    ids=lambda value: str(value) if isinstance(value, str) else "",
+)
+@pytest.mark.faults
+def test_a_changed_field_is_refused_by_name(folder: Path, change: Any, field: str) -> None:
+    first = begun(folder)
+    assert launched(Plan(folder=folder, **change)) == 2
+    assert f"base seed 1 is not finished: {first} holds it up to step 2, but the same command would now" in said(folder)
+    assert re.search(field, said(folder))
+    assert run_of(folder) == first  # nothing else was begun
+    stop = Act(place="forward", n=4, signals=TERM)
+    assert launched(Plan(folder=folder, acts=(stop,), options=("--fork",), **change)) == 143, said(folder)
+    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
+    # each command goes on with its own from now on
+    for own in ({}, change):
+        assert launched(Plan(folder=folder, acts=(stop,), **own)) == 143, said(folder)
+    assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
+
+
+def test_other_threads_go_on_and_the_record_says_so(folder: Path) -> None:
+    short = Plan(folder=folder, hyper={"steps": 4, "average": 1})
+    assert launched(replace(short, acts=(Act(place="forward", n=4, signals=TERM),))) == 143, said(folder)
+    assert launched(replace(short, threads=2)) == 0, said(folder)
+    change = "From step 2 on: threads 1, then 2"
+    assert f"Going on under other conditions than before, and recorded so. {change}" in said(folder)
+    assert (determinism(folder)["badge"], determinism(folder)["against"]) == ("L0", [change])
+
+
+# ---- several processes (R1, R2, R4)
+
+
+def several(folder: Path, **wanted: Any) -> "subprocess.Popen[bytes]":
+    """Two processes under PyTorch's launcher, in a session of their own."""
+    defaults = {"folder": str(folder), "patience": 60, "signals": [], "hangs": False, "raises": False}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", workload.__file__]
+    tests = Path(workload.__file__).parents[1]
+    environment = os.environ | {"PYTHONPATH": f"{tests.parent}:{tests}", "CUDA_VISIBLE_DEVICES": ""}
+    with open(folder / "said", "ab") as output:
+        return subprocess.Popen(
+            [*command, json.dumps(defaults | wanted)],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def session(leader: int) -> list[int]:
+    """The processes of a session that are alive."""
+    alive = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, of, *_ = path.read_bytes().rpartition(b")")[2].split()
+            alive += [int(path.parent.name)] if int(of) == leader and state != b"Z" else []
+    return alive
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"place": "forward", "n": 6, "signals": KILL},
+        {"place": "forward", "n": 6, "raises": True},
+        {"place": "forward", "n": 6, "hangs": True, "patience": 5},
+        {"place": "backward", "n": 6, "signals": TERM},
+        {"plan": True},
+    ],
+    ids=["killed", "raises", "hangs", "asked to stop", "another plan"],
+)
+def test_when_one_process_of_two_fails_both_end_and_the_run_goes_on(
+    folder: Path, unbroken: Outcome, wanted: dict[str, Any]
+) -> None:
+    launcher = several(folder, **wanted)
+    wait_for(lambda: lines(folder) >= 1 or launcher.poll() is not None, patience=120)
+    began = time.monotonic()
+    assert launcher.wait(timeout=60) != 0
+    assert time.monotonic() - began < 60
+    assert session(launcher.pid) == [], said(folder)
+    if "plan" in wanted:
+        assert "Processes disagree on what to read: the plan of process 1 is " in said(folder)
+        assert lines(folder) == 0
+    else:
+        assert last(folder) == (6 if wanted["place"] == "backward" else 4)
+    # as many shares of an update, in one process: the same run, and the same bits
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    found = outcome(folder)
+    assert (found.run, found.tensors, found.order, found.weights) == (
+        unbroken.run, unbroken.tensors, unbroken.order, unbroken.weights,
+    )  # fmt: skip
+    if "plan" not in wanted:
+        assert determinism(folder)["badge"] == "L0"
+        assert "processes 2, then 1" in determinism(folder)["against"][0]
+
+
+@pytest.mark.faults
+def test_two_launches_of_two_processes_share_a_machine(
+    tmp_path_factory: pytest.TempPathFactory, unbroken: Outcome
+) -> None:
+    folders = [tmp_path_factory.mktemp("several") for _ in range(2)]
+    for folder in folders:
+        write_text(folder / "text")
+    launchers = [several(folder) for folder in folders]  # each on a port that is free
+    assert [launcher.wait(timeout=300) for launcher in launchers] == [0, 0]
+    assert {outcome(folder).weights for folder in folders} == {unbroken.weights}
+
+
+@pytest.mark.faults
+def test_eight_processes_prepare_the_same_text_where_locks_let_everybody_pass(folder: Path, unbroken: Outcome) -> None:
+    stop = Act(place="forward", n=1, signals=TERM)
+    processes = [start(Plan(folder=folder, acts=(stop,), without_locks=True)) for _ in range(7)]
+    processes.append(start(Plan(folder=folder, acts=(Act(place="prepare", n=1, signals=KILL),), without_locks=True)))
+    codes = [finish(process) for process in processes]
+    assert codes[-1] in (137, 143, 75)  # killed, unless another was faster
+    assert set(codes[:-1]) <= {143, 75}  # asked to stop in training, or passed over
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken

@@ -1,0 +1,244 @@
+"""The run that the tests of faults kill, stop and starve: tiny, and hard where it matters.
+
+Shuffled, more than three epochs, ragged lengths, dropout, two micro-batches an update, two averaged checkpoints. It
+goes the whole way of an experiment, from the command line to the record, in a process of its own. These processes are
+forked from one server that has imported everything, so that a real process with real signals costs no start.
+"""
+
+import json
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+STEPS = 32
+FORK = multiprocessing.get_context("forkserver")
+PRELOADED = ["faults.workload", "repro.run", "repro.sweep", "repro.data.prepare", "torch._dynamo"]
+
+
+def write_text(folder: Path) -> None:
+    """A corpus of distinct lines of one to eight words."""
+    folder.mkdir(parents=True)
+    random = np.random.RandomState(0)
+    for split, n in {"train": 31, "dev": 7, "test": 5}.items():
+        for language in ("en", "de"):
+            lines = [" ".join(random.choice(["ab", "cde", "f", "gh"], random.randint(1, 9))) for _ in range(n)]
+            text = "".join(f"{i} {line}\n" for i, line in enumerate(lines))
+            (folder / f"{split}.{language}").write_text(text, "utf-8")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """What happens at the `n`-th time that training comes to a place: signals to itself, or an exception."""
+
+    place: str
+    n: int
+    signals: tuple[int, ...] = ()
+    error: BaseException | None = None
+    hangs: bool = False
+
+    def __call__(self) -> None:
+        for number in self.signals:
+            os.kill(os.getpid(), number)
+        if self.error:
+            raise self.error
+        if self.hangs:
+            time.sleep(600)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """One launch of the experiment."""
+
+    folder: Path
+    acts: tuple[Act, ...] = ()
+    options: tuple[str, ...] = ()
+    without_locks: bool = False
+    beat: float = 5.0
+    scale: dict[str, Any] = field(default_factory=dict)  # what differs from the tiny scale
+    hyper: dict[str, Any] = field(default_factory=dict)
+    threads: int = 1
+    slow: float = 0.0  # seconds that a step takes longer
+
+
+def start(plan: Plan) -> Any:
+    """Launch it in a process of its own; what it prints goes to `said` in the folder."""
+    FORK.set_forkserver_preload(PRELOADED)
+    process = FORK.Process(target=launch, args=(plan,))
+    process.start()
+    return process
+
+
+def finish(process: Any, patience: float = 120.0) -> int:
+    """Wait for it; the exit code, that of a shell where a signal ended it."""
+    process.join(patience)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise TimeoutError(f"it did not end within {patience} s")
+    code: int = process.exitcode
+    return 128 - code if code < 0 else code
+
+
+def launch(plan: Plan) -> None:
+    """In the process: play the plan."""
+    said = os.open(plan.folder / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(said, 1)
+    os.dup2(said, 2)
+    import torch
+
+    torch.set_num_threads(plan.threads)
+    play(plan)
+
+
+def play(plan: Plan) -> None:
+    """The experiment with all that shall happen to it."""
+    import fcntl
+
+    from repro import experiment, lease, run, scales, sweep
+    from repro.hyper import Hyper
+
+    lease.EVERY = plan.beat
+    if plan.without_locks:
+        fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
+    hyper = Hyper(
+        n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, average=2,
+        average_every=3,
+    )  # fmt: skip
+    tiny = scales.Scale(
+        name="tiny", base=replace(hyper, **plan.hyper), corpus="folder", vocab_size=300, batch_tokens=100,
+        device_tokens=50, max_length=50, sentence_tokens=10, log_every=1, validate_every=6, checkpoint_every=4,
+        claim="nothing",
+    )  # fmt: skip
+    scales.SCALES["tiny"] = replace(tiny, **plan.scale)
+    run.Mirror = NoMirror  # type: ignore[assignment, misc]
+    sweep.install_view = lambda *_, **__: None  # type: ignore[assignment]
+    sweep.write_scale = lambda *_: []  # tables have tests of their own
+    sweep.console = lambda *_: ""
+    for act in plan.acts:
+        install(act)
+    if plan.slow:
+        install(Act(place="forward", n=0), each=lambda: time.sleep(plan.slow))
+    folder = plan.folder
+    experiment.main(
+        "table_x",
+        [],
+        [
+            "--scale=tiny", f"--data-dir={folder / 'text'}", f"--results-dir={folder / 'results'}",
+            f"--runs-dir={folder / 'runs'}", f"--cache-dir={folder / 'cache'}",
+            f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *plan.options,
+        ],
+    )  # fmt: skip
+
+
+class NoMirror:
+    """Stands where MLflow's mirror stands, which has tests of its own."""
+
+    run_id = None
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def close(self, status: str) -> None:
+        pass
+
+
+def install(act: Act, each: Callable[[], None] | None = None) -> None:
+    """Have `act` happen at its place; `each` happens every time."""
+    from repro import run
+    from repro.data import prepare
+    from repro.training import checkpoint, module
+
+    owner, name = {
+        "prepare": (prepare, "train_tokenizer"),
+        "forward": (module.TranslationModule, "_losses"),
+        "backward": (module.TranslationModule, "training_step"),
+        "gradient": (module.TranslationModule, "on_before_optimizer_step"),
+        "validation": (module.TranslationModule, "validation_step"),
+        "save": (checkpoint, "save_file"),
+        "decoding": (run, "translate"),
+    }[act.place]
+    real, left = getattr(owner, name), [act.n]
+
+    def replaced(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if each:
+            each()
+        if left[0] == 0 and act.place == "backward":
+            loss = real(*arguments, **options)
+            loss.register_hook(lambda gradient: act())
+            return loss
+        if left[0] == 0:
+            act()
+        return real(*arguments, **options)
+
+    setattr(owner, name, replaced)
+
+
+def spoiled(plan: Plan, place: str, n: int) -> None:
+    """Launch it, and let a number be none when a place is reached for the n-th time."""
+    import torch
+
+    from repro.training import module
+
+    owner: Any = module.TranslationModule
+    owner, name = {
+        "loss": (module, "smoothed_cross_entropy"),
+        "gradient": (owner, "on_before_optimizer_step"),
+        "parameter": (owner, "check_parameters"),
+        "rate": (module, "rate"),
+        "memory": (owner, "_losses"),
+    }[place]
+    real, left = getattr(owner, name), [n]
+
+    def replaced(*arguments: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0]:
+            return real(*arguments, **options)
+        if place == "memory":
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        if place == "rate":
+            return float("nan")
+        if place == "loss":
+            loss, nll = real(*arguments, **options)
+            return loss * float("nan"), nll
+        last = list(arguments[0].parameters())[-1]
+        with torch.no_grad():  # a single element
+            (last.grad if place == "gradient" else last).view(-1)[-1] = float("inf" if place == "gradient" else "nan")
+        return real(*arguments, **options)
+
+    setattr(owner, name, replaced)
+    launch(plan)
+
+
+def one_of_several(wanted: dict[str, Any]) -> None:
+    """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
+    from repro.data import translation
+    from repro.training import fit
+
+    fit.PATIENCE = timedelta(seconds=wanted["patience"])
+    acts: tuple[Act, ...] = ()
+    if os.environ["RANK"] == "1" and "place" in wanted:
+        acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)
+        if wanted["raises"]:
+            acts = (replace(acts[0], error=ArithmeticError("planted")),)
+    if os.environ["RANK"] == "1" and wanted.get("plan"):
+        given = translation.plan_epoch
+
+        def other(*lengths: Any, **options: Any) -> Any:
+            return given(*lengths, **{**options, "data_hash": "another"})
+
+        translation.plan_epoch = other  # type: ignore[assignment]
+    play(Plan(folder=Path(wanted["folder"]), acts=acts, options=("--devices=2",)))
+
+
+if __name__ == "__main__":
+    arguments = json.loads(sys.argv.pop())
+    one_of_several(arguments)
