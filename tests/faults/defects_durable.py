@@ -258,8 +258,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a name in Markdown is HTML",
         "repro/escape.py",
-        '.replace("<", "&lt;")',
-        "",
+        '    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
+        "    return text",
         (
             "tests/test_report.py::test_a_name_in_markdown_is_text",
             "tests/data/test_card.py::test_what_a_name_holds_is_text",
