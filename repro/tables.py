@@ -457,7 +457,7 @@ def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> d
 def sheet(frame: "DataFrame") -> str:
     """A frame as comma-separated values that a spreadsheet takes for values."""
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
-    safe = frame.assign(**{name: frame[name].map(_sheet_cell) for name in texts})
+    safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
     return str(safe.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
 
 

@@ -275,9 +275,9 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "MLflow's page is for everybody",
         "repro/ui.py",
-        '        if wanted.host not in (LOOPBACK, "localhost"):',
-        "        if not wanted.host:",
-        ("tests/test_ui.py::test_any_other_host_is_refused",),
+        '["--host", LOOPBACK, "--port"',
+        '["--host", "0.0.0.0", "--port"',
+        ("tests/test_ui.py::test_no_process_is_left_behind",),
     ),
     Defect(
         "an edited record is taken",
