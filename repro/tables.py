@@ -264,8 +264,6 @@ def _facts(records: Iterable[Record]) -> Facts:
             ("device", ""): stamp["device"] or stamp["cpu"],
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
-            # a record of the time before this was looked at shows nothing, not even that
-            ("determinism", ""): (record.determinism["badge"] or "none") if record.determinism else None,
             **{("settings", name.replace("_", " ")): value for name, value in record.settings.items()},
         }
         for fact, value in own.items():
@@ -458,8 +456,8 @@ def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> d
 
 def sheet(frame: "DataFrame") -> str:
     """A frame as comma-separated values that a spreadsheet takes for values."""
-    texts = [str(name) for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
-    safe = frame.assign(**{name: frame[name].map(_sheet_cell) for name in texts})
+    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
+    safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
     return str(safe.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
 
 

@@ -19,7 +19,9 @@ TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": 
 
 def run_now() -> Any:
     """As much of a run as its fields need."""
-    settings = SimpleNamespace(hyper=BASE, seed=1, scale=SCALES["laptop"], precision="fp32", devices=1, accumulate=1)
+    settings = SimpleNamespace(
+        hyper=BASE, seed=1, scale=SCALES["laptop"], precision="fp32", engine="torch", devices=1, accumulate=1
+    )
     prepared = SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces"))
     return SimpleNamespace(settings=settings, prepared=prepared, corpus=SimpleNamespace(sha256="text"), shares=1)
 

@@ -167,9 +167,10 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
         side.longest if isinstance(side, Packed) else side.shape[1] for side in (batch.source, batch.target)
     )
     return (
-        f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and {target} target pieces "
-        f"long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no update made. "
-        "The same command goes on from the last checkpoint: where there is more memory, or with more --devices."
+        f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and "
+        f"{target} target pieces long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "
+        "update made. The same command goes on from the last checkpoint: where there is more memory, or with more "
+        "--devices."
     )
 
 

@@ -64,6 +64,22 @@ class PieceMean(Metric):
         return self.total / self.n_pieces
 
 
+class Asked:
+    """The norm of a gradient, on its way from the device."""
+
+    def __init__(self, norm: Tensor, step: int, sentences: Sequence[Tensor]) -> None:
+        self.step, self.sentences = step, sentences
+        self._norm = norm.to("cpu", non_blocking=True)
+        self._came = torch.cuda.current_stream().record_event() if norm.is_cuda else None
+
+    @property
+    def norm(self) -> float:
+        """The number, once it is here: of a step that is over it long is."""
+        if self._came is not None:
+            self._came.synchronize()
+        return self._norm.item()
+
+
 class TranslationModule(L.LightningModule):
     """The Transformer of one row, trained as section 5 says."""
 
@@ -72,6 +88,7 @@ class TranslationModule(L.LightningModule):
         self.hyper, self.seed = hyper, seed
         self.batch: Batch | None = None  # the one at work, for messages
         self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
+        self.asked: Asked | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
         # since the last time they were read: `training/fit.py` reads and resets them
@@ -143,20 +160,36 @@ class TranslationModule(L.LightningModule):
         # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
         # second moment for good. Of several processes all have the same gradient, and raise together.
         norm = _norm([p.grad for p in self.parameters() if p.grad is not None])
-        if not math.isfinite(norm):
-            raise self.non_finite(f"The norm of the gradient is {norm}", self.update)
+        self.look_back()
+        self.asked = Asked(norm, self.trainer.global_step, self.update)
+        if self.looks_late:
+            optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]  # the update is left out
+        else:
+            self.look_back()
+
+    @property
+    def looks_late(self) -> bool:
+        """Whether a gradient is looked at when the next is there: meanwhile a GPU would wait."""
+        return self.device.type == "cuda"
+
+    def look_back(self) -> None:
+        """Raise `NonFinite` if the gradient that was asked about last has an element that is no number."""
+        asked, self.asked = self.asked, None
+        if asked and not math.isfinite(norm := asked.norm):
+            raise self.non_finite(f"The norm of the gradient is {norm}", asked.sentences, asked.step)
 
     def check_parameters(self) -> None:
         """Raise `NonFinite` if a parameter is no number: asked before a checkpoint is written."""
-        norm = _norm([p.detach() for p in self.parameters()])
+        self.look_back()
+        norm = _norm([p.detach() for p in self.parameters()]).item()
         if not math.isfinite(norm):
             step = self.trainer.global_step
             what = f"The norm of the parameters is {norm} after step {step}; no checkpoint was written"
             raise NonFinite(what, step=step, seed=self.seed, sentences=_numbers(self.update))
 
-    def non_finite(self, what: str, sentences: Sequence[Tensor]) -> NonFinite:
-        """The error that names the step at work and what it read."""
-        step = self.trainer.global_step + 1
+    def non_finite(self, what: str, sentences: Sequence[Tensor], done: int | None = None) -> NonFinite:
+        """The error that names a step and what it read: the one at work, or that after `done` steps."""
+        step = (self.trainer.global_step if done is None else done) + 1
         what = f"{what} at step {step}; no update was made"
         return NonFinite(what, step=step, seed=self.seed, sentences=_numbers(sentences))
 
@@ -171,6 +204,6 @@ def _numbers(sentences: Sequence[Tensor]) -> list[int]:
     return [i for part in sentences for i in part.tolist() if i >= 0]
 
 
-def _norm(tensors: Sequence[Tensor]) -> float:
+def _norm(tensors: Sequence[Tensor]) -> Tensor:
     """The Euclidean norm of all elements together: finite only if each of them is."""
-    return torch.stack(torch._foreach_norm(list(tensors))).norm().item()
+    return torch.stack(torch._foreach_norm(list(tensors))).norm()

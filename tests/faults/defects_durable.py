@@ -258,8 +258,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a name in Markdown is HTML",
         "repro/escape.py",
-        '.replace("<", "&lt;")',
-        "",
+        '    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
+        "    return text",
         (
             "tests/test_report.py::test_a_name_in_markdown_is_text",
             "tests/data/test_card.py::test_what_a_name_holds_is_text",
@@ -275,9 +275,9 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "MLflow's page is for everybody",
         "repro/ui.py",
-        '        if wanted.host not in (LOOPBACK, "localhost"):',
-        "        if not wanted.host:",
-        ("tests/test_ui.py::test_any_other_host_is_refused",),
+        '["--host", LOOPBACK, "--port"',
+        '["--host", "0.0.0.0", "--port"',
+        ("tests/test_ui.py::test_no_process_is_left_behind",),
     ),
     Defect(
         "an edited record is taken",

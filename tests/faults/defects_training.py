@@ -62,7 +62,7 @@ DEFECTS: tuple[Defect, ...] = (
         "no gradient is looked at",
         MODULE,
         "        norm = _norm([p.grad for p in self.parameters() if p.grad is not None])",
-        "        norm = 0.0",
+        "        norm = torch.zeros(())",
         (
             "tests/faults/test_training.py::test_what_is_no_number_stops_the_run_before_it_is_kept"
             "[gradient-6-The norm of the gradient is inf at step 6; no update was made]",

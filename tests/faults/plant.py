@@ -12,11 +12,13 @@ import argparse
 import importlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 TESTS = Path(__file__).parent.parent
@@ -28,6 +30,7 @@ from faults.defect import Defect  # noqa: E402 (after its folder is on the path)
 
 FOLDERS = ("repro", "experiments", "tests", "benchmarks", "docs")  # copied, with the files beside them
 GREEN, RED = 0, 1  # pytest's exit codes; any other means that the test itself did not run
+PATIENCE, TOO_LONG = 600.0, 124  # seconds; as the command `timeout` has it: a test that hangs has told nobody
 
 
 def collected() -> list[Defect]:
@@ -55,10 +58,20 @@ def outcome(copy: Path, test: str) -> tuple[int, str]:
     """The exit code of one test in the copy, and what was printed."""
     environment = os.environ | {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}  # no stale byte code
     options = ("-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *options, test], cwd=copy, env=environment, capture_output=True, check=False
-    )
-    return done.returncode, (done.stdout + done.stderr).decode("utf-8", "replace")
+    command = [sys.executable, "-m", "pytest", *options, test]
+    with tempfile.TemporaryFile() as said:
+        # a session of its own, so that all it started can be ended with it
+        process = subprocess.Popen(command, cwd=copy, env=environment, stdout=said, stderr=said, start_new_session=True)
+        try:
+            code = process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            code = TOO_LONG
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        said.seek(0)
+        return code, said.read().decode("utf-8", "replace")
 
 
 def copied(folder: Path) -> Path:

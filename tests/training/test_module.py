@@ -123,6 +123,32 @@ def test_a_gradient_is_looked_at_whole() -> None:
     made.on_before_optimizer_step(optimizer)
 
 
+@pytest.mark.parametrize("then", ["the next step", "a checkpoint"])
+def test_looked_at_late_no_update_is_made_and_the_step_is_named(monkeypatch: pytest.MonkeyPatch, then: str) -> None:
+    # as on a GPU: the optimizer is told on the device, the error comes when somebody looks
+    monkeypatch.setattr(TranslationModule, "looks_late", True)
+    made = module()
+    optimizer = made.configure_optimizers()
+    gradient(made, [batch([0, 1])])
+    made.on_train_batch_start(batch([0, 1]), 0)
+    made.on_before_optimizer_step(optimizer)
+    optimizer.step()
+    before = [parameter.detach().clone() for parameter in made.parameters()]
+    moments = [optimizer.state[parameter]["exp_avg_sq"].clone() for parameter in made.parameters()]
+    made.trainer.global_step = 1
+    made.on_train_batch_start(batch([2], step=1), 0)
+    made.model.embedding.weight.grad[3, 2] = math.inf  # type: ignore[index]
+    made.on_before_optimizer_step(optimizer)
+    optimizer.step()
+    for parameter, kept, moment in zip(made.parameters(), before, moments, strict=True):
+        assert torch.equal(parameter, kept)
+        assert torch.equal(optimizer.state[parameter]["exp_avg_sq"], moment)
+    made.trainer.global_step = 2
+    made.on_train_batch_start(batch([3], step=2), 0)
+    with pytest.raises(NonFinite, match=r"norm of the gradient is (nan|inf) at step 2; .*sentences 2"):
+        made.on_before_optimizer_step(optimizer) if then == "the next step" else made.check_parameters()
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
     made = module(global_step=41)
