@@ -104,7 +104,7 @@ DEFECTS: tuple[Defect, ...] = (
         "a signal during validation waits for its end",
         FIT,
         "        if self._is_asked(trainer):\n            raise _Asked\n\n    def _is_asked",
-        "\n    def _is_asked",
+        "        self._is_asked(trainer)\n\n    def _is_asked",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
     ),
     # many at once

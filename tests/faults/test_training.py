@@ -252,9 +252,8 @@ def test_stopped_and_continued_it_goes_on(folder: Path, unbroken: Outcome) -> No
 # ---- many at once (X1, X2)
 
 
-@pytest.mark.parametrize(
-    "without_locks", [pytest.param(False, marks=pytest.mark.faults, id="locks"), pytest.param(True, id="no locks")]
-)
+@pytest.mark.faults
+@pytest.mark.parametrize("without_locks", [False, True], ids=["locks", "no locks"])
 def test_of_two_launches_one_trains_and_the_other_says_who(
     folder: Path, unbroken: Outcome, without_locks: bool
 ) -> None:
