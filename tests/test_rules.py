@@ -92,7 +92,7 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "durable.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
     "data/fetch.py": {"tempfile.NamedTemporaryFile"},  # a part of an archive: it has no name before its hash is known
-    "tracking.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
+    "tracking/store.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
 }
 
