@@ -92,6 +92,9 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "durable.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
     "data/fetch.py": {"tempfile.NamedTemporaryFile"},  # a part of an archive: it has no name before its hash is known
+    "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before durable.py copies it
+    "decoding/engine.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
+    "signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/store.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
 }
