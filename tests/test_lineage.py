@@ -101,7 +101,20 @@ def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:
 
 
 def test_what_decides_is_all_there() -> None:
-    names = "seed corpus tokenizer data batch_tokens fill shares precision beam alpha extra_length code".split()
+    names = [
+        "seed",
+        "corpus",
+        "tokenizer",
+        "data",
+        "batch_tokens",
+        "fill",
+        "shares",
+        "precision",
+        "beam",
+        "alpha",
+        "extra_length",
+        "code",
+    ]
     assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}
 
 

@@ -94,13 +94,6 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/faults/test_training.py::test_a_second_signal_ends_it_at_once_and_the_last_checkpoint_is_whole",),
     ),
     Defect(
-        "Lightning's own answer to SIGTERM stays",
-        FIT,
-        "        signal.signal(signal.SIGTERM, self.on_sigterm)\n",
-        "",
-        (f"{RUNS}test_sigterm_is_the_callers",),
-    ),
-    Defect(
         "a signal during validation waits for its end",
         FIT,
         "        if self._is_asked(trainer):\n            raise _Asked\n\n    def _is_asked",
