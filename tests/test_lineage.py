@@ -102,6 +102,24 @@ def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:
     refuse_changed(tmp_path, "new", TAGS, DECIDES)
 
 
+def test_what_decides_is_all_there() -> None:
+    names = [
+        "seed",
+        "corpus",
+        "tokenizer",
+        "data",
+        "batch_tokens",
+        "fill",
+        "shares",
+        "precision",
+        "beam",
+        "alpha",
+        "extra_length",
+        "code",
+    ]
+    assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}
+
+
 def test_the_id_is_made_of_all_fields() -> None:
     ids = set()
     for field in DECIDES:

@@ -188,7 +188,7 @@ def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unb
     for place, n, step in (("forward", 7, 3), ("backward", 2 * 5, 8), ("validation", 1, 12), ("save", 2, 18)):
         began = time.monotonic()
         assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=TERM),))) == 143, said(folder)
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < 60  # the start of Python on a busy machine included
         assert last(folder) == step
         assert f"base seed 1 stopped after step {step} of {STEPS}. The same command goes on from there." in said(folder)
     assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=1, signals=TERM),))) == 143, said(folder)
