@@ -137,6 +137,12 @@ class Silence:
     def sync(self) -> None:
         pass
 
+    def __len__(self) -> int:
+        return 0
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        return False
+
 
 def whole_way(work: Work) -> None:
     """Take part as `ours`: the training of a run."""
