@@ -8,15 +8,18 @@ block is summed and its maxima noted while it lies in the processor's cache.
 """
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from repro.products import Product, can_lay_out
 from repro.symbols import PAD
 
 GROUP = 32  # pieces with one maximum: the K likeliest stand in the K groups of largest maxima
-BLOCK_BYTES = 2**21  # of logits made at once: about what a core caches
+BLOCK = 4_096  # pieces of a block: of a hundred rows as many as a core caches
 SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
 
 
@@ -25,11 +28,16 @@ class Softmax:
 
     def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
         """weight [V, D]; products are made in `dtype`, sums in float32 at least."""
-        self.n_pieces = len(weight)
-        self.weight_DV = weight.detach().to(dtype or weight.dtype).T.contiguous()
-        self._room = self.weight_DV.new_empty(
-            0
-        )  # for logits; made once, for clearing fresh memory costs as much as they do
+        self.n_pieces, self.dtype = len(weight), dtype or weight.dtype
+        matrix = weight.detach().to(self.dtype)
+        # a GPU takes all at once
+        self.width = self.n_pieces + -self.n_pieces % GROUP if matrix.is_cuda else BLOCK
+        self._blocks: list[Callable[[Tensor], Tensor]] = [
+            Product(part, None, self.dtype) if can_lay_out(part) else partial(F.linear, weight=part)
+            for part in matrix.split(self.width)
+        ]
+        # for logits; made once, for clearing fresh memory costs as much as they do
+        self._room = matrix.new_empty(0)
 
     def likeliest(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Of each row of hidden [R, D] the k likeliest pieces: log-probabilities and ids, both [R, k], likeliest first.
@@ -38,17 +46,17 @@ class Softmax:
         than k, the rest have log-probability -inf.
         """
         n_rows, n_pieces = len(hidden), self.n_pieces
-        width = self._width(n_rows)
+        width = self.width
         slots = n_pieces + -n_pieces % GROUP
         if len(self._room) < n_rows * slots:
-            self._room = self.weight_DV.new_empty(n_rows * slots)
+            self._room = self._room.new_empty(n_rows * slots)
 
         # 1. Make the logits block by block; of each, [R, C], keep the sum and the maximum of every group.
-        rows, groups, tops, sums = hidden.to(self.weight_DV.dtype), [], [], []
-        for begin in range(0, n_pieces, width):
+        rows, groups, tops, sums = hidden.to(self.dtype), [], [], []
+        for begin, product in zip(range(0, n_pieces, width), self._blocks, strict=True):
             stop = min(begin + width, n_pieces)
             block_RC = self._block(n_rows, begin, width, slots)
-            torch.mm(rows, self.weight_DV[:, begin:stop], out=block_RC[:, : stop - begin])
+            block_RC[:, : stop - begin] = product(rows)
             block_RC[:, stop - begin :] = -math.inf
             maxima_RG = block_RC.view(n_rows, -1, GROUP).amax(2)
             top_R1 = maxima_RG.amax(1, keepdim=True).to(torch.promote_types(maxima_RG.dtype, torch.float32))
@@ -80,12 +88,6 @@ class Softmax:
         log_prob_RK = logit_RK - top_R1 - log_sum_R1
         missing = k - log_prob_RK.shape[1]
         return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(piece_RK, (0, missing), value=n_pieces - 1)
-
-    def _width(self, n_rows: int) -> int:
-        """C: pieces of a block. A GPU takes all at once."""
-        if self.weight_DV.is_cuda:
-            return self.n_pieces + -self.n_pieces % GROUP
-        return max(1, BLOCK_BYTES // (n_rows * self.weight_DV.itemsize * GROUP)) * GROUP
 
     def _block(self, n_rows: int, begin: int, width: int, slots: int) -> Tensor:
         """Room for the logits of one block: blocks lie one after the other, each [R, C]."""

@@ -48,12 +48,13 @@ def translate(
         return *softmax.likeliest(hidden, k), cache
 
     found: dict[int, Sequence[int]] = {}
-    for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
-        ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
-        limits = (ids != PAD).sum(dim=1) + extra
-        hypotheses = beam_search(step, model.start(ids), limits, width=width, alpha=alpha)
-        found.update((int(i), best.ids) for i, best in zip(sentences, hypotheses, strict=True))
-        between(len(found))
+    with model.laid_out(_dtype(model)):
+        for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
+            ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
+            limits = (ids != PAD).sum(dim=1) + extra
+            hypotheses = beam_search(step, model.start(ids), limits, width=width, alpha=alpha)
+            found.update((int(i), best.ids) for i, best in zip(sentences, hypotheses, strict=True))
+            between(len(found))
     return [found[i] for i in range(len(found))]
 
 

@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from repro.products import Product
+
 
 def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
     """Turn a mask (True = may be attended to) into a bias on the scores: 0 or very negative.
@@ -115,6 +117,8 @@ class MultiHeadAttention(nn.Module):
     side. d_k and d_v are free: W^O is (h d_v) x d_model. Biases as in the first public code.
     """
 
+    SEARCHED: tuple[str, ...] = ("queries",)  # what a search projects piece by piece
+
     def __init__(self, *, d_model: int, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__()
         self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
@@ -123,6 +127,7 @@ class MultiHeadAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
         self.output = nn.Linear(n_heads * d_v, d_model)
         self.recorded: list[Tensor] | None = None  # per-head weights, kept while this is a list
+        self.laid_out: dict[str, Product] = {}  # by what they project, while the weights stay as they are
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -134,12 +139,11 @@ class MultiHeadAttention(nn.Module):
 
     def queries(self, x: Tensor) -> Tensor:
         """[B, Q, d_model] -> [B, H, Q, d_k]."""
-        q = F.linear(x, self.weight[: self.d_queries], self.bias[: self.d_queries])
-        return self._split(q, self.d_k)
+        return self._split(self._project(x, "queries"), self.d_k)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K, d_model] -> [B, H, K, d_k] and [B, H, K, d_v]."""
-        kv = F.linear(memory, self.weight[self.d_queries :], self.bias[self.d_queries :])
+        kv = self._project(memory, "keys_values")
         k, v = kv.split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
         return self._split(k, self.d_k), self._split(v, self.d_v)
 
@@ -149,12 +153,27 @@ class MultiHeadAttention(nn.Module):
             assert not isinstance(bias, Spans), "weights are recorded of padded sentences"
             self.recorded.append(attention_weights(q_BHQE, k_BHKE, bias).detach())
         heads_BHQE = attention(q_BHQE, k_BHKE, v_BHKE, bias)
-        joined: Tensor = self.output(heads_BHQE.transpose(-3, -2).flatten(-2))
-        return joined
+        joined = heads_BHQE.transpose(-3, -2).flatten(-2)
+        made: Tensor = self.laid_out["output"](joined) if self.laid_out else self.output(joined)
+        return made
 
     def forward(self, x: Tensor, memory: Tensor, bias: Sees = None) -> Tensor:
         """x [B, Q, d_model] asks memory [B, K, d_model]."""
         return self.attend(self.queries(x), *self.keys_values(memory), bias)
+
+    def lay_out(self, dtype: torch.dtype) -> None:
+        """Have the products of a search prepared, until `laid_out` is cleared: for weights that stay as they are."""
+        for what in self.SEARCHED:
+            self.laid_out[what] = Product(self.weight[self._rows(what)], self.bias[self._rows(what)], dtype)
+        self.laid_out["output"] = Product(self.output.weight, self.output.bias, dtype)
+
+    def _rows(self, what: str) -> slice:
+        return {"queries": slice(self.d_queries), "keys_values": slice(self.d_queries, None), "all": slice(None)}[what]
+
+    def _project(self, x: Tensor, what: str) -> Tensor:
+        if what in self.laid_out:
+            return self.laid_out[what](x)
+        return F.linear(x, self.weight[self._rows(what)], self.bias[self._rows(what)])
 
     def _split(self, x: Tensor, width: int) -> Tensor:
         return x.unflatten(-1, (self.n_heads, width)).transpose(-3, -2)
@@ -162,6 +181,8 @@ class MultiHeadAttention(nn.Module):
 
 class SelfAttention(MultiHeadAttention):
     """Multi-head attention whose queries, keys and values come from one sequence. Paper: section 3.2.3."""
+
+    SEARCHED = ("all",)
 
     def reset_parameters(self) -> None:
         """Glorot uniform over queries, keys and values as one matrix: bound sqrt(6 / 4 d), not sqrt(6 / 2 d)."""
@@ -172,7 +193,7 @@ class SelfAttention(MultiHeadAttention):
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[B, Q, d_model] -> q, k, v with heads apart, by one product."""
         widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
-        q, k, v = F.linear(x, self.weight, self.bias).split(widths, dim=-1)
+        q, k, v = self._project(x, "all").split(widths, dim=-1)
         return self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
 
     def forward(self, x: Tensor, bias: Sees = None) -> Tensor:  # type: ignore[override]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, Sees, SelfAttention
+from repro.products import Product
 
 NORM_EPS = 1e-6  # not in the paper; the first public code's
 
@@ -47,6 +48,20 @@ class FeedForward(nn.Sequential):
         for linear in (up, down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
+        self.laid_out: dict[str, Product] = {}  # while the weights stay as they are
+
+    def lay_out(self, dtype: torch.dtype) -> None:
+        """Have the products prepared, until `laid_out` is cleared: for weights that stay as they are."""
+        for what, linear in (("up", self[0]), ("down", self[2])):
+            assert isinstance(linear, nn.Linear)
+            self.laid_out[what] = Product(linear.weight, linear.bias, dtype)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[..., D] -> [..., D]."""
+        if self.laid_out:
+            return self.laid_out["down"](self.laid_out["up"](x).relu_())
+        made: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+        return made
 
 
 class EncoderLayer(nn.Module):

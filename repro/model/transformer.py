@@ -5,6 +5,8 @@ Masks are made here, at the door, from ids; the layers below receive them ready.
 padding (`repro/packed.py`): then there are N pieces instead of [B, S] and [B, T], and spans instead of masks.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,8 +16,9 @@ from torch import Tensor, nn
 from repro.hyper import Hyper
 from repro.model.attention import MultiHeadAttention, Sees, Spans, hidden_bias
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
-from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, LayerCache
+from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache
 from repro.packed import Packed
+from repro.products import can_lay_out
 from repro.symbols import PAD
 
 ENCODED_AT_ONCE = 512  # pieces, when a search begins: enough for fast products, few enough to be of like length
@@ -75,6 +78,20 @@ class Transformer(nn.Module):
         finally:
             for part in parts.values():
                 part.recorded = None
+
+    @contextmanager
+    def laid_out(self, dtype: torch.dtype) -> Iterator[None]:
+        """While it lasts the decoder's weights stay as they are, and lie as a search multiplies by them, in `dtype`."""
+        parts = [part for part in self.decoder.modules() if isinstance(part, MultiHeadAttention | FeedForward)]
+        if not can_lay_out(self.embedding.weight):
+            parts = []
+        try:
+            for part in parts:
+                part.lay_out(dtype)
+            yield
+        finally:
+            for part in parts:
+                part.laid_out.clear()
 
     def start(self, source: Tensor) -> "Cache":
         """Encode source [B, S] and be ready to write: one hypothesis a sentence, nothing written."""

@@ -20,13 +20,13 @@ def sorted_whole(weight: Tensor, hidden: Tensor, k: int) -> tuple[Tensor, Tensor
     return value[:, :k], piece[:, :k]
 
 
-@pytest.mark.parametrize("block_bytes", [1, 4_000, 2**21])
+@pytest.mark.parametrize("block", [32, 96, 4_096])
 @pytest.mark.parametrize("n_pieces", [13, 32, 33, 64, 1_000])
 @pytest.mark.parametrize("n_rows", [1, 7])
 def test_the_same_as_sorting_the_whole_softmax(
-    n_rows: int, n_pieces: int, block_bytes: int, monkeypatch: pytest.MonkeyPatch
+    n_rows: int, n_pieces: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(likeliest, "BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(likeliest, "BLOCK", block)
     generator = torch.Generator().manual_seed(n_pieces)
     weight = 3 * torch.randn(n_pieces, 5, generator=generator)
     softmax = Softmax(weight)

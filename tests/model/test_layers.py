@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, hidden_bias
+from repro.model.attention import MultiHeadAttention, SelfAttention, hidden_bias
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward
 
 B, S, T = 2, 7, 5
@@ -190,3 +190,23 @@ def test_dropout_under_bfloat16() -> None:
     y = Dropout(0.1)(torch.ones(10_000, dtype=torch.bfloat16))
     assert y.dtype == torch.bfloat16
     assert y.float().mean().item() == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
+@pytest.mark.parametrize("kind", ["attention", "feed-forward"])
+def test_weights_that_were_laid_out_give_the_same(kind: str, dtype: torch.dtype, close: float) -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, 16)
+    part = (
+        SelfAttention(d_model=16, n_heads=3, d_k=2, d_v=5) if kind == "attention" else FeedForward(d_model=16, d_ff=7)
+    )
+    for parameter in part.parameters():
+        nn.init.normal_(parameter, std=0.5)
+    with torch.no_grad():
+        expected = part(x)
+        part.lay_out(dtype)
+        found = part(x)
+        part.laid_out.clear()
+        assert torch.equal(part(x), expected)
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.float(), expected, rtol=close, atol=close)

@@ -324,3 +324,16 @@ def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
         found.append([hidden, *(parameter.grad for parameter in made.parameters())])
     for ours, theirs in zip(*found, strict=True):
         torch.testing.assert_close(theirs, ours, rtol=1e-12, atol=1e-12)
+
+
+def test_a_search_with_weights_laid_out_finds_what_it_finds_without() -> None:
+    torch.manual_seed(0)
+    made = Transformer(TINY, V).eval()
+    source, last = pieces(B, S), torch.tensor([3, 4])
+    with torch.no_grad():
+        expected, _ = made.step(last, made.start(source))
+        with made.laid_out(torch.float32):
+            found, _ = made.step(last, made.start(source))
+            assert all(part.laid_out for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
+        assert not any(part.laid_out for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
