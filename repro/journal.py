@@ -37,6 +37,7 @@ class Journal:
     def __init__(
         self, path: Path, *, patience: float = 10.0, attempt: int = 1, check: Callable[[], None] = lambda: None
     ) -> None:
+        self._last: dict[str, int]
         self._check = check  # raises where this process may write no more, see `repro/lease.py`
         self._file = durable.Appended(path)
         try:
@@ -44,9 +45,10 @@ class Journal:
             if not _lock(self._file.file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = Tail(path)
-            lines = list(tail.lines())
-            self.attempt = max(attempt, 1 + max((line["attempt"] for line in lines), default=0))
-            self._written = {(line["kind"], line["step"]) for line in lines}
+            self.attempt, self._n, self._last = attempt, 0, {}
+            for line in tail.lines():
+                self.attempt = max(self.attempt, line["attempt"] + 1)
+                self._note(line["kind"], line["step"])
             self._file.cut(tail.offset)
         except BaseException:
             self._file.close()
@@ -66,15 +68,21 @@ class Journal:
         line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
         self._check()
         self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
-        self._written.add((kind, step))
+        self._note(kind, step)
+
+    def _note(self, kind: str, step: int) -> None:
+        """Remember how far each kind has come: a step before that is one that training repeats."""
+        if step > self._last.get(kind, -math.inf):
+            self._last[kind], self._n = step, self._n + 1
 
     def __contains__(self, line: tuple[str, int]) -> bool:
-        """Whether there is a line of this kind and step, of any attempt."""
-        return line in self._written
+        """Whether lines of this kind have come to this step, in any attempt."""
+        kind, step = line
+        return step <= self._last.get(kind, -math.inf)
 
     def __len__(self) -> int:
-        """How many lines there are of different kinds and steps."""
-        return len(self._written)
+        """How many lines there are, those of repeated steps counted once."""
+        return self._n
 
     def sync(self) -> None:
         """Push what was appended to the disk: before checkpoints, after validations and at the end."""

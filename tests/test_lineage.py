@@ -115,6 +115,7 @@ def test_what_decides_is_all_there() -> None:
         "beam",
         "alpha",
         "extra_length",
+        "engine",
         "code",
     ]
     assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}

@@ -264,7 +264,7 @@ class _Recorder(L.Callback):
             return
         self.window = self._all_ranks(trainer)
         for metric in (module.train_loss, module.train_nll):
-            for name in ("mean_value", "weight"):
+            for name in ("total", "n_pieces"):
                 total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")
                 setattr(metric, name, total if trainer.is_global_zero else torch.zeros_like(total))
         if not trainer.is_global_zero:

@@ -198,9 +198,9 @@ DEFECTS: tuple[Defect, ...] = (
     # security
     Defect(
         "MLflow is imported before its reports are off",
-        "repro/tracking.py",
-        "        self.client = client = _client(uri)\n",
-        "        import mlflow.entities\n\n        self.client = client = _client(uri)\n",
+        "repro/tracking/mirror.py",
+        "        self.uri, self.client = uri, connect(uri)\n",
+        "        import mlflow.entities\n\n        self.uri, self.client = uri, connect(uri)\n",
         (SECURITY + "test_the_whole_way_of_a_row",),
     ),
     Defect(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from faults.disk import fill, tmpfs
 
-from repro import record, tracking
+from repro import journal, record
 from repro.experiment import main
 from repro.forecast import run_bytes
 from repro.scales import SCALES
@@ -124,7 +124,7 @@ def test_a_disk_that_fills_during_a_run(
         assert "bytes needed" in said
         [run] = [path for path in disk.iterdir() if path.is_dir()]
         assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-000000010.safetensors"]
-        lines = tracking.read(run / "journal.jsonl")
+        lines = journal.read(run / "journal.jsonl")
         assert [line["step"] for line in lines if line["kind"] == "train"] == [5, 10, 15, 20]
         (disk / "filling").unlink()
         assert code(*asked) == 0

@@ -13,7 +13,7 @@ from faults.disk import tmpfs
 from faults.test_crashes import RUN, lines, steps_of
 
 from repro.durable import sweep
-from repro.tracking import Journal
+from repro.journal import Journal
 from repro.training import checkpoint
 
 
