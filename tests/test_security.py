@@ -175,21 +175,13 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
     return [line for line in done.stdout.split("\n") if line]
 
 
-LIGHT = [  # the others bring torch with them, or matplotlib
-    name
-    for name in MODULES
-    if not name.startswith(("repro.model", "repro.training", "repro.decoding", "repro.figures"))
-    and name
-    not in (
-        "repro.machine",
-        "repro.run",
-        "repro.packed",
-        "repro.products",
-        "repro.determinism",
-        "repro.data.batch",
-        "repro.data.translation",
-    )
-    and name not in ("repro.table1.layers", "repro.table1.costs", "repro.table1.picture")
+HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures")  # they bring torch, or matplotlib
+HEAVY_TOO = """
+    machine run packed products determinism lineage data.batch data.translation
+    table1.layers table1.costs table1.picture
+"""
+LIGHT = [
+    name for name in MODULES if not name.startswith(HEAVY) and name.removeprefix("repro.") not in HEAVY_TOO.split()
 ]
 
 
