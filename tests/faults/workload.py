@@ -152,8 +152,8 @@ class NoMirror:
 
 def install(act: Act, each: Callable[[], None] | None = None) -> None:
     """Have `act` happen at its place; `each` happens every time."""
-    from repro import run
     from repro.data import prepare
+    from repro.decoding import engine
     from repro.training import checkpoint, module
 
     owner, name = {
@@ -162,8 +162,8 @@ def install(act: Act, each: Callable[[], None] | None = None) -> None:
         "backward": (module.TranslationModule, "training_step"),
         "gradient": (module.TranslationModule, "on_before_optimizer_step"),
         "validation": (module.TranslationModule, "validation_step"),
-        "save": (checkpoint, "save_file"),
-        "decoding": (run, "translate"),
+        "save": (checkpoint, "write_bytes"),
+        "decoding": (engine, "translate"),
     }[act.place]
     real, left = getattr(owner, name), [act.n]
 
