@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from repro import durable
-from repro.cost import n_parameters
-from repro.hyper import BASE
+from repro.cost import Text, n_parameters, training_flops
+from repro.hyper import BASE, Hyper
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
@@ -29,6 +29,7 @@ TARGETS = {  # ours to the best peer as shipped
     ("base", "fp32"): 2.3,
     ("base", "bf16"): 1.7,
 }
+SENTENCE = 28  # pieces, of the workload
 Record = dict[str, Any]
 
 
@@ -66,7 +67,8 @@ def training(records: dict[str, Record]) -> list[str]:
         *prose(
             "Real source + target pieces per second of a whole step: forward, smoothed loss, backward, Adam, the "
             "paper's dropout. *ours* goes the whole way of a run: loader, Lightning, journal lines. Peers are as "
-            "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. `python"
+            "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. "
+            "GFLOP/s are the model's own operations on real pieces (`repro/cost.py`). `python benchmarks/train.py`"
         ),
     ]
     for record in found.values():
@@ -81,12 +83,13 @@ def training(records: dict[str, Record]) -> list[str]:
             f"{record['passes']} passes of {clock} time. {machine(record)}.",
             "",
             *grid(
-                ("", "pieces/s", "lowest to highest", "of the best peer", "peak MiB"),
+                ("", "pieces/s", "lowest to highest", "GFLOP/s", "of the best peer", "peak MiB"),
                 [
                     (
                         name,
                         f"{side['tokens_per_second']:,.0f}",
                         f"{side['lowest']:,.0f} to {side['highest']:,.0f}",
+                        f"{flops_of_a_piece(record) * side['tokens_per_second'] / 1e9:,.0f}",
                         f"{side['of_best_peer']:.2f}",
                         f"{side['peak_bytes'] / 2**20:,.0f}",
                     )
@@ -98,6 +101,13 @@ def training(records: dict[str, Record]) -> list[str]:
             f"Set by itself: {'; '.join(record['sides']['ours']['settings'])}.",
         ]
     return lines
+
+
+def flops_of_a_piece(record: Record) -> float:
+    """Operations of training per source or target piece, sentences being of the workload's mean length."""
+    half = record["pieces_of_a_pass"] / 2
+    text = Text(sentences=half / SENTENCE, source_tokens=half, target_tokens=half)
+    return training_flops(Hyper(**record["hyper"]), record["vocab_size"], text) / (2 * half)
 
 
 def overhead(record: Record) -> float:
