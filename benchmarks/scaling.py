@@ -4,7 +4,8 @@ One process has one thread, so two have twice the processors. Strong scaling sha
 doubles them. All three take turns, each in fresh processes; the first window of steps of each warms up. Rates are real
 source + target pieces per second on the clock.
 
-Run:  python benchmarks/scaling.py --json scaling.json        (about four minutes; wants two idle processors)
+Run:  python benchmarks/scaling.py --json scaling.json        (about half an hour; wants two idle processors)
+      python benchmarks/scaling.py --sizes small               (about four minutes)
 """
 
 import argparse
@@ -65,9 +66,9 @@ def rates(size: str, way: str) -> list[float]:
     return found
 
 
-def measured(turns: int) -> Iterator[dict[str, Any]]:
+def measured(sizes: list[str], turns: int) -> Iterator[dict[str, Any]]:
     """One line for each size and way."""
-    for size in WINDOW:
+    for size in sizes:
         speeds: dict[str, list[float]] = {way: [] for way in WAYS}
         for _ in range(turns):
             for way in WAYS:
@@ -89,6 +90,7 @@ def measured(turns: int) -> Iterator[dict[str, Any]]:
 def main() -> None:
     """Measure, print and write down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", nargs="+", choices=WINDOW, default=list(WINDOW))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--take-part", nargs=3, help=argparse.SUPPRESS)
@@ -97,7 +99,7 @@ def main() -> None:
         take_part(options.take_part[0], *map(int, options.take_part[1:]))
         return
     lines = []
-    for line in measured(options.turns):
+    for line in measured(options.sizes, options.turns):
         lines.append(line)
         print(
             f"{line['size']:<8}{line['way']:<14}{line['pieces_per_second']:>10,.0f} pieces/s"
@@ -105,7 +107,7 @@ def main() -> None:
             flush=True,
         )
     if options.json:
-        record = {"kind": "scaling", "threads_a_process": 1, "sizes": {size: SIZES[size][1] for size in WINDOW}}
+        record = {"kind": "scaling", "threads_a_process": 1, "sizes": {size: SIZES[size][1] for size in options.sizes}}
         durable.write_json(options.json, record | {"lines": lines, "stamp": provenance("cpu")})
 
 
