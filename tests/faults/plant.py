@@ -79,7 +79,8 @@ def copied(folder: Path) -> Path:
     for name in FOLDERS:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     for file in ROOT.glob("[!.]*.*"):
-        shutil.copy(file, folder)
+        if file.is_file():  # an editable installation leaves a folder of such a name
+            shutil.copy(file, folder)
     return folder
 
 
