@@ -2,11 +2,11 @@
 
 import socket
 import struct
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import LoopbackServer
 
 Answer = Callable[["Handler", bytes], None]
 
@@ -58,38 +58,19 @@ class Handler(BaseHTTPRequestHandler):
         return content[start:]
 
 
-class FileServer(ThreadingHTTPServer):
+class FileServer(LoopbackServer):
     """`with FileServer() as server`: put bytes into `files`, and faults, one for each request, into `faults`."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         self.files: dict[str, bytes] = {}
         self.faults: dict[str, list[Answer]] = {}
         self.lasting = False  # whether the last fault of a path stays
         self.log: list[tuple[str, str | None]] = []
         self.answered: list[int] = []  # but for errors
-        self.closing = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.server_port}{path}"
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # the client went away, as some tests make it
-
-    def __enter__(self) -> "FileServer":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.closing.set()
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
 
 
 def good(handler: Handler, content: bytes) -> None:

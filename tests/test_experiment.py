@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from own_signals import own_signals
 
 from repro import record, report
 from repro.experiment import Paper, Row, main
@@ -20,7 +21,6 @@ from repro.hyper import BASE, divide
 from repro.journal import read as read_journal
 from repro.rows import BASE_ROW
 from repro.scales import SCALES
-from repro.signals import STOPPING
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -49,10 +49,8 @@ def places(folder: Path, *more: str) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _own_signals() -> Iterator[None]:
-    kept = {number: signal.getsignal(number) for number in STOPPING}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
+    with own_signals():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from own_signals import own_signals
 
 from repro.signals import STOPPING, Signals
 
@@ -15,10 +16,8 @@ class Ended(BaseException):
 
 @pytest.fixture(autouse=True)
 def _own_signals() -> Iterator[None]:
-    before = {number: signal.getsignal(number) for number in STOPPING}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    with own_signals():
+        yield
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@
 import os
 import socket
 import struct
-import threading
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
+from http.server import BaseHTTPRequestHandler
 from typing import Any
+
+from loopback import LoopbackServer
 
 from repro.tracking.store import connect, sqlite_path
 
@@ -44,13 +44,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-class TrackingServer(ThreadingHTTPServer):
+class TrackingServer(LoopbackServer):
     """`with TrackingServer(database) as server`: an MLflow server at `server.uri`; set `fault` to break it."""
 
-    daemon_threads = True
-
     def __init__(self, database: str) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+        super().__init__(Handler)
         connect(database)  # quietens MLflow
         os.environ["_MLFLOW_SERVER_FILE_STORE"] = database  # as MLflow's launcher tells its workers
         os.environ["_MLFLOW_SERVER_ARTIFACT_ROOT"] = str(sqlite_path(database).parent / "mlruns")
@@ -61,23 +59,6 @@ class TrackingServer(ThreadingHTTPServer):
         self.uri = f"http://127.0.0.1:{self.server_port}"
         self.fault: Answer = good
         self.asked: list[str] = []
-        self.closing = threading.Event()
-        self._thread = threading.Thread(target=self.serve_forever, args=(0.01,))
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        pass  # the client went away, as some tests make it
-
-    def __enter__(self) -> "TrackingServer":
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.closing.set()
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
 
 
 def good(handler: Handler) -> None:

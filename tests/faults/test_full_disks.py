@@ -1,7 +1,6 @@
 """The whole way on disks that are full, small, read-only or elsewhere: named, exit code 74, and on with more room."""
 
 import runpy
-import signal
 import subprocess
 import sys
 import tempfile
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 from faults.disk import fill, tmpfs
+from own_signals import own_signals
 
 from repro import journal, record
 from repro.experiment import main
@@ -45,10 +45,8 @@ def written(folder: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _own_signals() -> Iterator[None]:
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in kept.items():
-        signal.signal(number, handler)
+    with own_signals():
+        yield
 
 
 @pytest.fixture(scope="module")
