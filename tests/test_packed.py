@@ -133,7 +133,7 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     monkeypatch: pytest.MonkeyPatch, d_k: int, d_v: int, width: int, causal: bool
 ) -> None:
     kernel = Kernel()
-    monkeypatch.setattr("torch.nn.attention.varlen.varlen_attn", kernel)
+    monkeypatch.setattr(attention, "varlen_attn", kernel)
     monkeypatch.setattr(attention, "has_kernel", lambda q: q.dtype == torch.float64)
     ends = torch.tensor([0, 4, 5, 12], dtype=torch.int32)
     other = ends if causal else torch.tensor([0, 2, 8, 11], dtype=torch.int32)

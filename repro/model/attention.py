@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.varlen import varlen_attn
 
 from repro.products import Product
 
@@ -69,8 +70,6 @@ def attention_in_spans(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans
     """The same for sentences in a row, [H, Q, E]: a kernel for unequal lengths where there is one, else padded."""
     if not has_kernel(q_HQE):
         return _padded_attention(q_HQE, k_HKE, v_HKE, spans)
-    from torch.nn.attention.varlen import varlen_attn
-
     d_k, d_v = q_HQE.shape[-1], v_HKE.shape[-1]
     width = -(-max(d_k, d_v) // 8) * 8  # the kernel's heads are equally wide, by eights
     q, k, v = (F.pad(x, (0, width - x.shape[-1])).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))
