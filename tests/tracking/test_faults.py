@@ -52,7 +52,9 @@ BROKEN: dict[str, faults.Answer] = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_tracker_that_breaks_is_caught_up_with(server: TrackingServer, folder: Path, fault: str) -> None:
+def test_a_tracker_that_breaks_is_caught_up_with(
+    server: TrackingServer, folder: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """V2: sound, then broken, then sound again, while one run is written."""
     told: list[str] = []
     with Journal(folder / "journal.jsonl") as journal:
@@ -66,8 +68,9 @@ def test_a_tracker_that_breaks_is_caught_up_with(server: TrackingServer, folder:
         wait_for(lambda: len(server.asked) > n_asked)  # it tries again
         assert [line["step"] for line in read(folder / "journal.jsonl")][-30:] == [*range(200, 230)]
         server.fault = faults.good
+        monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")  # sound, though the machine may be busy
         train(journal, 300)
-        assert thread.close()
+        assert thread.close(timeout=60)
     assert thread.run_id is not None
     assert same(stored(server.uri, thread.run_id), shown(folder))
     assert run_of(server.uri, thread.run_id).info.status == "FINISHED"
