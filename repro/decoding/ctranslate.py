@@ -6,7 +6,7 @@ also translates in 8 bits where that is wanted. Optional: `pip install -c constr
 Two rules of CTranslate2's search differ from `repro.decoding.beam`, so now and then a translation does:
 
 - of the 2 W candidates of a step, an end symbol counts only among the first W; for us among all of them;
-- a sentence is done when `patience` x W of its hypotheses have ended; for us when no live one can win. At alpha 0 it
+- a sentence is done when W of its hypotheses have ended; for us when no live one can win. At alpha 0 it
   looks until its best candidate is an end, after which nothing can win either.
 
 Both keep the same hypotheses alive, so what CTranslate2 finds is among what we find, scoring no higher. Which of those
@@ -81,10 +81,11 @@ def export(model: Transformer, folder: Path) -> None:
                 durable.write_bytes(folder / path.name, partial(shutil.copyfileobj, made))
 
 
-def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None, workers: int = 1) -> Any:
-    """A `ctranslate2.Translator` of an exported model: `workers` batches at once, each on `threads` threads.
+def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None) -> Any:
+    """A `ctranslate2.Translator` of an exported model, for as many batches at once as there are `threads`.
 
-    `compute_type` is "float32", or "int8" for weights and products in 8 bits. `threads` are torch's by default.
+    `compute_type` is "float32", or "int8" for weights and products in 8 bits. `threads` are torch's by default; a
+    batch each keeps them busier than one batch for all.
     """
     library = _library()
     if not (folder / WEIGHTS).is_file():
@@ -95,8 +96,8 @@ def load(folder: Path, *, compute_type: str = "float32", threads: int | None = N
     return library.Translator(
         os.fspath(folder),
         compute_type=compute_type,
-        inter_threads=workers,
-        intra_threads=threads or torch.get_num_threads(),
+        inter_threads=threads or torch.get_num_threads(),
+        intra_threads=1,
     )
 
 
@@ -108,13 +109,9 @@ def translate_ctranslate2(
     alpha: float = ALPHA,
     extra: int = EXTRA,
     batch_tokens: int = BATCH_TOKENS,
-    patience: float = 1.0,
     between: Callable[[int], None] = lambda done: None,
 ) -> list[Sequence[int]]:
-    """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
-
-    As `translate.translate`. `patience` x `width` hypotheses are waited for where alpha is above 0.
-    """
+    """The best hypothesis of each sentence as ids without the end symbol, as `translate.translate`."""
     lengths = np.asarray(source.lengths, np.int64)
 
     def start(sentences: Iterable[int], limit: int) -> list[Any]:
@@ -123,8 +120,7 @@ def translate_ctranslate2(
             [_names(source.sentence(i)) for i in sentences],
             asynchronous=True,
             beam_size=width,
-            patience=patience,
-            num_hypotheses=round(width * patience) if alpha else width,
+            num_hypotheses=width,
             length_penalty=1 if alpha else 0,
             max_input_length=0,
             max_decoding_length=limit,
@@ -149,22 +145,27 @@ def translate_ctranslate2(
 
 def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
     """Negative log-likelihood per target piece in nats, as `translate.mean_nll`."""
-    total, n = 0.0, 0
+    begun = []
     for batch in batches:
         source, target = batch.source, batch.target
         assert isinstance(source, Tensor)
         assert isinstance(target, Tensor)
-        log_probs = score_ctranslate2(translator, source, target)
-        total -= sum(map(sum, log_probs))
-        n += sum(map(len, log_probs))
-    return total / n
+        begun += _begin_to_score(translator, source, target)
+    log_probs = [pending.result().log_probs for pending in begun]
+    return -sum(map(sum, log_probs)) / sum(map(len, log_probs))
 
 
 def score_ctranslate2(translator: Any, source: Tensor, target: Tensor) -> list[list[float]]:
     """Of each row the log-probability of every piece of its target, the end symbol included; int64 [B, S], [B, T]."""
+    return [pending.result().log_probs for pending in _begin_to_score(translator, source, target)]
+
+
+def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any]:
+    """Begin to score these rows; whoever asks a result waits for it."""
     sides = [[_names(row[row != PAD].tolist()) for row in side] for side in (source, target)]
     without_end = [names[:-1] for names in sides[1]]  # CTranslate2 adds it
-    return [result.log_probs for result in translator.score_batch(sides[0], without_end, max_input_length=0)]
+    begun: list[Any] = translator.score_batch(sides[0], without_end, max_input_length=0, asynchronous=True)
+    return begun
 
 
 def _best(result: Any, alpha: float) -> Sequence[int]:

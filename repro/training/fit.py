@@ -369,10 +369,8 @@ def _agree_on_plan(trainer: L.Trainer) -> None:
     data = trainer.datamodule  # type: ignore[attr-defined]
     if trainer.world_size == 1:
         return
-    own, first = (
-        data.plan_digest(trainer.global_step),
-        trainer.strategy.broadcast(data.plan_digest(trainer.global_step)),
-    )
+    own = data.plan_digest(trainer.global_step)
+    first = trainer.strategy.broadcast(own)
     agree = trainer.strategy.reduce_boolean_decision(own == first)
     if not agree:
         raise ValueError(

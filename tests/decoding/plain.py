@@ -38,7 +38,7 @@ def next_log_probs(model: Transformer, source: Tensor, prefixes: Sequence[tuple[
 def plain_search(
     model: Transformer, source: Tensor, limits: list[int], *, width: int, alpha: float, theirs: bool
 ) -> list[tuple[int, ...]]:
-    """The translations of source [N, S] by our rules, or by those of CTranslate2 at patience 1."""
+    """The translations of source [N, S] by our rules, or by those of CTranslate2."""
     live: dict[int, Live] = {i: [(0.0, ())] for i in range(len(source))}
     ended: dict[int, list[Ended]] = {i: [] for i in live}
     topped = set[int]()  # sentences whose best candidate was an end, once

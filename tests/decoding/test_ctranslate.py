@@ -167,6 +167,15 @@ def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
 
 
 @with_library
+def test_several_batches_at_once_change_nothing(translator: Any, folder: Path, text: Any) -> None:
+    two = load(folder, threads=2)
+    options: dict[str, Any] = {"width": 2, "batch_tokens": 64}
+    assert translate_ctranslate2(two, text, **options) == translate_ctranslate2(translator, text, **options)
+    batches = [pairs(n) for n in (7, 3, 5)]
+    assert mean_nll_ctranslate2(two, batches) == mean_nll_ctranslate2(translator, batches)
+
+
+@with_library
 def test_no_sentences_no_translations(translator: Any) -> None:
     assert translate_ctranslate2(translator, decode.encoded([])) == []
 
