@@ -132,6 +132,6 @@ DEFECTS: tuple[Defect, ...] = (
         STORE,
         'text = text.replace(secret, "***")',
         "pass",
-        (f"{OF_FAULTS}no_password_reaches_a_file_or_a_message[no {{password}}]",),
+        (f"{OF_FAULTS}no_password_reaches_a_file_or_a_message[no such thing: {{password}}]",),
     ),
 )
