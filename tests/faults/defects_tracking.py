@@ -122,10 +122,7 @@ DEFECTS: tuple[Defect, ...] = (
         STORE,
         'return re.sub(r"(?<=://)\\S*@|(?<=\\?)\\S+", "***", text)',
         "return text",
-        (
-            f"{OF_FAULTS}an_address_with_a_password_is_refused[http://user:hush@{{host}}]",
-            f"{OF_FAULTS}no_password_reaches_a_file_or_a_message[/?token={{password}}]",
-        ),
+        (f"{OF_FAULTS}an_address_with_a_password_is_refused[http://user:hush@{{host}}]",),
     ),
     Defect(
         "MLflow's password is shown",

@@ -8,6 +8,7 @@ forked from one server that has imported everything, so that a real process with
 import json
 import multiprocessing
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -46,7 +47,7 @@ class Act:
 
     def __call__(self) -> None:
         for number in self.signals:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)  # to this thread: `os.kill` may let two arrive in the other order
         if self.error:
             raise self.error
         if self.hangs:
