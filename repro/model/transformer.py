@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from repro.hyper import Hyper
 from repro.model.attention import MultiHeadAttention, Sees, Spans, hidden_bias
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
-from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache
+from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache, key_room
 from repro.packed import Packed
 from repro.products import can_lay_out
 from repro.symbols import PAD
@@ -100,7 +100,8 @@ class Transformer(nn.Module):
         for layer in self.decoder_layers:
             sides = zip(*(layer.cross_attention.keys_values(memory) for memory in memories), strict=True)
             k, v = (torch.cat([F.pad(x, (0, 0, 0, source.shape[1] - x.shape[2])) for x in side]) for side in sides)
-            layers.append(LayerCache(k[:, :, :0], v[:, :, :0], k, v))
+            source_k = key_room(k, source.shape[1]).copy_(k)
+            layers.append(LayerCache(k[:, :, :0], v[:, :, :0], source_k, v))
         nothing = self.embedding.weight.new_zeros(len(source), 1, 1, 0)
         return Cache(layers, self._padding_bias(source), nothing, 0, Written())
 
