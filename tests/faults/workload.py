@@ -47,7 +47,7 @@ class Act:
 
     def __call__(self) -> None:
         for number in self.signals:
-            signal.raise_signal(number)  # to this thread: `os.kill` may let two arrive in the other order
+            os.kill(os.getpid(), number)
         if self.error:
             raise self.error
         if self.hangs:
@@ -105,7 +105,11 @@ def play(plan: Plan) -> None:
 
     from repro import experiment, lease, run, scales, sweep
     from repro.hyper import Hyper
+    from repro.signals import STOPPING
 
+    for number in STOPPING:
+        if signal.getsignal(number) is signal.SIG_IGN:  # as a shell hands on to what runs in the background
+            signal.signal(number, signal.SIG_DFL)
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
