@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA
 from repro.durable import DiskError
 from repro.forecast import forecast
+from repro.launch import launch
 from repro.rows import Paper, Row, Table, cells, printed
 from repro.scales import SCALES, Scale
 from repro.signals import Signals
@@ -47,10 +48,11 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
             print(forecast(name, asked, scale, Path(options.runs_dir)))
             return
         if options.devices > 1 and "LOCAL_RANK" not in os.environ:
-            _relaunch(options.devices)
-        from repro.sweep import Sweep
+            code = launch(sys.argv, options.devices)
+        else:
+            from repro.sweep import Sweep
 
-        code = Sweep(name, tables, asked, scale, options).run(signals)
+            code = Sweep(name, tables, asked, scale, options).run(signals)
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
@@ -167,13 +169,6 @@ def _scale(options: Any) -> Scale:
         fill=options.fill or scale.fill,
         rules=rules,
     )
-
-
-def _relaunch(devices: int) -> NoReturn:
-    """Start this very command once a device, under PyTorch's own launcher."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={devices}"]
-    sys.stdout.flush()
-    os.execv(sys.executable, [*launcher, *sys.argv])
 
 
 def _title(table: str) -> str:

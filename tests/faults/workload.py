@@ -245,5 +245,9 @@ def one_of_several(wanted: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    if "LOCAL_RANK" not in os.environ:
+        from repro.launch import launch as launch_processes
+
+        sys.exit(launch_processes(sys.argv, 2))
     arguments = json.loads(sys.argv.pop())
     one_of_several(arguments)
