@@ -9,9 +9,10 @@ Run:  python benchmarks/performance.py            (--check: only say whether the
 import argparse
 import io
 import json
+import statistics
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -265,27 +266,120 @@ def gpu(records: dict[str, Record]) -> list[str]:
                 "large pieces (`tests/training/test_loss.py`)."
             ),
         ]
-    return [
+    lines = [
         "## On a GPU",
         "",
-        f"{machine(record)}; {record['limits']['tflops']:.0f} TFLOP/s of bfloat16 products measured.",
-        "",
-        *grid(
-            ("model", "", "ms a step", "pair tokens/s", "MFU", "peak GiB"),
-            [
-                (
-                    line["size"],
-                    line["ways"],
-                    f"{line['milliseconds']:.1f}",
-                    f"{line['pair_tokens_per_second']:,.0f}",
-                    f"{line['mfu']:.0%}",
-                    f"{line['peak_gib']:.1f}",
-                )
-                for line in record["steps"]
-                if "milliseconds" in line
-            ],
-        ),
+        f"{machine(record)}. Measured there: {record['limits']['tflops']:.0f} TFLOP/s of bfloat16 products, "
+        f"{record['limits']['copy_tb_per_second']:.1f} TB/s of copying. `python benchmarks/gpu.py`",
     ]
+    tables: dict[str, tuple[str, Callable[[Any], list[str]]]] = {
+        "correct": ("Loss and gradient of one update against float64, relative", _gpu_correct),
+        "steps": ("Steps, loader included; MFU is of the rate measured, on real pieces only", _gpu_steps),
+        "parts": ("Where the time of a step goes, ms", _gpu_parts),
+        "loader": ("The loader by itself", lambda found: [f"{n:,.0f} pieces/s, {way}." for way, n in found.items()]),
+        "together": ("Small models at once, a process each", _gpu_together),
+        "decode": ("Translating, beam 4, bfloat16", _gpu_decode),
+    }
+    for name, (title, told) in tables.items():
+        found = record.get(name, {"failed": "not measured"})
+        failed = isinstance(found, dict) and "failed" in found
+        lines += ["", f"### {title}", "", *([f"{found['failed']}."] if failed else told(found))]
+    return lines
+
+
+def _gpu_correct(found: Record) -> list[str]:
+    rows = ((ways, f"{of['loss']:.1e}", f"{of['gradient']:.1e}") for ways, of in found.items())
+    return grid(("", "loss", "gradient"), rows)
+
+
+def _gpu_steps(found: list[Record]) -> list[str]:
+    rows = (
+        (
+            line["size"],
+            line["ways"],
+            f"{line['milliseconds']:.1f}",
+            f"{line['pair_tokens_per_second']:,.0f}",
+            f"{line['mfu']:.1%}",
+            f"{line['waited_for_loader']:.1%}",
+            f"{line['peak_gib']:.1f}",
+        )
+        if "milliseconds" in line
+        else (line["size"], line["ways"], "out of memory", *[""] * 4)
+        for line in found
+    )
+    return grid(("model", "", "ms a step", "pair tokens/s", "MFU", "host made batches", "peak GiB"), rows)
+
+
+def _gpu_parts(found: dict[str, dict[str, float]]) -> list[str]:
+    kinds = dict.fromkeys(kind for of in found.values() for kind in of)
+    return grid(("", *found), ((kind, *(f"{of[kind]:.2f}" for of in found.values())) for kind in kinds))
+
+
+def _gpu_together(found: list[Record]) -> list[str]:
+    rows = (
+        (f"{line['processes']}", f"{line['each']:,.0f}", f"{line['all']:,.0f}", f"{line['share_of_lone_speed']:.0%}")
+        for line in found
+    )
+    return grid(("processes", "pieces/s each", "pieces/s together", "of its lone speed"), rows)
+
+
+def _gpu_decode(found: Record) -> list[str]:
+    return [f"{found['sentences']:,} sentences in {found['seconds']:.1f} s, {found['sentences_per_second']:,.0f}/s."]
+
+
+def reliability(records: dict[str, Record]) -> list[str]:
+    """What it costs that nothing is lost (docs/reliability.md)."""
+    lines = ["## What reliability costs"]
+    if record := records.get("checkpoint"):
+        turns = record["turns"]
+        kinds = {
+            "saved: written, pushed, read back, compared": "save",
+            "of that, processor time": "cpu of save",
+            "read and checked at a start": "load",
+            "for comparison: hashing the bytes alone": "hash",
+            "writing them alone": "write",
+            "pushing them to the disk alone": "push",
+        }
+        rows = []
+        for name, key in kinds.items():
+            each = [turn[key] for turn in turns]
+            rows.append((name, f"{statistics.median(each):.2f}", f"{min(each):.2f} to {max(each):.2f}"))
+        lines += [
+            "",
+            *prose(
+                f"A checkpoint of the base model with both moments of Adam, {turns[0]['bytes'] / 1e6:,.0f} MB; beyond "
+                f"the state itself {max(turn['memory'] for turn in turns) / 1e6:.1f} MB of memory. "
+                f"`python benchmarks/checkpoint.py`. {machine(record)}."
+            ),
+            "",
+            *grid(("", "seconds", "lowest to highest"), rows),
+        ]
+    if record := records.get("tracker"):
+        lines += [
+            "",
+            *prose(
+                "A step of a small network with one line of the journal, trackers in turns; ratios are to the turn "
+                "without a tracker, `none again` is a second turn without one: what two turns differ by when nothing "
+                f"differs. Medians over the turns, of {record['steps']:,} steps each. `python benchmarks/tracker.py`. "
+                f"{machine(record)}."
+            ),
+            "",
+            *grid(
+                ("tracker", "median ms", "ratio", "p99 ms", "ratio", "lowest to highest"),
+                [
+                    (
+                        name,
+                        f"{of['median_ms']:.2f}",
+                        f"{of['median_ratio']:.2f}",
+                        f"{of['p99_ms']:.2f}",
+                        f"{of['p99_ratio']:.2f}",
+                        "{:.2f} to {:.2f}".format(*of["p99_ratio_range"]),
+                    )
+                    for name, of in record["trackers"].items()
+                ],
+            ),
+        ]
+    return lines if len(lines) > 1 else []
 
 
 def page(records: dict[str, Record]) -> str:
@@ -302,6 +396,7 @@ def page(records: dict[str, Record]) -> str:
         decoding(records),
         scaling(records),
         growth(records),
+        reliability(records),
         gpu(records),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
