@@ -206,4 +206,8 @@ def _numbers(sentences: Sequence[Tensor]) -> list[int]:
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:
     """The Euclidean norm of all elements together: finite only if each of them is."""
-    return torch.stack(torch._foreach_norm(list(tensors))).norm()
+    if tensors[0].is_cuda:
+        norms = torch._foreach_norm(list(tensors))
+    else:  # a scalar product has all threads at work, PyTorch's norm one
+        norms = tuple(x.flatten().dot(x.flatten()).sqrt() for x in tensors)
+    return torch.stack(norms).norm()
