@@ -20,16 +20,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from train import PLAN, SIZES, SLOTS, Silence, Work, text
 
 from repro import durable, machine
+from repro.data.store import Encoded
 from repro.data.translation import Translation
 from repro.stamp import provenance
 from repro.training.fit import Every, fit
 from repro.training.module import TranslationModule
 
-WINDOW = {"small": 8, "base": 3}  # steps
+WINDOW = {"small": 8, "base": 4}  # steps: of one process all of the text once, so that each reads the same
 WAYS = {"one process": (1, 1), "two, strong": (2, 1), "two, weak": (2, 2)}  # processes, times the update
+
+
+def twice(side: Encoded) -> Encoded:
+    """Each sentence two times."""
+    return Encoded(np.tile(side.ids, 2), np.append(side.offsets, side.offsets[1:] + side.offsets[-1]))
 
 
 def take_part(size: str, processes: int, times: int) -> None:
@@ -37,7 +44,8 @@ def take_part(size: str, processes: int, times: int) -> None:
     work = Work(size=size, precision="fp32", threads=1, passes=0)
     hyper = replace(work.hyper, steps=4 * WINDOW[size])
     machine.tune(times * SLOTS * hyper.d_model**2 // processes)
-    sides, plan = text(work), {**PLAN, "budget": times * SLOTS}
+    # twice, so that an update twice as large finds twice as many sentences of a length, and pads no more
+    sides, plan = tuple(map(twice, text(work))), {**PLAN, "budget": times * SLOTS}
     rates: list[float] = []
 
     def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
