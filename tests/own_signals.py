@@ -9,10 +9,18 @@ from repro.signals import STOPPING
 
 @contextmanager
 def own_signals() -> Iterator[None]:
-    """Put every handler back that a command may have set."""
+    """Hear every signal, and put every handler back that a command may have set."""
     before = {number: signal.getsignal(number) for number in STOPPING}
+    hear_all()
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def hear_all() -> None:
+    """Undo what a shell does to its background jobs, and `nohup` to all: some signals are ignored from the start."""
+    for number in STOPPING:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)

@@ -8,7 +8,6 @@ forked from one server that has imported everything, so that a real process with
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from own_signals import hear_all
 
 STEPS = 32
 FORK = multiprocessing.get_context("forkserver")
@@ -105,11 +105,8 @@ def play(plan: Plan) -> None:
 
     from repro import experiment, lease, run, scales, sweep
     from repro.hyper import Hyper
-    from repro.signals import STOPPING
 
-    for number in STOPPING:
-        if signal.getsignal(number) is signal.SIG_IGN:  # as a shell hands on to what runs in the background
-            signal.signal(number, signal.SIG_DFL)
+    hear_all()
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
