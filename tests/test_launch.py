@@ -80,3 +80,4 @@ def test_a_signal_is_passed_on(start: Start, tmp_path: Path, number: signal.Sign
     launcher.send_signal(number)
     launcher.wait(timeout=60)
     assert launcher.returncode == 128 + number, (tmp_path / "said").read_text()
+    assert len(list(tmp_path.glob("asked *"))) == 2  # by that signal, and given time to tidy up

@@ -209,5 +209,5 @@ def _norm(tensors: Sequence[Tensor]) -> Tensor:
     if tensors[0].is_cuda:
         norms = torch._foreach_norm(list(tensors))
     else:  # a scalar product has all threads at work, PyTorch's norm one
-        norms = tuple(x.flatten().dot(x.flatten()).sqrt() for x in tensors)
+        norms = tuple(x.dot(x).sqrt() for x in (tensor.flatten() for tensor in tensors))
     return torch.stack(norms).norm()

@@ -197,4 +197,18 @@ DEFECTS: tuple[Defect, ...] = (
         '        older: dict[str, Any] = dict.fromkeys(OPTIONAL, {"badge": "L1"})',
         ("tests/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",),
     ),
+    Defect(
+        "under --devices the launcher's own exit code is given",
+        "repro/launch.py",
+        "        return code\n",
+        "        return 1\n",
+        ("tests/test_launch.py::test_the_first_to_fail_decides[exit code]",),
+    ),
+    Defect(
+        "the gradient of the softmax matrix is that of the last piece",
+        "repro/training/loss.py",
+        "d_weight = made.to(exact) if d_weight is None else d_weight.add_(made)",
+        "d_weight = made.to(exact)",
+        ("tests/training/test_loss.py::test_bfloat16_products_stay_close",),
+    ),
 )
