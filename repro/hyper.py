@@ -25,7 +25,7 @@ class Hyper:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if name not in ("dropout", "label_smoothing", "learned_positions") and value < 1:
+            if type(value) is int and value < 1:  # counts and sizes; bool is a type of its own
                 raise ValueError(f"{name} must be at least 1, got {value}.")
         if self.d_model % 2:
             raise ValueError(

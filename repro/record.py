@@ -1,6 +1,7 @@
 """What a finished run leaves: one JSON file from which every table is made.
 
-It is strict where it is written and where it is read: each key, each type, finite numbers only.
+It is strict where it is written: each key, each type, finite numbers only. Where it is read, a key that the file is too
+old to have takes its default, and one that nobody knows is refused.
 It carries the SHA-256 of its own content, so a file that was edited afterwards is known as such.
 """
 
@@ -9,7 +10,7 @@ import hashlib
 import json
 import math
 import re
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -177,6 +178,8 @@ def load(path: Path) -> Record:
     try:
         older: dict[str, Any] = dict.fromkeys(OPTIONAL)
         content = older | signed.read(path, "a record", FORMAT)
+        if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
+            content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check(content, Record, "record")
         return Record(**content)
     except (ValueError, RecursionError) as error:
@@ -223,11 +226,12 @@ def _check(value: Any, kind: Any, where: str) -> None:
         if not isinstance(value, dict):
             raise ValueError(f"{where}: expected a dictionary, got {value!r}")
         hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
-        if value.keys() != hints.keys():
-            missing, unknown = sorted(hints.keys() - value.keys()), sorted(value.keys() - hints.keys())
+        needed = hints.keys() - (kind.__optional_keys__ if is_typeddict(kind) else frozenset())
+        missing, unknown = sorted(needed - value.keys()), sorted(value.keys() - hints.keys())
+        if missing or unknown:
             raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
-        for name, hint in hints.items():
-            _check(value[name], hint, f"{where}.{name}")
+        for name, item in value.items():
+            _check(item, hints[name], f"{where}.{name}")
     elif get_origin(kind) is list:
         if not isinstance(value, list):
             raise ValueError(f"{where}: expected a list, got {value!r}")

@@ -6,18 +6,20 @@ import math
 import os
 import re
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from repro import record
 from repro.hyper import Hyper
 from repro.record import Record, load, path, slug, thinned
 
+PUBLISHED = sorted((Path(__file__).parent.parent / "results").glob("*/*/*-seed*.json"))
 SCORE: dict[str, Any] = {
     "nll": 1.5,
     "ppl": 4.25,
@@ -136,10 +138,49 @@ def test_a_badge_is_as_strict(change: dict[str, Any]) -> None:
         Record(**fields(), determinism=SHOWN | change)  # type: ignore[arg-type]
 
 
+def test_a_field_that_hyper_gets_later_leaves_older_records_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "record.json"
+    content = fields()
+    del content["hyper"]["average_every"]  # as if it had been added after the record was written
+    file.write_bytes(signed(content))
+    assert load(file).hyper == asdict(Hyper(n_heads=16, d_k=32, d_v=32))
+
+    @dataclass(frozen=True, kw_only=True)
+    class Grown(Hyper):
+        attention: str = "dot"  # text, which no count or share is
+        attention_dropout: float = 0.0
+
+    monkeypatch.setattr("repro.record.Hyper", Grown)
+    file.write_bytes(signed(fields()))
+    assert load(file).hyper == asdict(Grown(n_heads=16, d_k=32, d_v=32))
+    for old in PUBLISHED:
+        assert load(old).hyper["attention"] == "dot"
+    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention', 'attention_dropout'\]"):
+        Record(**fields())  # a new record has all of them
+
+
+def test_a_fact_that_came_later_may_be_absent_but_must_be_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Facts(record.CorpusFacts):
+        shared: NotRequired[float]
+
+    monkeypatch.setitem(record.Record.__annotations__, "corpus", Facts)
+    record._hints.cache_clear()
+    content = fields()
+    assert "shared" not in Record(**content).corpus
+    content["corpus"]["shared"] = 0.25
+    assert Record(**content).corpus["shared"] == 0.25  # type: ignore[typeddict-item]
+    content["corpus"]["shared"] = "much"
+    with pytest.raises(ValueError, match=r"record\.corpus\.shared: expected float, got 'much'"):
+        Record(**content)
+    monkeypatch.undo()
+    record._hints.cache_clear()
+
+
 def test_every_published_record_loads() -> None:
-    found = [path for path in (Path(__file__).parent.parent / "results").glob("*/*/*-seed*.json")]
-    assert found
-    for file in found:
+    assert PUBLISHED
+    for file in PUBLISHED:
         before = json.loads(file.read_bytes())
         assert ("determinism" in before) == (load(file).determinism is not None)
 
