@@ -23,7 +23,7 @@ from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
 from repro.data.translation import DevBatches, Translation
 from repro.decoding import engine
-from repro.decoding.bleu import published_score, sacrebleu_score
+from repro.decoding.bleu import published_protocol, published_score, sacrebleu_score
 from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
 from repro.journal import Journal, read, read_all
@@ -341,14 +341,16 @@ class Run:
         hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
         durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
         plain = sacrebleu_score(hypotheses, split.references)
-        published = published_score(hypotheses, split.references, self.corpus.pair.split("-")[1])
+        language = self.corpus.pair.split("-")[1]
+        has_protocol = published_protocol(language) is None
+        published = published_score(hypotheses, split.references, language) if has_protocol else None
         return record.Score(
             nll=nll,
             ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),
             bleu=plain.bleu,
             bleu_signature=plain.signature,
-            bleu_published=published.bleu,
-            bleu_published_signature=published.signature,
+            bleu_published=published.bleu if published else None,
+            bleu_published_signature=published.signature if published else None,
         )
 
     def _curve(self, kind: str) -> record.Curve:

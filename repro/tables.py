@@ -187,7 +187,7 @@ def table(
     facts = _facts(itertools.chain(*runs.values()))
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
-    frame.attrs["notes"] = [*_exclusions(everything, frame, dirty), *_disagreements(facts)]
+    frame.attrs["notes"] = [*_exclusions(everything, frame, dirty), *_unpublished(shown), *_disagreements(facts)]
     return frame
 
 
@@ -236,7 +236,8 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> 
     line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
     for score in SCORES:
         split, name = score.split("/")
-        values = [run["scores"][split][name] for run in finished]
+        found = [run["scores"][split][name] for run in finished]
+        values = [value for value in found if value is not None]  # not every language has a published protocol
         line[score], line[f"{score}_half_width"] = interval(values) if values else (None, None)
         line[f"{score}_min"], line[f"{score}_max"] = min(values, default=None), max(values, default=None)
     for name in COSTS:
@@ -286,6 +287,13 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame", dirty: bool) -> I
         yield f"No finished run to show: {', '.join(missing)}."
     if not (frame["table"] == BASE).any():
         yield "No record of the base row, so no difference to it."
+
+
+def _unpublished(records: Iterable[Record]) -> Iterable[str]:
+    """The pairs whose finished runs have no BLEU as published."""
+    finished = (record for record in records if record.status == "finished")
+    if pairs := sorted({record.pair for record in finished if record.scores["test"]["bleu_published"] is None}):
+        yield f"No BLEU as published of {', '.join(pairs)}: the authors' script knows no such target language."
 
 
 def _names(records: Iterable[Record]) -> str:
@@ -353,7 +361,8 @@ def numbers(values: "Series[float]", form: str) -> list[str]:
 def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
     """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
 
-    As many decimals as the paper prints, more (up to 4) while an interval would read 0.
+    As many decimals as the paper prints, more (up to 4) while an interval would read 0. Nothing where no run has
+    the score.
     """
     narrowest = frame[f"{score}_half_width"].where(lambda width: width > 0).min()
     while decimals < 4 and round(narrowest, decimals) == 0:
@@ -362,7 +371,7 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], i
     parts = [numbers(frame[score + end], f".{decimals}f") for end in ends]
     texts = []
     for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
-        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 else ""
+        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
         texts.append(mean + spread if n else MISSING)
     return texts, decimals
 

@@ -201,6 +201,25 @@ def test_a_diverged_run_has_no_scores() -> None:
     assert Record(**{**content, "status": "diverged"}).scores["test"]["bleu"] is None
 
 
+UNPUBLISHED: dict[str, None] = {"bleu_published": None, "bleu_published_signature": None}
+
+
+def test_a_finished_run_may_lack_the_published_score_and_nothing_else(tmp_path: Path) -> None:
+    content = fields()
+    content["scores"] = {split: SCORE | UNPUBLISHED for split in ("dev", "test")}
+    file = tmp_path / "record.json"
+    Record(**content).save(file)
+    assert load(file) == Record(**content)
+    for lacking in (
+        {"dev": SCORE | UNPUBLISHED, "test": SCORE},  # a language has a protocol or has none
+        {split: SCORE | {"bleu_published": None} for split in ("dev", "test")},
+        {split: SCORE | {"bleu_published_signature": None} for split in ("dev", "test")},
+        {split: SCORE | UNPUBLISHED | {"bleu": None} for split in ("dev", "test")},
+    ):
+        with pytest.raises(ValueError, match="expected all of them from a finished run"):
+            Record(**{**content, "scores": lacking})
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [

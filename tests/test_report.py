@@ -282,6 +282,21 @@ def test_a_row_that_always_diverges_is_missing() -> None:
     assert cell(frame, "", "n")["h=1"] == "0 (1 diverged)"
 
 
+@pytest.mark.parametrize("seeds", [[1], [1, 2], [1, 2, 3]])
+def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why(seeds: list[int]) -> None:
+    nothing = {"bleu_published": None, "bleu_published_signature": None}
+    records = [
+        replace(one, pair="en-es", scores={name: score | nothing for name, score in one.scores.items()})  # type: ignore
+        for one in (run("h=1", seed, bleu=60 + seed) for seed in seeds)
+    ]
+    frame = tables.table(records, rows=EXPECTED)
+    assert cell(frame, "BLEU (test)", "published")["h=1"] == ""
+    assert cell(frame, "BLEU (test)", "sacreBLEU")["h=1"].startswith("6")
+    note = "No BLEU as published of en-es: the authors' script knows no such target language."
+    assert note in frame.attrs["notes"]
+    assert not [note for note in tables.table([run("base")]).attrs["notes"] if "published" in note]
+
+
 def test_runs_that_share_everything_need_no_note() -> None:
     frame = tables.table(FULL)
     assert frame.attrs["notes"] == []

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-LANGUAGES = ("de", "en", "fr")  # the paper's; Moses would take any other for English and not say so
+LANGUAGES = ("de", "en", "fr")  # the paper's
 
 PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
 LOW_QUOTE = str.maketrans("„", '"')
@@ -37,17 +37,28 @@ def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Sco
     return _score(BLEU(tokenize="13a", smooth_method="exp", force=True), hypotheses, references)
 
 
+def published_protocol(language: str) -> str | None:
+    """None where translations into the language can be scored as published, else in words why they cannot."""
+    if _rules(language) in LANGUAGES:
+        return None
+    return (
+        f"no published protocol for {language!r}: the authors' script knows {', '.join(LANGUAGES)}, and Moses would "
+        "take any other language for English"
+    )
+
+
 def published_score(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
     """BLEU of plain text as the authors' script has it: `multi-bleu` of Moses tokens with compounds split.
 
-    Case counts and nothing is smoothed: where no 4-gram matches, BLEU is 0, as `multi-bleu` has it.
+    Case counts and nothing is smoothed: where no 4-gram matches, BLEU is 0, as `multi-bleu` has it. Only for
+    languages that have a `published_protocol`.
     """
     multi_bleu = BLEU(tokenize="none", smooth_method="none", force=True)
     tokens = [[published_tokens(line, language) for line in lines] for lines in (hypotheses, references)]
     score = _score(multi_bleu, *tokens)
     steps = (
         "nrefs:1|case:mixed|punct:replace-unicode+low-quote"
-        f"|tok:moses-{language}-sacremoses-{version('sacremoses')}|split:compounds|smooth:none"
+        f"|tok:moses-{_rules(language)}-sacremoses-{version('sacremoses')}|split:compounds|smooth:none"
     )
     return replace(score, signature=f"BLEU|{steps}|version:{version('sacrebleu')}")
 
@@ -74,9 +85,14 @@ def split_compounds(line: str) -> str:
 
 @cache
 def _moses(language: str) -> MosesTokenizer:
-    if language not in LANGUAGES:
-        raise ValueError(f"expected one of the languages {', '.join(LANGUAGES)}, got {language!r}.")
-    return MosesTokenizer(language)
+    if reason := published_protocol(language):
+        raise ValueError(f"Expected a language with a published protocol, got one without: {reason}.")
+    return MosesTokenizer(_rules(language))
+
+
+def _rules(language: str) -> str:
+    """The language whose rules a tag such as de-AT goes by."""
+    return language.split("-")[0]
 
 
 def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

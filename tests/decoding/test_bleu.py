@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import re
 import shutil
 import subprocess
 from collections import Counter
@@ -13,7 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.decoding.bleu import Score, published_score, published_tokens, sacrebleu_score, split_compounds
+from repro.decoding.bleu import (
+    Score,
+    published_protocol,
+    published_score,
+    published_tokens,
+    sacrebleu_score,
+    split_compounds,
+)
 
 GOLDEN = Path(__file__).parent / "golden"  # 60 sentences of ours in German, 60 in French, and poorer versions
 AT = "##AT##-##AT##"
@@ -127,9 +135,23 @@ def test_sides_that_do_not_match_are_refused(scorer: str) -> None:
         SCORERS[scorer]([], [])
 
 
-def test_a_language_without_rules_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected one of the languages de, en, fr, got 'xx'"):
-        published_score(["a"], ["a"], "xx")
+@pytest.mark.parametrize("language", ["es", "xx", "zh-Hans", "ende", ""])
+def test_a_language_without_a_protocol_says_so_and_is_refused(language: str) -> None:
+    reason = published_protocol(language)
+    assert reason == (
+        f"no published protocol for {language!r}: the authors' script knows de, en, fr, and Moses would take any "
+        "other language for English"
+    )
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        published_score(["a"], ["a"], language)
+
+
+@pytest.mark.parametrize("language", ["de", "en", "fr", "fr-CA"])
+def test_a_language_of_the_paper_has_a_protocol(language: str) -> None:
+    assert published_protocol(language) is None
+    line = ["L'élève dit: peut-être."]
+    of_language = [published_score(line, ["L'élève dit: non."], one) for one in (language, language[:2])]
+    assert of_language[0] == of_language[1]  # a tag goes by the rules of its language
 
 
 # A dash between two characters that are not blank; each match uses up a byte on either side, as in Perl.
