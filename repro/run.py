@@ -340,10 +340,11 @@ class Run:
         ids = model.translate(split.source, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
         durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
-        plain = sacrebleu_score(hypotheses, split.references)
-        language = self.corpus.pair.split("-")[1]
-        has_protocol = published_protocol(language) is None
-        published = published_score(hypotheses, split.references, language) if has_protocol else None
+        language, in_tokens = self.corpus.pair.split("-")[1], self.corpus.in_tokens
+        plain = sacrebleu_score(hypotheses, split.references, tokens_of=language if in_tokens else None)
+        published = None
+        if published_protocol(language) is None:
+            published = published_score(hypotheses, split.references, language, are_tokens=in_tokens)
         return record.Score(
             nll=nll,
             ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),

@@ -28,6 +28,7 @@ class Named:
     licence: str
     origin: str  # where it comes from and how to get it
     pieces: Mapping[str, Pieces] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
+    in_tokens: bool = False  # the text is Moses tokens, with their escapes
 
 
 CORPORA = {
@@ -48,6 +49,7 @@ CORPORA = {
         train=("train", "train.lc.norm.tok"),
         dev=("val", "val.lc.norm.tok"),
         test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
+        in_tokens=True,
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
         origin="Clone the GitHub repository multi30k/dataset and pass --data-dir dataset/data/task1/tok.",
     ),
@@ -84,6 +86,7 @@ CORPORA = {
         licence=COLLECTIONS["wmt16_britz-en-de"].licence,
         origin="Get it with: python -m repro.data fetch wmt16_britz-en-de.",
         pieces={"en-de": Pieces("given", 0)},
+        in_tokens=True,
     ),
     "folder": Named(
         folders={},
@@ -158,6 +161,7 @@ class Corpus:
     dev: Parallel
     test: Parallel
     vocabulary: Path | None  # the pieces that came with text that is in pieces already
+    in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
@@ -210,6 +214,7 @@ def open_corpus(
         dev=texts["dev"][0],
         test=texts["test"][0],
         vocabulary=_vocabulary(folder, known, pair),
+        in_tokens=known.in_tokens,
         files=files,
         licence=known.licence,
         origin=known.origin,

@@ -3,6 +3,10 @@
 The same translations are worth different numbers to different scorers. `sacrebleu_score` is the one to
 compare with others by; `published_score`, some tenths to a whole point above it, the one to hold against
 the paper's tables.
+
+Text may come as Moses tokens already, with their escapes (`&quot;` for a quotation mark). Cut again, those would be
+three tokens each, most of them right by chance: so both sides are unescaped, and then counted as they are cut or, for
+sacreBLEU, which cuts for itself, joined to plain text.
 """
 
 import re
@@ -12,12 +16,20 @@ from functools import cache
 from importlib.metadata import version
 
 from sacrebleu.metrics.bleu import BLEU
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
+from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 LANGUAGES = ("de", "en", "fr")  # the paper's
 
 PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
 LOW_QUOTE = str.maketrans("„", '"')
+# Moses' deescape-special-chars.perl; "bar", "bra" and "ket" are of its older versions
+ESCAPES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "#91": "[", "#93": "]", "#124": "|", "amp": "&"} | {
+    "bar": "|",
+    "bra": "[",
+    "ket": "]",
+}
+ESCAPE = re.compile(f"&({'|'.join(ESCAPES)});")
+SPLIT_DASH = " @-@ "  # a dash between letters, where Moses was told to cut compounds itself
 
 
 @dataclass(frozen=True)
@@ -32,9 +44,17 @@ class Score:
     ref_len: int  # tokens of the references
 
 
-def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
-    """sacreBLEU of plain text: its tokeniser 13a, mixed case, exponential smoothing."""
-    return _score(BLEU(tokenize="13a", smooth_method="exp", force=True), hypotheses, references)
+def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str], *, tokens_of: str | None = None) -> Score:
+    """sacreBLEU of plain text: its tokeniser 13a, mixed case, exponential smoothing.
+
+    Where both sides are Moses tokens, `tokens_of` is their language, and they are made plain text first.
+    """
+    scorer = BLEU(tokenize="13a", smooth_method="exp", force=True)
+    if tokens_of is None:
+        return _score(scorer, hypotheses, references)
+    score = _score(scorer, *([plain_text(line, tokens_of) for line in side] for side in (hypotheses, references)))
+    steps = f"|detok:moses-{_joining(tokens_of)}-sacremoses-{version('sacremoses')}|tok:13a|"
+    return replace(score, signature=score.signature.replace("|tok:13a|", steps))
 
 
 def published_protocol(language: str) -> str | None:
@@ -47,19 +67,19 @@ def published_protocol(language: str) -> str | None:
     )
 
 
-def published_score(hypotheses: Sequence[str], references: Sequence[str], language: str) -> Score:
+def published_score(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool = False
+) -> Score:
     """BLEU of plain text as the authors' script has it: `multi-bleu` of Moses tokens with compounds split.
 
     Case counts and nothing is smoothed: where no 4-gram matches, BLEU is 0, as `multi-bleu` has it. Only for
-    languages that have a `published_protocol`.
+    languages that have a `published_protocol`. With `are_tokens` both sides are Moses tokens and are not cut again.
     """
+    cut = given_tokens if are_tokens else published_tokens
     multi_bleu = BLEU(tokenize="none", smooth_method="none", force=True)
-    tokens = [[published_tokens(line, language) for line in lines] for lines in (hypotheses, references)]
-    score = _score(multi_bleu, *tokens)
-    steps = (
-        "nrefs:1|case:mixed|punct:replace-unicode+low-quote"
-        f"|tok:moses-{_rules(language)}-sacremoses-{version('sacremoses')}|split:compounds|smooth:none"
-    )
+    score = _score(multi_bleu, *([cut(line, language) for line in side] for side in (hypotheses, references)))
+    cutter = "given-unescaped" if are_tokens else f"moses-{_rules(language)}-sacremoses-{version('sacremoses')}"
+    steps = f"nrefs:1|case:mixed|punct:replace-unicode+low-quote|tok:{cutter}|split:compounds|smooth:none"
     return replace(score, signature=f"BLEU|{steps}|version:{version('sacrebleu')}")
 
 
@@ -74,6 +94,24 @@ def published_tokens(line: str, language: str) -> str:
     return split_compounds(line)
 
 
+def given_tokens(tokens: str, language: str) -> str:
+    """The same of a line that is Moses tokens: nothing is cut but compounds, and those by the authors' rule alone."""
+    _refuse_unpublished(language)
+    line = unescaped(tokens).replace(SPLIT_DASH, "-")
+    return split_compounds(PUNCTUATION.replace_unicode_punct(line).translate(LOW_QUOTE))
+
+
+def plain_text(tokens: str, language: str) -> str:
+    """Moses tokens as the line that they were cut from, as far as can be told."""
+    joined: str = _joiner(_joining(language)).detokenize(unescaped(tokens).split(), unescape=False)
+    return joined
+
+
+def unescaped(tokens: str) -> str:
+    """Moses tokens without its escapes, in one pass: `&amp;lt;` was written `&lt;`."""
+    return ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens)
+
+
 def split_compounds(line: str) -> str:
     """`rich-text` becomes `rich ##AT##-##AT## text`.
 
@@ -85,14 +123,28 @@ def split_compounds(line: str) -> str:
 
 @cache
 def _moses(language: str) -> MosesTokenizer:
+    _refuse_unpublished(language)
+    return MosesTokenizer(_rules(language))
+
+
+@cache
+def _joiner(language: str) -> MosesDetokenizer:
+    return MosesDetokenizer(language)
+
+
+def _refuse_unpublished(language: str) -> None:
     if reason := published_protocol(language):
         raise ValueError(f"Expected a language with a published protocol, got one without: {reason}.")
-    return MosesTokenizer(_rules(language))
 
 
 def _rules(language: str) -> str:
     """The language whose rules a tag such as de-AT goes by."""
     return language.split("-")[0]
+
+
+def _joining(language: str) -> str:
+    """The rules by which tokens are joined: beyond the paper's languages those that hold for any."""
+    return _rules(language) if published_protocol(language) is None else "any"
 
 
 def _score(metric: BLEU, hypotheses: Sequence[str], references: Sequence[str]) -> Score:

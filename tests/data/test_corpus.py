@@ -57,6 +57,12 @@ def test_any_folder_of_parallel_files_is_a_corpus(tmp_path: Path) -> None:
     assert (found.name, found.pair) == ("folder", "en-de")
 
 
+def test_corpora_of_tokens_are_named(tmp_path: Path) -> None:
+    # they are scored as they are cut; whatever else is plain text
+    assert {name for name, known in corpus.CORPORA.items() if known.in_tokens} == {"multi30k_tok", "wmt16_britz"}
+    assert not opened(six_files(tmp_path)).in_tokens
+
+
 def test_the_hash_is_of_the_text_and_its_places(tmp_path: Path) -> None:
     plain = opened(six_files(tmp_path / "plain", dev="valid"))
     packed = six_files(tmp_path / "packed")
