@@ -15,6 +15,7 @@ PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": se
 PAPER_PIECES = {"en-de": 37_000, "en-fr": 32_000}
 PAPER_TOKENS = 25_000  # of each side, in one update
 AVERAGED = {"base": 5, "big": 20}  # checkpoints, Table 2; Table 3 averages none
+BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +55,14 @@ def _size(hyper: dict[str, Any]) -> str:
 
 def _is_base(record: Record) -> bool:
     return record.table == BASE
+
+
+def _is_base_of_table_2(record: Record) -> bool:
+    return record.table.startswith("table2") and record.row.startswith("base")
+
+
+def _is_big(record: Record) -> bool:
+    return record.table.startswith(("table2", "table3_big")) and record.row.startswith("big")
 
 
 def _by_another(record: Record) -> str:
@@ -99,7 +108,14 @@ RULES = (
         paper=f"{PAPER_BASE.dropout}",
         here=lambda record: f"{record.hyper['dropout']:g}",
         kept=lambda record: record.hyper["dropout"] == PAPER_BASE.dropout,
-        rows=_is_base,
+        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+    ),
+    Rule(
+        name="dropout of the big model",
+        paper=", ".join(f"{dropout} ({pair})" for pair, dropout in BIG_DROPOUT.items()),
+        here=lambda record: f"{record.hyper['dropout']:g} ({record.pair})",
+        kept=lambda record: record.hyper["dropout"] == BIG_DROPOUT.get(record.pair),
+        rows=_is_big,
     ),
     Rule(
         name="label smoothing of the base model",

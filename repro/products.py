@@ -23,8 +23,15 @@ class Product:
         return made
 
 
-def can_lay_out(weight: Tensor) -> bool:
-    """Whether this processor and this PyTorch know how."""
-    kinds = (torch.float32, torch.bfloat16)
+def can_lay_out(weight: Tensor, dtype: torch.dtype) -> bool:
+    """Whether this processor and this PyTorch know how, for products in `dtype`."""
     known = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return weight.device.type == "cpu" and weight.dtype in kinds and torch.backends.mkldnn.is_available() and known
+    if weight.device.type != "cpu" or not (torch.backends.mkldnn.is_available() and known):
+        return False
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and has_bfloat16())
+
+
+def has_bfloat16() -> bool:
+    """Whether oneDNN has such products here: PyTorch has its own, slower ones on every processor."""
+    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    return supported

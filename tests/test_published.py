@@ -20,6 +20,43 @@ PAIRS: tuple[Pair, ...] = ("en-de", "en-fr")
 COSTS = [pytest.param(line, pair, id=f"{line.name} {pair}") for line in TABLE_2 for pair in PAIRS if pair in line.flops]
 
 
+# as printed: BLEU en-de, en-fr, training FLOPs en-de, en-fr
+PRINTED_2 = {
+    "ByteNet": (23.75, None, None, None),
+    "Deep-Att + PosUnk": (None, 39.2, None, 1.0e20),
+    "GNMT + RL": (24.6, 39.92, 2.3e19, 1.4e20),
+    "ConvS2S": (25.16, 40.46, 9.6e18, 1.5e20),
+    "MoE": (26.03, 40.56, 2.0e19, 1.2e20),
+    "Deep-Att + PosUnk Ensemble": (None, 40.4, None, 8.0e20),
+    "GNMT + RL Ensemble": (26.30, 41.16, 1.8e20, 1.1e21),
+    "ConvS2S Ensemble": (26.36, 41.29, 7.7e19, 1.2e21),
+    "Transformer (base model)": (27.3, 38.1, 3.3e18, 3.3e18),
+    "Transformer (big)": (28.4, 41.8, 2.3e19, 2.3e19),
+}
+# F1 on section 23 of the Wall Street Journal, as printed
+PRINTED_4 = [
+    ("Vinyals & Kaiser et al. (2014)", "WSJ only", 88.3),
+    ("Petrov et al. (2006)", "WSJ only", 90.4),
+    ("Zhu et al. (2013)", "WSJ only", 90.4),
+    ("Dyer et al. (2016)", "WSJ only", 91.7),
+    ("Transformer (4 layers)", "WSJ only", 91.3),
+    ("Zhu et al. (2013)", "semi-supervised", 91.3),
+    ("Huang & Harper (2009)", "semi-supervised", 91.3),
+    ("McClosky et al. (2006)", "semi-supervised", 92.1),
+    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    ("Transformer (4 layers)", "semi-supervised", 92.7),
+    ("Luong et al. (2015)", "multi-task", 93.0),
+    ("Dyer et al. (2016)", "generative", 93.3),
+]
+
+
+def test_each_number_is_the_printed_one() -> None:
+    assert {line.name: (*map(line.bleu.get, PAIRS), *map(line.flops.get, PAIRS)) for line in TABLE_2} == PRINTED_2
+    assert [(line.name, line.training, line.f1) for line in TABLE_4] == PRINTED_4
+    assert {line.name for line in TABLE_4 if line.ours} == {"Transformer (4 layers)"}
+    assert {line.name: line.other_bleu for line in TABLE_2 if line.other_bleu} == {"Transformer (big)": {"en-fr": 41.0}}
+
+
 def test_the_cost_by_hand() -> None:
     # two P100 for a day and a half: 2 x 1.5 x 86,400 s x 9.5e12
     assert training_flops(Hardware(n_gpus=2, gpu="P100", days=1.5)) == pytest.approx(2.4624e18, rel=1e-12)

@@ -39,6 +39,40 @@ PRINTED = {
 }
 
 
+BIG = {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "steps": 300_000, "average_every": 600}
+# Table 2 as printed, newstest2014, and how section 6.1 made each number: BLEU, pair, changes to the base
+TABLE_2: dict[str, tuple[float, str, dict[str, object]]] = {
+    "base en-de": (27.3, "en-de", {"average": 5}),
+    "big en-de": (28.4, "en-de", BIG | {"average": 20, "dropout": 0.3}),
+    "base en-fr": (38.1, "en-fr", {"average": 5}),
+    "big en-fr": (41.8, "en-fr", BIG | {"average": 20, "dropout": 0.1}),  # "used dropout rate P_drop = 0.1 instead"
+}
+
+
+def table2_rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
+    monkeypatch.syspath_prepend(EXPERIMENTS)  # it imports the big model's row
+    return {row.name: row for row in runpy.run_path(str(EXPERIMENTS / "table2.py"))["ROWS"]}
+
+
+def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table2_rows(monkeypatch)
+    assert [*rows] == [*TABLE_2]
+    for name, (bleu, pair, changes) in TABLE_2.items():
+        assert (rows[name].paper.bleu, rows[name].pair) == (bleu, pair), name
+        assert vars(rows[name].change(BASE)) == vars(BASE) | changes, name
+    assert {(row.paper.ppl, row.paper.params) for row in rows.values()} == {(None, None)}, "it prints neither"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_table_2_averages_the_last_of_each_run_at_every_scale(scale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = SCALES[scale].base
+    for name, row in table2_rows(monkeypatch).items():
+        here, (n, ratio) = row.change(base), (20, 3) if name.startswith("big") else (5, 1)
+        steps = list(here.averaged_steps)
+        assert (len(steps), steps[-1]) == (n, here.steps) == (n, ratio * base.steps)
+        assert here.dropout == pytest.approx({"big en-de": 3}.get(name, 1) * base.dropout)
+
+
 def test_the_printed_numbers_are_the_papers() -> None:
     assert {name: (row.paper.ppl, row.paper.bleu, row.paper.params) for name, row in ROWS.items()} == PRINTED
 

@@ -33,7 +33,7 @@ class Softmax:
         # a GPU takes all at once
         self.width = self.n_pieces + -self.n_pieces % GROUP if matrix.is_cuda else BLOCK
         self._blocks: list[Callable[[Tensor], Tensor]] = [
-            Product(part, None, self.dtype) if can_lay_out(part) else partial(F.linear, weight=part)
+            Product(part, None, self.dtype) if can_lay_out(part, self.dtype) else partial(F.linear, weight=part)
             for part in matrix.split(self.width)
         ]
         # for logits; made once, for clearing fresh memory costs as much as they do

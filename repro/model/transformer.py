@@ -83,7 +83,7 @@ class Transformer(nn.Module):
     def laid_out(self, dtype: torch.dtype) -> Iterator[None]:
         """While it lasts the decoder's weights stay as they are, and lie as a search multiplies by them, in `dtype`."""
         parts = [part for part in self.decoder.modules() if isinstance(part, MultiHeadAttention | FeedForward)]
-        if not can_lay_out(self.embedding.weight):
+        if not can_lay_out(self.embedding.weight, dtype):
             parts = []
         try:
             for part in parts:

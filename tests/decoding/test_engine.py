@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 from decoding.test_ctranslate import pairs
+from torch import Tensor
 
+from repro import products
 from repro.decoding import ctranslate
 from repro.decoding.engine import NAMES, opened
 from repro.decoding.translate import mean_nll, translate
@@ -31,6 +33,24 @@ def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> 
     with torch.autocast("cpu", torch.bfloat16):
         assert found == mean_nll(model, [pairs()])
     assert found != mean_nll(model, [pairs()])
+
+
+def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_same(
+    model: Transformer, text: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as one with AVX2 and no more: oneDNN refuses to lay such matrices out
+    laid_out = products.Product.__init__
+
+    def refused(self: products.Product, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        if dtype == torch.bfloat16:
+            raise RuntimeError("bf16 path needs the cpu support")
+        laid_out(self, weight, bias, dtype)
+
+    monkeypatch.setattr(products.Product, "__init__", refused)
+    monkeypatch.setattr(products, "has_bfloat16", lambda: False)
+    with opened("torch", model, bf16=True) as rough, opened("torch", model) as exact:
+        pairs_of = zip(rough.translate(text, width=1), exact.translate(text, width=1), strict=True)
+        assert sum(found == expected for found, expected in pairs_of) > len(text) / 2
 
 
 @needs_library

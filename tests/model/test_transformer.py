@@ -198,6 +198,31 @@ def test_dropout_is_where_the_paper_prints_it() -> None:
     assert calls == [(B, S, 14)] * (1 + 3 * 2) + [(B, T, 14)] * (1 + 3 * 3)
 
 
+@pytest.mark.parametrize("in_a_row", [False, True])
+def test_dropout_falls_on_the_sum_of_embedding_and_position_of_both_stacks(in_a_row: bool) -> None:
+    # section 5.4: "to the sums of the embeddings and the positional encodings in both ... stacks"
+    ours = Transformer(replace(TINY, dropout=0.5), V).double()
+    ours.encoder, ours.decoder = nn.ModuleList(), nn.ModuleList()  # what comes out is what a stack reads
+    source, decoder_in = pieces(1, S), pieces(1, T)
+    for ids, read in ((source, ours.encode), (decoder_in, lambda ids: ours.decode(ids, torch.zeros(()), ids))):
+        expected = torch.tensor(
+            [
+                [
+                    math.sqrt(14) * ours.embedding.weight[piece, 2 * pair + part].item()
+                    + (math.cos if part else math.sin)(position / 10_000 ** (2 * pair / 14))
+                    for pair in range(7)
+                    for part in range(2)
+                ]
+                for position, piece in enumerate(ids[0].tolist())
+            ],
+            dtype=torch.float64,
+        )
+        given = pack(ids[0], torch.tensor([ids.shape[1]])) if in_a_row else ids
+        found = read(given).view(-1, 14)[: ids.shape[1]]
+        assert 20 < (found == 0).sum() < found.numel() - 20, "half of the numbers are dropped, each by itself"
+        torch.testing.assert_close(found, torch.where(found == 0, 0.0, 2 * expected), rtol=0, atol=1e-6)
+
+
 def test_dropout_is_for_training_only() -> None:
     ours, source, decoder_in = Transformer(replace(TINY, dropout=0.5), V), pieces(B, S), pieces(B, T)
     assert not torch.equal(ours(source, decoder_in), ours(source, decoder_in))
