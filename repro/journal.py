@@ -1,8 +1,9 @@
 """The journal of a run: what each logged step measured, one JSON line each.
 
-    {"kind": "dev", "step": 200, "nll": 2.1, ...} is the metric dev/nll at step 200
+    {"crc32": "9c1f06d4", "kind": "dev", "step": 200, "nll": 2.1, ...} is the metric dev/nll at step 200
 
-It is the truth of the run; whatever else shows these numbers is made from it.
+It is the truth of the run; whatever else shows these numbers is made from it. So each line begins with the CRC-32 of
+the rest: numbers that a disk or a hand has changed are still numbers, and would be read and signed as such.
 """
 
 import fcntl
@@ -12,6 +13,7 @@ import operator
 import os
 import re
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,8 +22,11 @@ from typing import Any
 from repro import durable
 
 FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
+CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
+UNCHECKED = b'{"kind": "'  # how lines began before there was a checksum; no flipped bit makes the one of the other
 FINAL = "final"  # the kind of the run's last numbers
 DERIVED = ("paper", "row")  # kinds made for MLflow alone: from run.json, and from the seeds of a row
+TAKEN = (*FRAME, *DERIVED, "crc32")
 
 Line = dict[str, Any]
 
@@ -57,8 +62,8 @@ class Journal:
     def append(self, kind: str, step: int, **values: float) -> None:
         """Write one line; `kind` and each name of a value make the metric kind/name."""
         for name in (kind, *values):
-            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in FRAME or name in DERIVED:
-                taken = ", ".join(FRAME + DERIVED)
+            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in TAKEN:
+                taken = ", ".join(TAKEN)
                 raise ValueError(
                     f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
                 )
@@ -67,7 +72,7 @@ class Journal:
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
         line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
         self._check()
-        self._file.append(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self._file.append(encoded(line))
         self._note(kind, step)
 
     def _note(self, kind: str, step: int) -> None:
@@ -131,6 +136,12 @@ def _number(key: str, value: float) -> float:
         raise ValueError(f"{key} is {value!r}; expected a number.") from error
 
 
+def encoded(line: Line) -> bytes:
+    """A line as it stands in the file."""
+    rest = json.dumps(line, allow_nan=False).encode()[1:]
+    return b'{"crc32": "%08x", %b\n' % (zlib.crc32(rest), rest)
+
+
 def plain(value: float) -> float | str:
     """JSON has no NaN and no infinity: they are written as strings that float() reads."""
     return value if math.isfinite(value) else str(value)
@@ -150,6 +161,8 @@ class Tail:
             file.seek(self.offset)
             for text in file:
                 if not text.endswith(b"\n"):
+                    if b"}" in text[:-1] and not text.endswith(b"\0"):
+                        raise self._damaged(text)  # it is whole, but for the line feed
                     return  # torn, or still being written
                 line = self._line(text[:-1])
                 self.offset += len(text)
@@ -157,15 +170,22 @@ class Tail:
                 yield line
 
     def _line(self, text: bytes) -> Line:
+        checked = CHECKED.fullmatch(text)
+        if not (zlib.crc32(checked[2]) == int(checked[1], 16) if checked else text.startswith(UNCHECKED)):
+            raise self._damaged(text)
         try:
-            line = json.loads(text)
+            line = json.loads(b"{" + checked[2] if checked else text)
             frame = {name: line.pop(name) for name in FRAME}
             return frame | {name: float(value) for name, value in line.items()}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ValueError(
-                f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, "
-                f"got {text[:60]!r}. Something else changed the file; remove that line."
-            ) from error
+            raise self._damaged(text) from error
+
+    def _damaged(self, text: bytes) -> ValueError:
+        return ValueError(
+            f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, and its "
+            f"checksum, got {text[:80]!r}. Something else changed the file, or its disk did. Take it from a copy, or "
+            "remove that line: the same command then goes on, and the curves have a gap."
+        )
 
 
 def _lock(handle: int, patience: float) -> bool:

@@ -8,6 +8,8 @@ import sqlite3
 import string
 import tempfile
 import tracemalloc
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 from tracked_runs import strict
 
 from repro.durable import DiskError
-from repro.journal import DERIVED, FRAME, Journal, Tail, read
+from repro.journal import FRAME, TAKEN, Journal, Tail, encoded, read
 
 
 def values(line: dict[str, Any]) -> dict[str, float]:
@@ -69,7 +71,7 @@ def test_steps_repeated_after_a_crash_appear_once_and_the_last_attempt_wins(tmp_
     assert [line["nll"] for line in read(path) if line["kind"] == "dev"] == [1, 2, 3, 3, 3]
 
 
-names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(lambda name: name not in FRAME + DERIVED)
+names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(lambda name: name not in TAKEN)
 numbers = st.floats() | st.integers(-(10**400), 10**400) | st.floats(width=32).map(np.float32) | st.booleans()
 
 
@@ -106,7 +108,7 @@ def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str
         with Journal(path) as journal:
             for kind, key in ((name, "loss"), ("train", name), (name, other)):
                 sound = set(kind + key) <= set(ALLOWED) and 0 < len(kind) <= 100 >= len(key) > 0
-                sound = sound and not {kind, key} & {*FRAME, *DERIVED}
+                sound = sound and not {kind, key} & {*TAKEN}
                 before = path.read_bytes()
                 if sound:
                     journal.append(kind, 1, **{key: 1.0})
@@ -116,7 +118,7 @@ def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str
                 assert (path.read_bytes() != before) == sound
 
 
-@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row"])
+@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row", "crc32"])
 def test_a_name_that_mlflow_or_the_journal_needs_otherwise_is_refused(tmp_path: Path, name: str) -> None:
     with Journal(tmp_path / "journal.jsonl") as journal:
         with pytest.raises(ValueError, match="cannot name a metric"):
@@ -166,10 +168,66 @@ def test_a_changed_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path) as journal:
         journal.append("train", 1, loss=1.0)
-    for wrong in (b"oops", b"[]", b"{}", b"\0\0", b'{"kind":"a","step":1,"time":1,"attempt":1,"x":[]}'):
+    for wrong in (b"oops", b"[]", b"{}", b"\0\0", b'{"kind": "a","step":1,"time":1,"attempt":1,"x":[]}'):
         path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n" + wrong + b"\n")
-        with pytest.raises(ValueError, match=r"journal\.jsonl, line 2: expected"):
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line 2: expected .* remove that line"):
             read(path)
+
+
+def flips(whole: bytes) -> Iterator[bytes]:
+    for i in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[i // 8] ^= 1 << i % 8
+        yield bytes(flipped)
+
+
+def test_each_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """Of a number that is another number too, of a step, of a sign, of the checksum, of a line's end."""
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.append("train", 10, loss=5.25, nll=-1e-07)
+        journal.append("train", 20, loss=math.nan, nll=4.0)
+        journal.append("dev", 20, nll=3.5)
+    whole, n = path.read_bytes(), 0
+    for flipped in flips(whole):
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line [123]: expected an object of numbers .* checksum"):
+            read(path)
+        n += 1
+    assert n == 8 * len(whole) > 2_000
+    for flipped in (whole.replace(b"5.25", b"5.20"), whole[:-1] + b" "):
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line [13]: expected"), Journal(path):
+            pass
+        assert path.read_bytes() == flipped  # nothing is cut that is not torn
+
+
+def test_whoever_removes_a_damaged_line_can_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        for step in (10, 20, 30):
+            journal.append("train", step, loss=step / 7)
+    first, second, *rest = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([first, second.replace(b"20", b"21"), *rest]))
+    with pytest.raises(ValueError, match="line 2"):
+        read(path)
+    path.write_bytes(b"\n".join([first, *rest]))
+    with Journal(path) as journal:
+        journal.append("train", 40, loss=1.0)
+    assert [line["step"] for line in read(path)] == [10, 30, 40]
+
+
+def test_lines_of_the_time_before_checksums_are_read_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"kind": "train", "step": 10, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": "inf"}\n')
+    with Journal(path) as journal:
+        journal.append("train", 20, loss=0.125)
+    old, new = read(path)
+    assert (old["attempt"], new["attempt"]) == (1, 2)
+    assert values(old) == {"loss": 0.25, "lr": math.inf}
+    line = {"kind": "train", "step": 20, "time": new["time"], "attempt": 2, "loss": 0.125}
+    assert path.read_bytes().split(b"\n")[1] + b"\n" == encoded(line)
+    assert zlib.crc32(encoded(line)[len('{"crc32": "01234567", ') : -1]) == int(encoded(line)[11:19], 16)
 
 
 def test_a_long_journal_takes_no_memory(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from repro import lease
-from repro.journal import Journal, read, read_all
+from repro.journal import Journal, encoded, read, read_all
 from repro.lease import Lease, NoProgress, Superseded
 
 
@@ -59,8 +59,8 @@ def test_a_line_that_comes_too_late_counts_as_early(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     with Journal(path, attempt=3) as journal:
         journal.append("train", 1, loss=3.0)
-    early = path.read_bytes().replace(b'"attempt": 3', b'"attempt": 2').replace(b"3.0", b"9.0")
-    path.write_bytes(path.read_bytes() + early)
+    early = {"kind": "train", "step": 1, "time": 1.0, "attempt": 2, "loss": 9.0}
+    path.write_bytes(path.read_bytes() + encoded(early))
     assert [line["loss"] for line in read_all(path)] == [3.0, 9.0]
     assert [line["loss"] for line in read(path)] == [3.0]
 

@@ -55,6 +55,7 @@ def shown(folder: Path) -> list[Point]:
     seen = set()
     for text in b"".join((folder / name).read_bytes() for name in JOURNALS if (folder / name).exists()).split(b"\n"):
         line = json.loads(text or b'{"kind": "none", "step": 0, "time": 0, "attempt": 0}')
+        line.pop("crc32", None)
         kind, step, time, _ = (line.pop(name) for name in FRAME)
         if (kind, step) not in seen:
             shown_at = 0 if kind == "final" else step

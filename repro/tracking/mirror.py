@@ -5,7 +5,6 @@ MLflow in batches; while the tracker is away the journal waits, and nothing else
 other: `sync` and `restore`.
 """
 
-import json
 import math
 import sys
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from repro import durable
-from repro.journal import DERIVED, FINAL, Journal, Line, Tail, locked, plain
+from repro.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
 from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, printed
 from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason, repair, say
 from repro.tracking.system import measure
@@ -169,8 +168,7 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     for file, lines in journals.items():
         if lines:
             ordered = sorted(lines.values(), key=lambda line: (line["kind"] == FINAL, line["step"]))
-            text = "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in ordered)
-            durable.write_text(folder / file, text)
+            durable.write_bytes(folder / file, b"".join(map(encoded, ordered)))
     durable.write_text(folder / "run.json", data.tags["repro.json"])  # last: it makes the folder a run
 
 
