@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from repro.tracking.store import DEFAULT_URI, QUIET, check_store, experiment_name, sqlite_path
+from repro.tracking.store import DEFAULT_URI, QUIET, check_store, experiment_name, remove_twin, sqlite_path, sqlite_uri
 from repro.tracking.views import VIEW, view_path
 
 LOOPBACK = "127.0.0.1"
@@ -47,8 +47,8 @@ def free_port(wanted: int) -> int:
 @contextmanager
 def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     """Run MLflow's server on a SQLite store while the block lasts; gives its address once it answers."""
-    store = f"sqlite:///{sqlite_path(uri)}"
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store, "--workers", "1"]
+    store = sqlite_path(uri)
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
     environment = {**os.environ, **QUIET}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
@@ -64,6 +64,7 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                     last = log.read().decode(errors="replace").strip()[-2_000:]
                     raise OSError(f"MLflow's server did not start on {uri}. Its last words:\n{last}")
                 time.sleep(0.2)
+            remove_twin(store)
             yield address, process
         finally:
             _stop(process)

@@ -1,6 +1,7 @@
 """The journal survives every kind of end."""
 
 import errno
+import itertools
 import math
 import os
 import socket
@@ -184,10 +185,12 @@ def flips(whole: bytes) -> Iterator[bytes]:
 def test_each_flipped_bit_is_noticed(tmp_path: Path) -> None:
     """Of a number that is another number too, of a step, of a sign, of the checksum, of a line's end."""
     path = tmp_path / "journal.jsonl"
+    frames = ({"kind": "train", "step": step, "time": 1.5, "attempt": 1, "loss": 5.25} for step in itertools.count())
+    # a checksum that is a number as well: without its name it would be a measured value
+    path.write_bytes(encoded(next(frame for frame in frames if encoded(frame)[11:19].isdigit())))
     with Journal(path) as journal:
-        journal.append("train", 10, loss=5.25, nll=-1e-07)
-        journal.append("train", 20, loss=math.nan, nll=4.0)
-        journal.append("dev", 20, nll=3.5)
+        journal.append("train", 400, loss=math.nan, nll=-1e-07)
+        journal.append("dev", 400, nll=3.5)
     whole, n = path.read_bytes(), 0
     for flipped in flips(whole):
         path.write_bytes(flipped)

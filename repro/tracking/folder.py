@@ -85,7 +85,8 @@ def printed(run: Mapping[str, Any]) -> list[Point]:
 
 def measured(line: Line) -> list[Point]:
     """The points of a journal line."""
-    step, time = 0 if line["kind"] == FINAL else line["step"], round(line["time"] * 1000)
+    # of a clock that stands before 1970 MLflow takes no time at all
+    step, time = 0 if line["kind"] == FINAL else line["step"], max(0, round(line["time"] * 1000))
     return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
 
 

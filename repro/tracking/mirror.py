@@ -77,7 +77,7 @@ class Remote:
         if not found:
             began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
             name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
-            self.client.create_run(experiment, round(began * 1000), tags, name)
+            self.client.create_run(experiment, max(0, round(began * 1000)), tags, name)
             found = self.client.search_runs([experiment], mine)
         first, *others = sorted(found, key=lambda one: one.info.run_id)
         for other in others:

@@ -4,13 +4,14 @@ import http.client
 import logging
 import os
 import re
+import shlex
 import sqlite3
 import sys
 import threading
 import urllib.error
 import urllib.request
 import warnings
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,12 +35,14 @@ def experiment_name(scale: str) -> str:
 
 def repair(uri: str, folder: Path | None = None) -> str:
     """What to type to bring MLflow in line with one run folder, or with all."""
-    where = "" if uri == DEFAULT_URI else f" --tracking-uri {hide(uri)}"
-    return f"python -m repro.tracking sync{where}" + (f" {folder}" if folder else "")
+    where = "" if uri == DEFAULT_URI else f" --tracking-uri {shlex.quote(hide(uri))}"
+    return f"python -m repro.tracking sync{where}" + (f" {shlex.quote(str(folder))}" if folder else "")
 
 
 def hide(text: str) -> str:
     """The text without what may be secret: users, passwords and queries of addresses, and MLflow's own password."""
+    if text.startswith("sqlite:"):
+        return text  # the name of a file: a ? in it is one
     for name in ("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN"):
         if secret := os.environ.get(name):
             text = text.replace(secret, "***")
@@ -70,11 +73,26 @@ def check_store(uri: str) -> str | None:
 
 
 def sqlite_path(uri: str) -> Path:
-    """The file of sqlite:///relative or sqlite:////absolute."""
-    path = uri.removeprefix("sqlite:///").partition("?")[0]
+    """The file of sqlite:///relative or sqlite:////absolute, named as it is: no ? or % in it has a meaning."""
+    path = uri.removeprefix("sqlite:///")
     if not uri.startswith("sqlite:///") or path in ("", ":memory:"):
         raise ValueError(f"--tracking-uri {uri}: expected a file after sqlite:///, as in {DEFAULT_URI}.")
     return Path(path).absolute()
+
+
+def sqlite_uri(path: Path) -> str:
+    """The address by which MLflow finds a file, whatever characters its name has."""
+    from sqlalchemy.engine import URL
+
+    return URL.create("sqlite", database=str(path)).render_as_string()
+
+
+def remove_twin(path: Path) -> None:
+    """Remove the empty folder that MLflow makes where an address spells the name of a file's folder differently."""
+    twin = Path(sqlite_uri(path).removeprefix("sqlite:///")).parent
+    if twin != path.parent:
+        with suppress(OSError):
+            os.removedirs(twin)
 
 
 def _check_file(path: Path) -> None:
@@ -155,8 +173,9 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
     gate = path.with_name(f"{path.name}.lock")
     gate.touch()
     with locked(gate, patience=60.0):
-        client = MlflowClient(f"sqlite:///{path}")
+        client = MlflowClient(sqlite_uri(path))
         client.search_experiments(max_results=1)
+        remove_twin(path)
         with closing(sqlite3.connect(path)) as connection:  # readers stop no writer: 104 -> 44 ms a call
             connection.execute("PRAGMA journal_mode=WAL")
         return client, _identity(path)

@@ -2,7 +2,7 @@
 
 from faults.defect import Defect
 
-JOURNAL = "tests/test_journal.py::"
+JOURNAL, TRACKING = "tests/test_journal.py::", "tests/tracking/"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -25,5 +25,19 @@ DEFECTS: tuple[Defect, ...] = (
         "else text.startswith(UNCHECKED)",
         "else True",
         (JOURNAL + "test_each_flipped_bit_is_noticed",),
+    ),
+    Defect(
+        "MLflow's database is where its address says",
+        "repro/tracking/store.py",
+        'return URL.create("sqlite", database=str(path)).render_as_string()',
+        'return f"sqlite:///{path}"',
+        (TRACKING + "test_store.py::test_a_file_may_have_any_name",),
+    ),
+    Defect(
+        "MLflow is told of times before 1970",
+        "repro/tracking/folder.py",
+        'max(0, round(line["time"] * 1000))',
+        'round(line["time"] * 1000)',
+        (TRACKING + "test_mirror.py::test_a_clock_before_1970_costs_the_times_alone",),
     ),
 )

@@ -33,8 +33,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "appending opens a database",
         JOURNAL,
-        "        self._file.append(json.dumps(",
-        '        __import__("sqlite3").connect(":memory:").close()\n        self._file.append(json.dumps(',
+        "        self._file.append(encoded(",
+        '        __import__("sqlite3").connect(":memory:").close()\n        self._file.append(encoded(',
         (f"{OF_JOURNAL}appending_reaches_for_no_network",),
     ),
     Defect(

@@ -13,7 +13,7 @@ import pytest
 from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
 
 from repro.journal import Journal, read
-from repro.tracking.folder import JOURNALS
+from repro.tracking.folder import JOURNALS, Point
 from repro.tracking.mirror import Mirror, restore, sync
 from repro.tracking.store import connect, experiment_id, sqlite_path
 
@@ -99,6 +99,19 @@ def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
     assert same(stored(rebuilt, run_id), shown(folder))
     with pytest.raises(FileExistsError, match="holds a run already"):
         restore(rebuilt, run_id, copy)
+
+
+def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: -86_400.5)
+    describe(tmp_path / "run", "clock")
+    with Journal(tmp_path / "run" / "journal.jsonl") as journal:
+        journal.append("train", 10, loss=2.5)
+    [line] = read(tmp_path / "run" / "journal.jsonl")
+    assert line["time"] == -86_400.5
+    run_id = sync(store, tmp_path / "run")
+    assert sync(store, tmp_path / "run") == run_id
+    assert Point("train/loss", 10, 2.5, 0) in stored(store, run_id)
+    assert run_of(store, run_id).info.status == "KILLED"
 
 
 def test_a_database_deleted_in_use_is_told(new_store: Callable[[], str], folder: Path) -> None:

@@ -1,13 +1,15 @@
 """A store is looked at before work begins."""
 
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tracked_runs import python
 
-from repro.tracking.store import check_store
+from repro.tracking.store import check_store, connect, experiment_id, repair
 
 
 def test_a_store_that_can_never_work_is_refused_in_one_sentence(tmp_path: Path) -> None:
@@ -40,6 +42,20 @@ def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(PermissionError, match="read-only"):
         check_store(f"sqlite:///{tmp_path}/mlflow.db")
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    """In an address ? begins a query and % a spelling: MLflow would write into another file."""
+    folder = tmp_path / "what? 100%#a"
+    uri = f"sqlite:///{folder}/mlflow.db"
+    assert check_store(uri) is None
+    client = connect(uri)
+    run = client.create_run(experiment_id(client, uri, "smoke"))
+    client.log_metric(run.info.run_id, "loss", 2.5)
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database:
+        assert database.execute("SELECT value FROM metrics").fetchall() == [(2.5,)]
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' '{folder}/runs'")
 
 
 def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:
