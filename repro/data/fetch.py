@@ -1,9 +1,10 @@
 """From an address to plain text: archives are fetched once, verified always, and unpacked into folders of ours.
 
 A transfer goes into a `.part` file, which is kept when it breaks and gone on with the next time; the whole file is
-given the archive's name after its hash has been checked. What breaks on the way is tried again, what was refused
-(an error page, another length, another host) is left to the next mirror, and a wrong hash is never tried again:
-the file is set aside as `.refused`. Nothing here needs a network when the archives, or their texts, are there.
+given the archive's name after its hash has been checked. What breaks on the way is tried again; what was refused
+(an error page, another length, another host) and who cannot be reached at all is left to the next mirror, and a wrong
+hash is never tried again: the file is set aside as `.refused`. Nothing here needs a network when the archives, or
+their texts, are there.
 """
 
 import errno
@@ -45,7 +46,7 @@ class Clock:
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], object] = time.sleep
-    connect_seconds: float = 20.0
+    connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
     stall_seconds: float = 60.0  # without a byte
 
 
@@ -69,21 +70,44 @@ def fetch(
     folder: Path,
     *,
     offline: bool = False,
+    mirror: str | None = None,
     tell: Callable[[str], object] = print,
     clock: Clock = CLOCK,
 ) -> Path:
-    """The archive of `source` in `folder`, verified; it is downloaded where it is absent, unless `offline`."""
-    path = folder / source.archive
+    """The archive of `source` in `folder`, verified; it is downloaded where it is absent, unless `offline`.
+
+    `mirror` is the address of a folder with copies under the names of ours; it is asked before those of the source.
+    """
+    path, copy = folder / source.archive, copies(source, mirror)
     if not path.exists():
         if offline:
             raise FileNotFoundError(f"Offline, and an archive is missing. {_by_hand([source], folder)}")
+        if mirror and not copy:
+            tell(f"{mirror} is not asked for {source.archive}: it has no published SHA-256, so it must come over TLS.")
         durable.make_folder(folder)
         with alone(folder / f".{source.archive}.lock", tell):
             if not path.exists():
-                _download(source, folder, tell, clock)
+                _download(source, [*copy, *source.urls], folder, tell, clock)
                 path.chmod(0o644)  # a temporary file is private; what is on a shared disk is for all
     _verify(source, path)
     return path
+
+
+def copies(source: Source, mirror: str | None) -> list[str]:
+    """Where a mirror has the archive: under our name. What no published hash vouches for must come over TLS."""
+    if mirror is None:
+        return []
+    try:
+        address = urlsplit(mirror)
+        is_web = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
+    except ValueError:  # "http://[::1/", "http://x:port"
+        is_web = False
+    if not is_web or address.query or address.fragment:
+        raise ValueError(
+            f"--mirror {mirror[:200]!r} is no address of a folder; expected one like https://example.org/archives."
+        )
+    is_safe = address.scheme == "https" or source.is_pinned
+    return [f"{mirror.rstrip('/')}/{source.archive}"] if is_safe else []
 
 
 def missing(collection: Collection, archives: Path, texts: Path | None = None) -> list[Source]:
@@ -108,6 +132,7 @@ def _by_hand(sources: Sequence[Source], folder: Path) -> str:
     for source in sources:
         lines.append(f"  {source.archive}  {_at_most(source)}  {_published(source)}")
         lines += [*(f"    {url}" for url in source.urls), f"    licence: {source.licence}"]
+        lines += [f"    {source.note}"] * bool(source.note)
     return "\n".join(lines)
 
 
@@ -118,7 +143,9 @@ def _at_most(source: Source) -> str:
 def _published(source: Source) -> str:
     if source.sha256:
         return f"SHA-256 {source.sha256}"
-    return f"MD5 {source.md5}" if source.md5 else "no published hash"
+    if source.md5:
+        return f"MD5 {source.md5}"
+    return "known by the SHA-256 of its texts" if source.is_pinned else "no published hash"
 
 
 def _verify(source: Source, path: Path) -> None:
@@ -202,6 +229,7 @@ def text(
     texts: Path,
     *,
     offline: bool = False,
+    mirror: str | None = None,
     tell: Callable[[str], object] = print,
     clock: Clock = CLOCK,
 ) -> Text:
@@ -214,7 +242,7 @@ def text(
     except (FileNotFoundError, ValueError) as reason:
         if not isinstance(reason, FileNotFoundError):
             tell(f"{reason} It is made again now.")
-        archive = fetch(source, archives, offline=offline, tell=tell, clock=clock)
+        archive = fetch(source, archives, offline=offline, mirror=mirror, tell=tell, clock=clock)
         tell(f"Unpacking {source.name} ({pair}) from {archive}.")
         facts = made_once(folder, lambda empty: _unpacked(source, pair, archive, empty))
     if source.sha256 not in (None, facts["archive"]):
@@ -299,31 +327,40 @@ class _Broken(Exception):
     """The transfer broke; it may succeed when it is tried again."""
 
 
+class _Unreachable(Exception):
+    """No connection could be made: to ask again at once would only take time."""
+
+
 class _WrongHash(Exception):
     """Something came whole, and it is not the archive."""
 
 
-def _download(source: Source, folder: Path, tell: Callable[[str], object], clock: Clock) -> None:
+def _download(source: Source, urls: Sequence[str], folder: Path, tell: Callable[[str], object], clock: Clock) -> None:
     """Have the archive from the first mirror that gives it; one error says what each mirror did."""
     import pooch  # here, not above: with requests it takes a tenth of a second, which --help need not wait
 
     pooch.get_logger().setLevel("WARNING")
     known = _expected(source, folder)
     known_hash = next((f"{algorithm}:{digest}" for algorithm, digest in known.items()), None)
-    failures: list[str] = []
-    kind: type[Exception] = ConnectionError
+    failures: dict[str, Exception] = {}
     with _Transfer(source, folder, known, tell, clock) as transfer:
-        for url in source.urls:
+        for url in urls:
             try:
                 pooch.retrieve(url, known_hash, fname=source.archive, path=folder, downloader=transfer)
                 return
-            except (_Refused, _Broken, _WrongHash) as failure:
+            except (_Refused, _Broken, _Unreachable, _WrongHash) as failure:
                 if (folder / source.archive).exists():  # another process was faster, where there are no locks
                     return
-                failures.append(f"  {url}: {failure}")
-                kind = ValueError if isinstance(failure, _WrongHash) else kind
+                failures[url] = failure
                 tell(f"{url}: {failure}")
-    raise kind("\n".join([f"No mirror gave {source.archive}:", *failures, _by_hand([source], folder)]))
+    said = [f"No mirror gave {source.archive}:", *(f"  {url}: {failure}" for url, failure in failures.items())]
+    if all(isinstance(failure, _Unreachable) for failure in failures.values()):
+        said.append(
+            "None could be reached: is there a network, or does it need a proxy (https_proxy)? Start again when there "
+            "is one, name a folder of copies with --mirror URL, or get the file elsewhere and add --offline."
+        )
+    kind = ValueError if any(isinstance(failure, _WrongHash) for failure in failures.values()) else ConnectionError
+    raise kind("\n".join([*said, _by_hand([source], folder)]))
 
 
 class _Transfer:
@@ -339,6 +376,7 @@ class _Transfer:
         self._source, self._folder, self._known, self._tell, self._clock = source, folder, known, tell, clock
         self._file: IO[bytes] | None = None
         self._is_patched = False  # whether the file is made of pieces of several transfers
+        self._has_answered = False  # the mirror that is asked
         self._etag: str | None = None
         self._told = -math.inf
 
@@ -355,7 +393,7 @@ class _Transfer:
 
     def __call__(self, url: str, output_file: str, _: object, check_only: bool = False) -> None:
         """Fill `output_file` from `url`; called by pooch, which checks the hash again and gives the name."""
-        self._etag = None  # another mirror marks the same file otherwise
+        self._etag, self._has_answered = None, False  # another mirror marks the same file otherwise
         for is_again in (False, True):
             if self._file is None or not self._known:
                 self._open(goes_on=bool(self._known) and not is_again)
@@ -421,6 +459,7 @@ class _Transfer:
                 headers["If-Range"] = self._etag
         try:
             with requests.Session() as session, self._answer(session, url, headers) as response:
+                self._has_answered = True
                 if response.status_code == 416:  # there is nothing after `start`
                     if response.headers.get("Content-Range") == f"bytes */{start}":
                         return
@@ -438,20 +477,38 @@ class _Transfer:
                         raise _Refused(f"more than the {_at_most(self._source)} that were expected")
                     self._write(block)
                     self._progress(done, total)
-        except (requests.Timeout, urllib3.exceptions.TimeoutError):
-            raise _Broken("nothing came for too long") from None
-        except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
-            # not its text: that may hold the address of a proxy with its password
-            raise _Broken(f"the connection failed or broke ({type(error).__name__})") from None
+        except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
+            raise self._failure(error) from None
         if total is not None and done < total:
             raise _Broken(f"the connection ended after {done:,} of {total:,} bytes")
         if not done:
             raise _Refused("an empty file")
 
+    def _failure(self, error: Exception) -> Exception:
+        """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
+        import requests
+        import urllib3
+
+        kind = type(error).__name__
+        reason = getattr(error.args[0] if error.args else None, "reason", None)  # of requests' ConnectionError
+        if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
+            return _Refused(f"the address, or that of a proxy, is none ({kind})")
+        was_refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
+        is_unreachable = was_refused or isinstance(
+            error, (requests.ConnectTimeout, requests.exceptions.ProxyError, requests.exceptions.SSLError)
+        )
+        if is_unreachable and not self._has_answered:  # one that answered before may do it again
+            return _Unreachable(f"no connection could be made ({type(reason or error).__name__})")
+        if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
+            return _Broken("nothing came for too long")
+        return _Broken(f"the connection failed or broke ({kind})")
+
     @contextmanager
     def _answer(self, session: Any, url: str, headers: dict[str, str]) -> Iterator[Any]:
-        """The response to a request, redirected at most to hosts that the manifest names."""
+        """The response to a request, redirected at most to hosts that the manifest names, or over TLS to any host
+        where a SHA-256 tells what comes from there."""
         seconds = (self._clock.connect_seconds, self._clock.stall_seconds)
+        session.get_redirect_target = lambda _: None  # else requests looks at it too, and breaks where it is no address
         for _ in range(MAX_REDIRECTS + 1):
             with session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False) as response:
                 if response.status_code not in (301, 302, 303, 307, 308):
@@ -462,14 +519,18 @@ class _Transfer:
         raise _Refused(f"more than {MAX_REDIRECTS} redirections")
 
     def _next_hop(self, url: str, location: str) -> str:
-        here, there = urlsplit(url), urlsplit(urljoin(url, location))
-        host = there.hostname or ""
+        try:
+            here, there = urlsplit(url), urlsplit(urljoin(url, location))
+            host, _ = there.hostname or "", there.port
+        except ValueError:  # "http://[::1/", "http://x:99999/"
+            raise _Refused(f"redirected to {location[:200]!r}, which is no address") from None
         is_named = any(
             host == one or (one.startswith(".") and host.endswith(one))
             for one in (here.hostname, *self._source.hosts)
             if one
         )
-        if not is_named or there.scheme not in ("https", here.scheme):
+        is_known = self._source.is_pinned and there.scheme == "https" and host
+        if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
             raise _Refused(
                 f"redirected to {there.scheme}://{host}, expected {here.scheme}://{here.hostname}"
                 f"{''.join(f' or {one}' for one in self._source.hosts)}"

@@ -32,6 +32,7 @@ class Member:
     name: str
     form: Form = Form.PLAIN
     max_bytes: int  # uncompressed; about three times what is expected
+    sha256: str | None = None  # of its text, see `repro.data.text.fingerprint`, where that of the archive is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,13 @@ class Source:
     members: Mapping[str, tuple[Member, Member]]  # pair -> its source side, its target side
     extras: tuple[Member, ...] = ()  # files that are no side of a pair
     n_pairs: Mapping[str, int]  # lines of each side, as published; the pairs without a number are not checked
+    note: str = ""  # what else one must know to get it
+
+    @property
+    def is_pinned(self) -> bool:
+        """A SHA-256, of the archive or of all its texts, tells it from any other, wherever it came from."""
+        sides = (member for pair in self.members.values() for member in pair)
+        return bool(self.sha256) or (bool(self.members) and all(side.sha256 for side in (*sides, *self.extras)))
 
     @property
     def size_at_most(self) -> int:

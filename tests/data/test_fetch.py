@@ -8,6 +8,7 @@ import io
 import json
 import random
 import re
+import socket
 import subprocess
 import sys
 import tarfile
@@ -22,7 +23,7 @@ import pytest
 from file_server import FileServer
 
 from repro.data import fetch as fetch_module
-from repro.data.fetch import ATTEMPTS, Clock, fetch, instructions, missing, parting, text
+from repro.data.fetch import ATTEMPTS, Clock, copies, fetch, instructions, missing, parting, text
 from repro.data.sources import COLLECTIONS, Collection, Form, Member, Source, collection
 
 ROOT = Path(__file__).parents[2]
@@ -274,20 +275,23 @@ def test_a_page_is_known_by_its_type(tmp_path: Path, server: FileServer, watched
         watched.fetch(source_at(server.url(PATH), archive="x.tar"), tmp_path)  # no magic number
 
 
-def test_no_redirection_leaves_tls(tmp_path: Path, watched: Watched) -> None:
-    one = source_at("https://example.invalid/x.tgz", hosts=("mirror.invalid", ".content.invalid"))
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_no_redirection_leaves_tls(tmp_path: Path, watched: Watched, is_pinned: bool) -> None:
+    hash_of = {} if is_pinned else {"sha256": None, "md5": MD5}
+    one = source_at("https://example.invalid/x.tgz", hosts=("mirror.invalid", ".content.invalid"), **hash_of)
     transfer = fetch_module._Transfer(one, tmp_path, {}, watched.told.append, watched.clock)
     for location, is_allowed in {
         "y.tgz": True,
         "https://mirror.invalid/y": True,
         "https://a.content.invalid/y": True,
-        "https://content.invalid/y": False,
-        "https://evilcontent.invalid/y": False,
-        "https://mirror.invalid.evil.invalid/y": False,
-        "https://example.invalid@evil.invalid/y": False,
+        "https://content.invalid/y": is_pinned,  # any host may give what a SHA-256 tells from all else
+        "https://evilcontent.invalid/y": is_pinned,
+        "https://mirror.invalid.evil.invalid/y": is_pinned,
+        "https://example.invalid@evil.invalid/y": is_pinned,
+        "//evil.invalid/y": is_pinned,
         "http://example.invalid/y": False,
+        "http://evil.invalid/y": False,
         "ftp://example.invalid/y": False,
-        "//evil.invalid/y": False,
     }.items():
         with contextlib.nullcontext() if is_allowed else pytest.raises(fetch_module._Refused, match="redirected to"):
             assert transfer._next_hop(one.urls[0], location).startswith("https://")
@@ -342,12 +346,94 @@ def test_one_error_says_what_each_mirror_did(tmp_path: Path, server: FileServer,
     assert int(str(server.log[count][1])[6:-1]) > 0.9 * len(ARCHIVE)
 
 
-def test_a_server_that_is_not_there(tmp_path: Path, watched: Watched) -> None:
+NO_ADDRESSES = ["http://[::1/", "https://a..b/", "https://x.invalid:99999/", f"https://{'a' * 70}.invalid/"]
+
+
+@pytest.mark.parametrize("location", NO_ADDRESSES)
+def test_a_redirection_to_what_is_no_address(
+    tmp_path: Path, server: FileServer, watched: Watched, location: str
+) -> None:
+    server.lasting, server.faults[PATH] = True, [file_server.redirect(location)]
+    said = f"No mirror gave x.tgz:\n  {server.url(PATH)}: .*(which is no address|the address, .*, is none)"
+    with pytest.raises(ConnectionError, match=said) as error:
+        watched.fetch(source_at(server.url(PATH)), tmp_path)
+    assert "None could be reached" not in str(error.value)
+    assert (len(server.log), watched.slept) == (1, [])
+    assert watched.fetch(source_at(server.url(PATH), server.url(MIRROR)), tmp_path).read_bytes() == ARCHIVE
+
+
+def test_without_a_network_it_says_what_to_do_and_does_not_wait(
+    tmp_path: Path, server: FileServer, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FileServer() as gone:
+        closed = gone.url(PATH)
+
+    def no_name(*_: object, **__: object) -> None:
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    with monkeypatch.context() as unplugged:
+        unplugged.setattr(socket, "getaddrinfo", no_name)
+        unplugged.setenv("NO_PROXY", "*")
+        with pytest.raises(ConnectionError, match=r"no connection could be made \(NameResolutionError\)") as error:
+            watched.fetch(source_at("https://example.invalid/x.tgz", "http://example.invalid/x.tgz"), tmp_path)
+    for words in ("is there a network", "--mirror URL", "--offline", f"Put these files into {tmp_path}"):
+        assert words in str(error.value)
+    with pytest.raises(ConnectionError, match=r"no connection could be made \(NewConnectionError\)\nNone could be"):
+        watched.fetch(source_at(closed), tmp_path)
+    assert watched.slept == []
+    assert watched.fetch(source_at(closed, server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
+    server.faults["/404"] = [file_server.status(404)]
+    with pytest.raises(ConnectionError) as error:  # one that was reached and has nothing is no want of a network
+        watched.fetch(source_at(closed, server.url("/404")), tmp_path / "new")
+    assert "None could be reached" not in str(error.value)
+
+
+def test_a_server_that_goes_away_is_waited_for(tmp_path: Path, watched: Watched) -> None:
     with FileServer() as server:
-        url = server.url(PATH)
-    with pytest.raises(ConnectionError, match=r"x.tgz: the connection failed or broke \(ConnectionError\)"):
-        watched.fetch(source_at(url), tmp_path)
+        server.files[PATH] = ARCHIVE
+        server.faults[PATH] = [file_server.truncated]
+
+        def sleep(seconds: float) -> None:
+            watched.slept.append(seconds)
+            server.socket.close()  # nobody listens any more
+
+        clock = replace(watched.clock, sleep=sleep)
+        with pytest.raises(ConnectionError, match=r"the connection failed or broke \(ConnectionError\)"):
+            fetch(source_at(server.url(PATH)), tmp_path, tell=watched.told.append, clock=clock)
     assert len(watched.slept) == ATTEMPTS - 1
+
+
+def test_a_mirror_is_asked_first_by_our_names(tmp_path: Path, server: FileServer, watched: Watched) -> None:
+    server.files["/copies/x.tgz"] = ARCHIVE
+    one = source_at(server.url(PATH))
+    for n, mirror in enumerate((server.url("/copies"), server.url("/copies/"))):
+        assert watched.fetch(one, tmp_path / f"{n}", mirror=mirror).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log] == ["/copies/x.tgz"] * 2
+    assert watched.fetch(one, tmp_path / "none", mirror=server.url("/empty")).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log][2:] == ["/empty/x.tgz", PATH]
+    server.files["/copies/x.tgz"] = OTHER
+    assert watched.fetch(one, tmp_path / "altered", mirror=server.url("/copies")).read_bytes() == ARCHIVE
+
+
+def test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for(
+    tmp_path: Path, server: FileServer, watched: Watched
+) -> None:
+    one = source_at(server.url(PATH), sha256=None, md5=MD5)
+    assert watched.fetch(one, tmp_path, mirror=server.url("/copies")).read_bytes() == ARCHIVE
+    assert [path for path, _ in server.log] == [PATH]
+    assert "is not asked for x.tgz: it has no published SHA-256" in watched.told[0]
+    assert copies(one, "https://example.invalid/copies") == ["https://example.invalid/copies/x.tgz"]
+    sides = tuple(replace(member, sha256="0" * 64) for member in one.members["en-de"])
+    by_text = replace(one, members={"en-de": (sides[0], sides[1])})
+    assert copies(by_text, server.url("/copies")) == [server.url("/copies/x.tgz")]
+
+
+@pytest.mark.parametrize(
+    "mirror", ["http://[::1/", "ftp://example.invalid/a", "copies", "https://", "https://x:y/", "https://x/a?b=c"]
+)
+def test_a_mirror_is_the_address_of_a_folder(tmp_path: Path, watched: Watched, mirror: str) -> None:
+    with pytest.raises(ValueError, match="--mirror '.*' is no address of a folder; expected one like https://"):
+        watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path, mirror=mirror)
 
 
 def test_the_password_of_a_proxy_is_not_told(tmp_path: Path, watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,40 @@
+"""Defects of fetching, of archives and of the corpora made of them, and the tests that must notice them."""
+
+from faults.defect import Defect
+
+FETCH = "repro/data/fetch.py"
+OF_FETCH = "tests/data/test_fetch.py::"
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "an address that is none, in a redirection, breaks the whole fetch",
+        FETCH,
+        "        session.get_redirect_target = lambda _: None",
+        "        seconds = seconds",
+        (f"{OF_FETCH}test_a_redirection_to_what_is_no_address[http://[::1/]",),
+    ),
+    Defect(
+        "without a network each mirror is waited for",
+        FETCH,
+        "        if is_unreachable and not self._has_answered:",
+        "        if is_unreachable and self._has_answered:",
+        (
+            f"{OF_FETCH}test_without_a_network_it_says_what_to_do_and_does_not_wait",
+            f"{OF_FETCH}test_a_server_that_goes_away_is_waited_for",
+        ),
+    ),
+    Defect(
+        "any host may give what no hash vouches for",
+        FETCH,
+        "        is_known = self._source.is_pinned and",
+        "        is_known =",
+        (f"{OF_FETCH}test_no_redirection_leaves_tls[False]",),
+    ),
+    Defect(
+        "a mirror without TLS may give what no hash vouches for",
+        FETCH,
+        """    is_safe = address.scheme == "https" or source.is_pinned""",
+        "    is_safe = True",
+        (f"{OF_FETCH}test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for",),
+    ),
+)
