@@ -1,5 +1,6 @@
 """Get a corpus, make it ready to train on, and look at it.
 
+    python -m repro.data fetch --list
     python -m repro.data fetch wmt14-en-de
     python -m repro.data prepare wmt14-en-de
     python -m repro.data inspect wmt14-en-de
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA, FETCHED, PROJECT, open_corpus
-from repro.data.sources import COLLECTIONS
+from repro.data.sources import COLLECTIONS, Collection
 from repro.scales import SCALES, Scale
 
 if TYPE_CHECKING:
@@ -42,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     before = signal.signal(signal.SIGTERM, stop)
     try:
+        if options.command == "fetch" and options.list:
+            print(_listing(options.corpus))
+            return 0
         name, pair = _name_and_pair(options.corpus)
         if options.command == "fetch":
             _fetch(name, pair, options)
@@ -66,8 +70,15 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, multi30k-en-de, ..."
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
-    fetch.add_argument("corpus", help=names)
-    fetch.add_argument("--data-dir", type=Path, default=PROJECT / "data", help="where archives and text go")
+    fetch.add_argument("corpus", nargs="?", help=names)
+    fetch.add_argument("--list", action="store_true", help="what each archive is, where, how large, its hash")
+    fetch.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
+        help="where archives and text go; default: $REPRO_DATA, or data of the project",
+    )
+    fetch.add_argument("--mirror", metavar="URL", help="a folder of copies, named as in --list, to be asked first")
     fetch.add_argument("--offline", action="store_true", help="use archives that were put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and the disk it takes")
 
@@ -87,9 +98,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _name_and_pair(corpus: str) -> tuple[str, str]:
-    """("wmt14", "en-de") for "wmt14-en-de"."""
-    name, *pair = corpus.rsplit("-", 2)
+def _name_and_pair(corpus: str | None) -> tuple[str, str]:
+    """("news_commentary", "en-de") for "news-commentary-en-de"."""
+    name, *pair = (corpus or "").rsplit("-", 2)
+    name = name.replace("-", "_")
     if len(pair) != 2 or name not in CORPORA:
         raise ValueError(
             f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are {', '.join(CORPORA)}."
@@ -100,11 +112,35 @@ def _name_and_pair(corpus: str) -> tuple[str, str]:
 # Fetch -----------------------------------------------------------------------------------------------------
 
 
-def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
-    from repro.data.fetch import instructions, missing, text
+def _listing(corpus: str | None) -> str:
+    """Every archive of a corpus, or of all: what it is, where, how large, its licence and hash, who reads it."""
+    from repro.data.fetch import described
 
+    chosen = COLLECTIONS if corpus is None else {corpus: _collection(*_name_and_pair(corpus))}
+    archives = {source.archive: source for one in chosen.values() for source in one.sources}
+    readers = {
+        archive: [key for key, one in COLLECTIONS.items() if archive in {source.archive for source in one.sources}]
+        for archive in archives
+    }
+    return "\n".join(
+        line
+        for archive, source in archives.items()
+        for line in (*described(source), f"  read by: {', '.join(readers[archive])}", "")
+    )
+
+
+def _collection(name: str, pair: str) -> Collection:
     if (known := COLLECTIONS.get(f"{name}-{pair}")) is None:
         raise ValueError(f"Nothing to fetch for {name}-{pair}. {CORPORA[name].origin}")
+    return known
+
+
+def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
+    from repro.data.fetch import copies, instructions, missing, text
+
+    known = _collection(name, pair)
+    for source in known.sources:
+        copies(source, options.mirror)  # refuses what is no address, before anything is done
     archives, texts = options.data_dir / ARCHIVES, options.data_dir / FETCHED
     lacking = missing(known, archives, texts)
     print(
@@ -116,7 +152,7 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
         print(instructions(known, archives, texts) or "Everything is there.")
         return
     for source in known.sources:
-        text(source, pair, archives, texts, offline=options.offline)
+        text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
     print(f"All text is in {texts}. What next:\n  {_python()} -m repro.data prepare {name}-{pair} {_where(options)}")
 
 

@@ -58,8 +58,8 @@ CORPORA = {
         dev=("valid",),
         licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
         origin=(
-            "It is a split of the sentence pairs at www.manythings.org/anki; ask the authors of this package "
-            "for the files, or make a split of your own and pass --corpus folder --data-dir FOLDER."
+            "The sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
+            "is not published, so divide them into train, dev and test and pass --corpus folder --data-dir FOLDER."
         ),
     ),
     "wmt14": Named(
@@ -84,7 +84,10 @@ CORPORA = {
         dev=("newstest2013.tok.bpe.32000", "wmt16_britz_newstest2013"),
         test=("newstest2014.tok.bpe.32000", "wmt16_britz_newstest2014"),
         licence=COLLECTIONS["wmt16_britz-en-de"].licence,
-        origin="Get it with: python -m repro.data fetch wmt16_britz-en-de.",
+        origin=(
+            "Its only public address has been dead since December 2021: get wmt16_en_de.tar.gz from somebody who has "
+            "it and put it where this says: python -m repro.data fetch wmt16_britz-en-de --dry-run."
+        ),
         pieces={"en-de": Pieces("given", 0)},
         in_tokens=True,
     ),
@@ -178,7 +181,7 @@ def open_corpus(
     """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
     A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
-    environment variable REPRO_DATA names, in `data/` of the project and in `../shared/data/` beside it.
+    environment variable REPRO_DATA names, then in `data/` of the project.
     """
     if name not in CORPORA:
         raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
@@ -261,8 +264,7 @@ def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:
     if not inside:
         raise ValueError(f"Corpus {name!r} needs a folder. {known.origin}")
     given = [Path(os.environ["REPRO_DATA"])] if os.environ.get("REPRO_DATA") else []
-    roots = [*given, PROJECT / "data", PROJECT.parent / "shared" / "data"]
-    return [root / folder for root in roots for folder in inside]
+    return [root / folder for root in (*given, PROJECT / "data") for folder in inside]
 
 
 def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path] | None:

@@ -128,12 +128,14 @@ def instructions(collection: Collection, archives: Path, texts: Path | None = No
 
 def _by_hand(sources: Sequence[Source], folder: Path) -> str:
     """How to get archives without this program."""
-    lines = [f"Put these files into {folder}, under these names:"]
-    for source in sources:
-        lines.append(f"  {source.archive}  {_at_most(source)}  {_published(source)}")
-        lines += [*(f"    {url}" for url in source.urls), f"    licence: {source.licence}"]
-        lines += [f"    {source.note}"] * bool(source.note)
-    return "\n".join(lines)
+    files = [f"  {line}" for source in sources for line in described(source)]
+    return "\n".join([f"Put these files into {folder}, under these names:", *files])
+
+
+def described(source: Source) -> list[str]:
+    """What one must know of an archive: our name for it, size and hash, where it is, what it is, its licence."""
+    said = (*source.urls, source.about, f"licence: {source.licence}", source.note)
+    return [f"{source.archive}  {_at_most(source)}  {_published(source)}", *(f"  {line}" for line in said if line)]
 
 
 def _at_most(source: Source) -> str:

@@ -41,6 +41,7 @@ class Source:
 
     name: str
     archive: str  # the file name that we give it
+    about: str = ""  # what it is
     urls: tuple[str, ...]  # mirrors, tried in this order
     hosts: tuple[str, ...] = ()  # that a mirror may redirect to; ".x.org" is any host below x.org
     size: int | None = None  # bytes of the archive
@@ -152,6 +153,7 @@ GLUON = "https://gluonnlp-numpy-data.s3-us-west-2.amazonaws.com/datasets/third_p
 _EUROPARL = Source(
     name="europarl_v7",
     archive="training-parallel-europarl-v7.tgz",
+    about="Europarl v7: proceedings of the European Parliament",
     urls=(
         "https://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
         "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
@@ -168,6 +170,7 @@ _EUROPARL = Source(
 _COMMON_CRAWL = Source(
     name="commoncrawl",
     archive="training-parallel-commoncrawl.tgz",
+    about="Common Crawl: translations found among web pages, much of it noise",
     urls=(
         "https://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
         "http://www.statmt.org/wmt13/training-parallel-commoncrawl.tgz",
@@ -183,6 +186,7 @@ _COMMON_CRAWL = Source(
 _NEWS_COMMENTARY = Source(
     name="news_commentary_v9",
     archive="training-parallel-nc-v9.tgz",
+    about="News Commentary v9: opinion pieces, the training text that is nearest to the test set",
     urls=(
         "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
         "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
@@ -201,6 +205,7 @@ _NEWS_COMMENTARY = Source(
 _GIGA_FREN = Source(
     name="giga_fren",
     archive="training-giga-fren.tar",
+    about="10^9 French-English, release 2: web pages of Canadian, European and international institutions",
     urls=(
         "https://www.statmt.org/wmt10/training-giga-fren.tar",
         "http://www.statmt.org/wmt10/training-giga-fren.tar",
@@ -215,6 +220,7 @@ _GIGA_FREN = Source(
 _UN = Source(
     name="un_2000",
     archive="training-parallel-un.tgz",
+    about="UN 2000: documents of the United Nations",
     urls=(
         "https://www.statmt.org/wmt13/training-parallel-un.tgz",
         "http://www.statmt.org/wmt13/training-parallel-un.tgz",
@@ -230,6 +236,7 @@ _UN = Source(
 _NEWSTEST_2013 = Source(
     name="newstest2013",
     archive="wmt19-dev.tgz",
+    about="development sets of WMT 2019, of which newstest2013 is read",
     urls=(
         "https://data.statmt.org/wmt19/translation-task/dev.tgz",
         "http://data.statmt.org/wmt19/translation-task/dev.tgz",
@@ -246,6 +253,7 @@ _NEWSTEST_2013 = Source(
 _NEWSTEST_2014 = Source(
     name="newstest2014",
     archive="wmt14-test-filtered.tgz",
+    about="newstest2014 as the task scored it: en-de 2,737 lines (sacreBLEU's wmt14), en-fr 3,003",
     urls=("https://www.statmt.org/wmt14/test-filtered.tgz", "https://statmt.org/wmt14/test-filtered.tgz"),
     hosts=STATMT,
     md5="84c597844c1542e29c2aff23aaee4310",
@@ -257,6 +265,7 @@ _NEWSTEST_2014_FULL = replace(
     _NEWSTEST_2014,
     name="newstest2014_full",
     archive="wmt14-test-full.tgz",
+    about="newstest2014 whole: 3,003 lines (sacreBLEU's wmt14/full)",
     urls=("https://www.statmt.org/wmt14/test-full.tgz", "https://statmt.org/wmt14/test-full.tgz"),
     md5="a8cd784e006feb32ac6f3d9ec7eb389a",
     members=_test_sides("test-full"),
@@ -264,11 +273,12 @@ _NEWSTEST_2014_FULL = replace(
 )
 # The set that tensor2tensor's first release read: WMT 2016's training text, with
 # News Commentary v11, tokenised, cleaned and cut into byte-pair pieces by Britz et al. Address: google/seq2seq,
-# docs/data.md; MD5 and lines: torchtext's WMT14. Drive answers the first address with a page that asks whether to
-# go on without a virus scan; that page is refused, and the second address says yes in advance.
+# docs/data.md; MD5 and lines: torchtext's WMT14. Nothing has been there since December 2021 (google/seq2seq#379,
+# facebookresearch/fairseq#4192); the addresses stay because nobody has published another, and the MD5 tells a copy.
 _BRITZ = Source(
     name="wmt16_britz",
     archive="wmt16_en_de.tar.gz",
+    about="WMT 2016 en-de by Britz et al., tokenised and in byte-pair pieces: what the paper's first public code read",
     urls=(
         "https://drive.usercontent.google.com/download?id=0B_bZck-ksdkpM25jRUN2X2UxMm8&export=download&confirm=t",
         "https://drive.google.com/uc?export=download&id=0B_bZck-ksdkpM25jRUN2X2UxMm8",
@@ -280,6 +290,10 @@ _BRITZ = Source(
     members=_sides({"en-de": "train.tok.clean.bpe.32000"}, max_bytes=2_500 * MB),
     extras=(Member(language="vocabulary", name="vocab.bpe.32000", max_bytes=4 * MB),),
     n_pairs={"en-de": 4_500_966},
+    note=(
+        "These addresses have been dead since December 2021 and no other is published: a copy of a colleague goes into "
+        "the folder of archives, under this name, and is known by its MD5; or leave it and take wmt14-en-de."
+    ),
 )
 _BRITZ_2013 = replace(
     _BRITZ,

@@ -1,6 +1,7 @@
 """From archives behind a server to a trained row: fetch, prepare, inspect, and an experiment that finds it all."""
 
 import gzip
+import hashlib
 import io
 import subprocess
 import sys
@@ -203,9 +204,57 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "comes in pieces of its own" in refused
 
 
+def test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "mine"))
+    said(capsys, "fetch", "wmt14-en-de")
+    assert (tmp_path / "mine/wmt/europarl_v7-en-de/europarl_v7.de").is_file()
+    assert "train 600" in said(
+        capsys, "prepare", "wmt14-en-de", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=700"
+    )
+
+
+def test_fetch_asks_the_mirror_first(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in sources.COLLECTIONS["wmt14-en-de"].train:
+        source = sources.SOURCES[name]
+        content = server.files.pop(f"/{source.archive}")
+        server.files[f"/copies/{source.archive}"] = content
+        sha256 = hashlib.sha256(content).hexdigest()
+        monkeypatch.setitem(sources.SOURCES, name, replace(source, urls=(), sha256=sha256))
+    said(capsys, "fetch", "wmt14-en-de", f"--data-dir={tmp_path}", f"--mirror={server.url('/copies')}")
+    assert (tmp_path / "wmt/europarl_v7-en-de/europarl_v7.de").is_file()
+
+
+def test_every_archive_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = said(capsys, "fetch", "--list")
+    for source in sources.SOURCES.values():
+        [found] = [part for part in listed.split("\n\n") if part.startswith(f"{source.archive}  ")]
+        for fact in (source.about, source.licence, f"{source.sha256 or source.md5}", f"{source.size_at_most:,}"):
+            assert fact in found
+        assert all(url in found for url in source.urls)
+        readers = [key for key, one in sources.COLLECTIONS.items() if source in one.sources]
+        assert set(readers) <= set(found.split("read by: ")[1].split(", ")), source.name
+    assert len(said(capsys, "fetch", "wmt14-en-de", "--list").split("\n\n")) < len(listed.split("\n\n"))
+
+
+def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "dead since December 2021"
+    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--dry-run", f"--data-dir={tmp_path}")
+    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--offline", f"--data-dir={tmp_path}", code=2)
+    refused = said(capsys, "prepare", "wmt16_britz-en-de", f"--data-dir={tmp_path}", code=2)
+    assert words in refused
+    assert "wmt16_en_de.tar.gz" in refused
+
+
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
+        (["fetch"], "Expected a corpus and a language pair like wmt14-en-de"),
+        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is no address of a folder"),
+        (["fetch", "tatoeba-en-de"], "https://www.manythings.org/anki"),
         (["fetch", "wmt14"], "Expected a corpus and a language pair like wmt14-en-de, got 'wmt14'"),
         (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),
         (["fetch", "multi30k-en-de"], "Nothing to fetch for multi30k-en-de. Clone the GitHub repository"),
@@ -215,7 +264,7 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     ],
 )
 def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
-    data = [] if "grammar" in argv[1] else [f"--data-dir={tmp_path}"]
+    data = [] if "grammar-en-de" in argv else [f"--data-dir={tmp_path}"]
     assert message in said(capsys, *argv, *data, code=2)
 
 

@@ -104,7 +104,7 @@ def test_a_missing_corpus_says_what_where_and_how(tmp_path: Path, monkeypatch: p
     assert "expected the files train.en, train.fr, val.en, val.fr, test_2016_flickr.en" in message
     assert f"{tmp_path}/given/multi30k (lacks train.en, train.fr, val.en, val.fr" in message
     assert f"{tmp_path}/project/data/multi30k (no such folder)" in message
-    assert f"{tmp_path}/shared/data/multi30k (no such folder)" in message
+    assert "shared" not in message  # no folder outside the project but those that the user names
     assert "Clone the GitHub repository multi30k/dataset" in message
 
 
@@ -157,7 +157,6 @@ def test_the_order_in_which_folders_are_searched(tmp_path: Path, monkeypatch: py
         return open_corpus("tiny", "en-de", data_dir=data_dir, cache=tmp_path).test.source.parent
 
     for folder in (
-        tmp_path / "shared" / "data" / "tiny_ende",
         tmp_path / "project" / "data" / "tiny",
         tmp_path / "project" / "data" / "tiny_ende",
         tmp_path / "given" / "tiny",
@@ -168,6 +167,12 @@ def test_the_order_in_which_folders_are_searched(tmp_path: Path, monkeypatch: py
         assert found(folder.parent) == folder
     with pytest.raises(FileNotFoundError, match="elsewhere"):  # a folder that is named is the only one
         found(tmp_path / "elsewhere")
+
+
+def test_nothing_names_a_folder_outside_the_project() -> None:
+    texts = [*corpus.PROJECT.glob("*.md"), *corpus.PROJECT.glob("docs/*.md"), *corpus.PROJECT.glob("repro/**/*.py")]
+    assert len(texts) > 30
+    assert [text.name for text in texts if "shared/data" in text.read_text("utf-8")] == []
 
 
 def test_names_of_corpora_are_cheap() -> None:

@@ -28,6 +28,7 @@ def test_a_source_is_complete(name: str) -> None:
     assert one.md5 is None or re.fullmatch("[0-9a-f]{32}", one.md5)
     assert one.sha256 or one.md5  # each has a hash that somebody published
     assert one.licence
+    assert one.about
     assert one.urls
     assert len(set(one.urls)) == len(one.urls)
     for url in one.urls:
