@@ -66,6 +66,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         seed=seed,
         scale=scale,
         devices=1,
+        threads=1,
         precision="fp32",
         engine="torch",
     )

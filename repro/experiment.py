@@ -110,6 +110,12 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
     )
     add("--devices", type=int, default=1, help="processes that share each update (GPUs, or CPU processes)")
     add(
+        "--threads",
+        type=int,
+        default=1,
+        help="of each process, for its work on a CPU; another number sums in another order and is another run",
+    )
+    add(
         "--precision",
         default="fp32",
         choices=["fp32", "bf16"],
@@ -139,7 +145,7 @@ def _scale(options: Any) -> Scale:
     corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
-    for name in ("seeds", "devices", "steps", "vocab_size"):
+    for name in ("seeds", "devices", "threads", "steps", "vocab_size"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
     rules, own = check_rules(options.clean), replace(scale, corpus=corpus).pieces(options.pair)
@@ -153,6 +159,8 @@ def _scale(options: Any) -> Scale:
         corpus: corpus != scale.corpus,
         options.pair: options.pair != "en-de",
         f"{base.steps}-steps": base.steps != scale.base.steps,
+        f"{options.devices}-devices": options.devices != 1,
+        f"{options.threads}-threads": options.threads != 1,
         options.precision: options.precision != "fp32",
         options.engine: options.engine != "torch",
         f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),

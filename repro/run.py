@@ -7,7 +7,7 @@ is recognised and what was interrupted goes on.
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,14 +17,9 @@ import torch
 
 from repro import determinism, durable, machine, record
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
-from repro.data.batch import Batch
-from repro.data.buckets import FILLS
 from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
-from repro.data.translation import DevBatches, Translation
 from repro.decoding import engine
-from repro.decoding.bleu import published_protocol, published_score, sacrebleu_score
-from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
 from repro.journal import Journal, read, read_all
 from repro.lease import Lease, Superseded
@@ -38,6 +33,7 @@ from repro.tracking.mirror import Mirror
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import NonFinite, TranslationModule
+from repro.trial import Trial
 
 NOT_SCORED = record.Score(
     nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
@@ -63,6 +59,7 @@ class Settings:
     seed: int
     scale: Scale
     devices: int
+    threads: int  # of each process
     precision: fit.Precision
     engine: engine.Name
 
@@ -97,27 +94,26 @@ class Run:
     @cached_property
     def decides(self) -> dict[str, Any]:
         """All that decides the result, by fields."""
-        return {
-            **{f"hyper.{name}": value for name, value in asdict(self.settings.hyper).items()},
-            "seed": self.settings.seed,
-            "corpus": self.corpus.sha256,
-            "tokenizer": self.prepared.tokenizer.sha256,
-            "data": self.prepared.data_hash,
-            "batch_tokens": self.settings.scale.batch_tokens,
-            "fill": self.settings.scale.fill,
-            "shares": self.shares,  # each has its own dropout
-            "precision": self.settings.precision,
-            "beam": BEAM,
-            "alpha": ALPHA,
-            "extra_length": EXTRA,
-            "engine": self.settings.engine,
-            "code": fingerprint(),
-        }
+        return {**self.trial.decides, "corpus": self.corpus.sha256, "code": fingerprint()}
 
-    @property
-    def shares(self) -> int:
-        """Micro-batches of an update, over all processes."""
-        return self.settings.devices * self.settings.accumulate
+    @cached_property
+    def trial(self) -> Trial:
+        """What it computes."""
+        settings = self.settings
+        return Trial(
+            prepared=self.prepared,
+            target=self.corpus.pair.split("-")[1],
+            in_tokens=self.corpus.in_tokens,
+            hyper=settings.hyper,
+            seed=settings.seed,
+            batch_tokens=settings.scale.batch_tokens,
+            fill=settings.scale.fill,
+            devices=settings.devices,
+            accumulate=settings.accumulate,
+            threads=settings.threads,
+            precision=settings.precision,
+            engine=settings.engine,
+        )
 
     @property
     def folder(self) -> Path:
@@ -150,14 +146,14 @@ class Run:
 
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
+        arithmetic = self.trial.tune()
         stamp = provenance()
-        arithmetic = machine.tune(self.settings.scale.batch_tokens * self.settings.hyper.d_model**2)
         machine.start_peak_memory()
-        module = TranslationModule(self.settings.hyper, self.prepared.tokenizer.size, self.settings.seed)
+        module = self.trial.module()
         if torch.cuda.is_available():
             module.model.compile_layers()
             arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
-        conditions = determinism.conditions(provenance(), self.settings.devices, arithmetic)
+        conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
         if not self.is_first:
             self._train(module, _Silence(), conditions)
             return self._wait()
@@ -214,10 +210,9 @@ class Run:
             status = "diverged"
         else:
             model = module.model
-            averaged = self.settings.hyper.averaged_steps
-            model.load_state_dict(fit.averaged(self.folder / "checkpoints", self.id, averaged))
+            model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
             weights = determinism.digest(model.state_dict())
-            with engine.opened(self.settings.engine, model, bf16=self.settings.precision == "bf16") as opened:
+            with self.trial.opened(model) as opened:
                 scores = record.Scores(
                     dev=self._evaluate(opened, "dev", self.prepared.dev),
                     test=self._evaluate(opened, "test", self.prepared.test),
@@ -264,8 +259,8 @@ class Run:
             status=status,
             determinism=determinism.judge(
                 fitted.evidence,
-                plan=self._data().order_digest(fitted.cost.steps, self.shares),
-                shares=fitted.cost.steps * self.shares,
+                plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
+                shares=fitted.cost.steps * self.trial.shares,
                 lines=read_all(self.folder / "journal.jsonl"),
                 weights=weights,
             ),
@@ -277,18 +272,6 @@ class Run:
         facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
         durable.write_json(self.folder / "diverged.json", facts | {"sentences": diverged.sentences})
 
-    def _data(self) -> Translation:
-        return Translation(
-            (self.prepared.train.source, self.prepared.train.target),
-            (self.prepared.dev.source, self.prepared.dev.target),
-            budget=self.settings.scale.batch_tokens,
-            fill=FILLS[self.settings.scale.fill],
-            data_hash=self.prepared.data_hash,
-            seed=self.settings.seed,
-            accumulate=self.settings.accumulate,
-            packed=torch.cuda.is_available(),
-        )
-
     def _train(self, module: TranslationModule, log: fit.Log, conditions: dict[str, Any]) -> fit.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
 
@@ -298,18 +281,14 @@ class Run:
                 self.progress.step(step, **shown)
 
         self.progress.begin(self.settings.name, steps)
-        fitted = fit.fit(
+        fitted = self.trial.train(
             module,
-            self._data(),
             folder=self.folder / "checkpoints",
             run=self.id,
             log=log,
             every=fit.Every(log=scale.log_every, validate=scale.validate_every, checkpoint=scale.checkpoint_every),
             watch=watch,
             should_stop=self.should_stop,
-            devices=self.settings.devices,
-            precision=self.settings.precision,
-            accumulate=self.settings.accumulate,
             conditions=conditions,
         )
         if fitted.cost.steps < steps and not fitted.diverged:
@@ -320,38 +299,20 @@ class Run:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
-        def stop_if_asked() -> None:
+        def between(done: int) -> None:
+            self.progress.step(done)
             if self.should_stop():
                 raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
 
-        def between(done: int) -> None:
-            self.progress.step(done)
-            stop_if_asked()
-
-        budget = self.settings.scale.batch_tokens // self.settings.accumulate  # what fits in training fits here
-        batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
-
-        def some() -> Iterator[Batch]:
-            for i in range(len(batches)):
-                stop_if_asked()
-                yield batches[i]
-
-        nll = model.mean_nll(some())
-        ids = model.translate(split.source, between=between)
-        hypotheses = [self.prepared.tokenizer.decode(line) for line in ids]
-        durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in hypotheses))
-        language, in_tokens = self.corpus.pair.split("-")[1], self.corpus.in_tokens
-        plain = sacrebleu_score(hypotheses, split.references, tokens_of=language if in_tokens else None)
-        published = None
-        if published_protocol(language) is None:
-            published = published_score(hypotheses, split.references, language, are_tokens=in_tokens)
+        scored = self.trial.score(model, split, between=between)
+        durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
         return record.Score(
-            nll=nll,
-            ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),
-            bleu=plain.bleu,
-            bleu_signature=plain.signature,
-            bleu_published=published.bleu if published else None,
-            bleu_published_signature=published.signature if published else None,
+            nll=scored.nll,
+            ppl=scored.ppl,
+            bleu=scored.plain.bleu,
+            bleu_signature=scored.plain.signature,
+            bleu_published=scored.published.bleu if scored.published else None,
+            bleu_published_signature=scored.published.signature if scored.published else None,
         )
 
     def _curve(self, kind: str) -> record.Curve:
@@ -400,9 +361,7 @@ class Run:
             "engine": self.settings.engine,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
-            "beam": BEAM,
-            "alpha": ALPHA,
-            "extra_length": EXTRA,
+            **{name: self.trial.decides[name] for name in ("beam", "alpha", "extra_length", "threads")},
             "claim": self.settings.scale.claim,
         }
 

@@ -140,6 +140,7 @@ class Sweep:
                 seed=cell.seed,
                 scale=self.scale,
                 devices=self.options.devices,
+                threads=self.options.threads,
                 precision=self.options.precision,
                 engine=self.options.engine,
             ),

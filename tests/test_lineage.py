@@ -13,17 +13,29 @@ from repro.run import Run
 from repro.scales import SCALES
 from repro.stamp import provenance
 from repro.tracking.folder import write_run
+from repro.trial import Trial
 
 TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
 
 
 def run_now() -> Any:
     """As much of a run as its fields need."""
-    settings = SimpleNamespace(
-        hyper=BASE, seed=1, scale=SCALES["laptop"], precision="fp32", engine="torch", devices=1, accumulate=1
+    scale = SCALES["laptop"]
+    trial = Trial(
+        prepared=SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
+        target="de",
+        in_tokens=False,
+        hyper=BASE,
+        seed=1,
+        batch_tokens=scale.batch_tokens,
+        fill=scale.fill,
+        devices=1,
+        accumulate=1,
+        threads=1,
+        precision="fp32",
+        engine="torch",
     )
-    prepared = SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces"))
-    return SimpleNamespace(settings=settings, prepared=prepared, corpus=SimpleNamespace(sha256="text"), shares=1)
+    return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text"))
 
 
 DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]
@@ -112,6 +124,7 @@ def test_what_decides_is_all_there() -> None:
         "batch_tokens",
         "fill",
         "shares",
+        "threads",
         "precision",
         "beam",
         "alpha",

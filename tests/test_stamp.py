@@ -1,5 +1,6 @@
 """A stamp names the code that decides a number, sees what is not committed, and gives nobody away."""
 
+import functools
 import getpass
 import json
 import os
@@ -24,6 +25,52 @@ class Layer:
         """Its size."""
         return 512
 '''
+TRIAL = b"""from math import sin
+from repro.data import order
+from repro.model.layer import Layer
+if TYPE_CHECKING:
+    from repro.report import Page
+
+def score(page: "Page"):
+    from repro.decoding.bleu import score
+    return score(Layer(), order.first(), sin(1))
+"""
+FILES = {
+    "trial.py": TRIAL,
+    "data/prepare.py": b"import repro.data.order\n",
+    "data/order.py": b"def first(): return 1\n",
+    "data/fetch.py": b"WAIT = 10\n",
+    "model/layer.py": LAYER,
+    "model/other.py": b"from repro.model.layer import Layer\n",
+    "decoding/bleu.py": b"from repro.durable import write\ndef score(*what): return write(what)\n",
+    "durable.py": b"def write(what): return what\n",
+    "report.py": b"class Page: pass\n",
+}
+
+
+def write(root: Path, **changed: bytes | None) -> Path:
+    """A project of nine files, some of them changed or (None) left out: `model__layer` is model/layer.py."""
+    files = FILES | {f"{name.replace('__', '/')}.py": text for name, text in changed.items()}
+    for name, text in files.items():
+        if text is not None:
+            (root / "repro" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / "repro" / name).write_bytes(text)
+    return root
+
+
+def fingerprint(root: Path) -> str:
+    """Of the project in a folder."""
+
+    def source(path: str) -> bytes | None:
+        return (root / path).read_bytes() if (root / path).is_file() else None
+
+    return stamp.fingerprint(stamp._read(source))
+
+
+def point_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this project stamped, as it is now."""
+    monkeypatch.setattr(stamp, "PACKAGE", root / "repro")
+    monkeypatch.setattr(stamp, "_ours", functools.cache(lambda: stamp._read(stamp._here)))
 
 
 @pytest.fixture
@@ -33,30 +80,23 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("needs git, which is absent.")
     for name in [name for name in os.environ if name.startswith("GIT_")]:
         monkeypatch.delenv(name)
-    root = tmp_path / "project"
-    for name in ("repro/hyper.py", "experiments/table3_A.py", "results/table.md"):
+    root = write(tmp_path / "project")
+    for name in ("experiments/table3_A.py", "results/table.md"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_bytes(b"1\n")
     git(root, "init", "-q")
-    git(root, "add", ".")
-    git(root, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "first")
-    monkeypatch.setattr(stamp, "PACKAGE", root / "repro")
-    monkeypatch.setattr(stamp, "fingerprint", lambda: "")  # of this project's files, which no test here is about
+    commit(root)
+    point_at(root, monkeypatch)
     return root
+
+
+def commit(root: Path) -> None:
+    git(root, "add", ".")
+    git(root, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "one")
 
 
 def git(root: Path, *arguments: str) -> str:
     return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True).stdout.decode()
-
-
-def package(folder: Path, layer: bytes = LAYER) -> Path:
-    """The smallest package that has a fingerprint."""
-    for name in ("symbols.py", "hyper.py", "data/a.py", "training/a.py", "decoding/a.py"):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(b"")
-    (folder / "model").mkdir(exist_ok=True)
-    (folder / "model" / "layer.py").write_bytes(layer)
-    return folder
 
 
 @pytest.mark.parametrize(
@@ -68,12 +108,13 @@ def package(folder: Path, layer: bytes = LAYER) -> Path:
         (b'"""Its size."""', b"'''Its size, at length.'''"),
         (b"return 512", b"return (512)  # paper: Table 3"),
         (b"\n\nclass", b"\n# a comment\n\n\n\nclass"),
+        (b"\n\nclass", b"\n\nimport os, math\nfrom repro.durable import write\nclass"),  # and nothing made of it
     ],
 )
-def test_words_and_layout_do_not_count(tmp_path: Path, old: bytes, new: bytes) -> None:
+def test_words_and_layout_and_import_statements_do_not_count(tmp_path: Path, old: bytes, new: bytes) -> None:
     assert old in LAYER
-    changed = package(tmp_path / "changed", LAYER.replace(old, new))
-    assert stamp.fingerprint(changed) == stamp.fingerprint(package(tmp_path / "as it was"))
+    changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
+    assert fingerprint(changed) == fingerprint(write(tmp_path / "as it was"))
 
 
 @pytest.mark.parametrize(
@@ -89,28 +130,85 @@ def test_words_and_layout_do_not_count(tmp_path: Path, old: bytes, new: bytes) -
     ],
 )
 def test_what_decides_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
-    changed = package(tmp_path / "changed", LAYER.replace(old, new))
-    assert stamp.fingerprint(changed) != stamp.fingerprint(package(tmp_path / "as it was"))
+    changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
+    assert fingerprint(changed) != fingerprint(write(tmp_path / "as it was"))
 
 
-def test_the_fingerprint_covers_every_deciding_file_and_no_other(tmp_path: Path) -> None:
-    folder = package(tmp_path)
-    seen = {stamp.fingerprint(folder)}
-    (folder / "report.py").write_bytes(b"1")
-    assert stamp.fingerprint(folder) in seen
-    for name in ("symbols.py", "hyper.py", "model/layer.py", "data/a.py", "training/a.py", "decoding/b/c.py"):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_bytes(b"x = 1")
-        seen.add(stamp.fingerprint(folder))
-    (folder / "data" / "a.py").rename(folder / "data" / "b.py")
-    seen.add(stamp.fingerprint(folder))
-    assert len(seen) == 8
+def test_it_covers_what_is_imported_at_any_distance_and_nothing_else(tmp_path: Path) -> None:
+    seen = {fingerprint(write(tmp_path / "as it was"))}
+    for name in ("report", "data__fetch", "model__other"):  # for types alone; by nobody; an importer
+        assert fingerprint(write(tmp_path / name, **{name: b"x = 1"})) in seen
+    deciding = {"durable": b"def write(what): return [what]", "data__prepare": b"x = 1", "data__order": b"x = 1"}
+    for name, text in deciding.items():
+        seen.add(fingerprint(write(tmp_path / name, **{name: text})))
+    seen.add(fingerprint(write(tmp_path / "more", data__prepare=b"import repro.data.fetch\n")))
+    assert len(seen) == 5
 
 
-def test_a_package_without_sources_has_no_fingerprint(tmp_path: Path) -> None:
-    shutil.rmtree(package(tmp_path) / "model")
-    with pytest.raises(FileNotFoundError, match="should hold the source of model"):
-        stamp.fingerprint(tmp_path)
+def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
+    moved = {
+        "trial": TRIAL.replace(b"repro.data import order", b"repro.plan import digest as order")
+        .replace(b"repro.model.layer", b"repro.model.deep.layers")
+        .replace(b"from math import sin\n", b"")
+        .replace(b"import Layer\n", b"import Layer\nfrom math import sin\n"),
+        "data__prepare": b"from repro.plan import digest\n",
+        "data__order": None,
+        "plan__digest": FILES["data/order.py"],
+        "model__layer": None,
+        "model__other": None,
+        "model__deep__layers": LAYER,
+    }
+    assert fingerprint(write(tmp_path / "moved", **moved)) == fingerprint(write(tmp_path / "as it was"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"from math import sin", b"from math import cos as sin"),
+        (b"from math import sin", b"from cmath import sin"),
+        (b"repro.model.layer import", b"repro.model.other import"),
+        (b"from repro.data import order", b"from repro.data import prepare as order"),
+    ],
+)
+def test_the_same_name_for_another_thing_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
+    other = {"model__other": LAYER.replace(b"512", b"256"), "data__prepare": b"import repro.data.order as o\n"}
+    both = {**other, "decoding__bleu": FILES["decoding/bleu.py"] + b"import repro.model.other\n"}
+    as_it_was = fingerprint(write(tmp_path / "as it was", **both))
+    assert old in TRIAL
+    assert fingerprint(write(tmp_path / "changed", **both, trial=TRIAL.replace(old, new))) != as_it_was
+
+
+@pytest.mark.parametrize("name", ["trial", "data__prepare", "data__order", "durable"])
+def test_a_package_without_sources_has_no_fingerprint(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="expected the source repro/"):
+        fingerprint(write(tmp_path, **{name: None}))
+
+
+def test_a_circle_of_imports_is_named(tmp_path: Path) -> None:
+    circle = write(tmp_path, durable=b"from repro.decoding.bleu import score\n")
+    with pytest.raises(ValueError, match=r"bleu -> repro\.durable -> repro\.decoding\.bleu: expected no"):
+        fingerprint(circle)
+
+
+def test_our_own_code_that_decides() -> None:
+    files = {*stamp.fingerprints()}
+    assert {"trial.py", "products.py", "packed.py", "symbols.py", "hyper.py", "machine.py"} <= files
+    assert {"model/attention.py", "training/loss.py", "decoding/beam.py", "decoding/bleu.py", "data/text.py"} <= files
+    assert not {"data/fetch.py", "data/archive.py", "data/__main__.py", "run.py", "report.py", "tables.py"} & files
+    assert not [file for file in files if file.startswith(("tracking/", "figures/"))]
+
+
+def test_of_our_own_code_each_file_counts(tmp_path: Path) -> None:
+    # a bias dropped in products.py once left a finished run "finished before"
+    seen = {stamp.fingerprint()}
+    for name in ("products.py", "decoding/bleu.py", "data/cleaning.py"):
+
+        def source(path: str, changed: str = f"repro/{name}") -> bytes | None:
+            text = stamp._here(path)
+            return text + b"\nCHANGED = 1\n" if text is not None and path == changed else text
+
+        seen.add(stamp.fingerprint(stamp._read(source)))
+    assert len(seen) == 4
 
 
 def test_our_own_fingerprint() -> None:
@@ -129,13 +227,40 @@ def test_a_clean_checkout(checkout: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["repro/hyper.py", "repro/new.py", "experiments/table3_A.py", "experiments/b é.py"])
-def test_uncommitted_code_is_dirty_and_named(checkout: Path, name: str) -> None:
-    (checkout / name).write_bytes(b"2\n")
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("experiments/table3_A.py", b"2\n"),
+        ("experiments/new.py", b"2\n"),
+        ("repro/report.py", b"x = 2\n"),
+        ("repro/data/fetch.py", b"WAIT = 11\n"),
+        ("repro/new.py", b"x = 2\n"),
+        ("repro/model/layer.py", b"# a comment\n" + LAYER),
+    ],
+)
+def test_what_decides_nothing_makes_nothing_dirty(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: bytes
+) -> None:
+    (checkout / name).write_bytes(text)
+    point_at(checkout, monkeypatch)
+    assert (stamp.provenance()["dirty"], stamp.provenance()["why_dirty"]) == (False, None)
+
+
+def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
+    (checkout / "repro" / "trial.py").write_bytes(TRIAL + b"import repro.scale\n")
+    (checkout / "repro" / "scale.py").write_bytes(b"x = 1\n")
+    (checkout / "repro" / "report.py").write_bytes(b"x = 1\n")
+    point_at(checkout, monkeypatch)
     found = stamp.provenance()
     assert found["dirty"]
-    assert found["why_dirty"] == f"not committed: {name}"
+    assert found["why_dirty"] == "not committed: repro/model/layer.py, repro/scale.py, repro/trial.py"
     assert found["commit"] == git(checkout, "rev-parse", "HEAD").strip()
+    commit(checkout)
+    assert not stamp.provenance()["dirty"]
+    assert stamp.provenance()["commit"] == git(checkout, "rev-parse", "HEAD").strip() != found["commit"]
 
 
 def test_a_git_hook_does_not_change_the_answer(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,12 +276,23 @@ def test_without_a_commit_a_stamp_is_dirty_and_says_why(
     if where == "without git":
         monkeypatch.setenv("PATH", "")
     else:
-        installed = (tmp_path if where == "outside git" else checkout / "experiments") / "repro"
-        installed.mkdir()
-        monkeypatch.setattr(stamp, "PACKAGE", installed)
+        where_to = tmp_path / "elsewhere" if where == "outside git" else checkout / "experiments"
+        point_at(write(where_to), monkeypatch)
     found = stamp.provenance()
     assert (found["commit"], found["dirty"]) == (None, True)
     assert "git names no commit" in str(found["why_dirty"])
+
+
+def test_a_release_without_git_is_as_good_as_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write(tmp_path)
+    point_at(root, monkeypatch)
+    release = {"version": "1.2", "commit": "12" * 20, "fingerprint": stamp.fingerprint()}
+    (root / "repro" / stamp.RELEASE).write_text(json.dumps(release))
+    found = stamp.provenance()
+    assert (found["commit"], found["dirty"], found["why_dirty"]) == ("12" * 20, False, None)
+    point_at(write(tmp_path, durable=b"def write(what): return [what]"), monkeypatch)
+    found = stamp.provenance()
+    assert (found["dirty"], found["why_dirty"]) == (True, "changed since release 1.2 was built")
 
 
 def test_it_gives_away_no_person_and_no_place() -> None:
@@ -185,13 +321,15 @@ def test_the_device_is_the_one_that_was_used(
 ) -> None:
     torch = SimpleNamespace(
         cuda=SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "H200"),
-        backends=SimpleNamespace(mps=SimpleNamespace(is_available=lambda: False)),
+        backends=SimpleNamespace(
+            mps=SimpleNamespace(is_available=lambda: False), cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2")
+        ),
         get_num_threads=lambda: 3,
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr(stamp, "_cpu", lambda: "a processor")
     found = stamp.provenance(device_type)
-    assert (found["device"], found["n_threads"]) == (name, 3)
+    assert (found["device"], found["n_threads"], found["instructions"]) == (name, 3, "AVX2")
 
 
 def test_a_stamp_costs_no_import() -> None:

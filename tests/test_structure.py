@@ -32,6 +32,7 @@ FLOORS: dict[float, str] = {
     3: "training.witness training.fit decoding.translate decoding.ctranslate scales rows page",
     3.1: "data.__main__ decoding.engine trained",
     3.2: "decoding.__main__",
+    3.3: "trial",
     3.4: "forecast determinism lineage",
     3.5: "run report",
     3.6: """

@@ -153,7 +153,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the tokenizer does not decide",
-        "repro/run.py",
+        "repro/trial.py",
         '            "tokenizer": self.prepared.tokenizer.sha256,\n            "data"',
         '            "data"',
         ("tests/test_lineage.py::test_what_decides_is_all_there",),
