@@ -96,7 +96,7 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, tuple[str, str | None]]]:
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name, (node.module or "", alias.name)
-        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)):
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
             yield from _imports(node)
 
 
