@@ -12,7 +12,7 @@ import math
 import re
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from repro import signed
 from repro.hyper import Hyper
@@ -26,6 +26,16 @@ FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as 
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
 
 
+class RepeatFacts(TypedDict):
+    """Shares of text that stands where it should not, 0 to 1; lines are compared by their words."""
+
+    dev_sources: float  # source sentences of dev that stand in the training text
+    dev_pairs: float  # with the same target, too
+    test_sources: float
+    test_pairs: float
+    same_sides: float  # training pairs whose source is their target
+
+
 class CorpusFacts(TypedDict):
     """The text a run learned from and was scored on."""
 
@@ -35,6 +45,7 @@ class CorpusFacts(TypedDict):
     n_dev: int
     n_test: int
     dropped: dict[str, int]  # pairs left out, by reason
+    repeats: NotRequired[RepeatFacts]  # not in records of the time before this was looked at
 
 
 class TokenizerFacts(TypedDict):

@@ -243,6 +243,7 @@ class Run:
                 n_dev=len(self.prepared.dev),
                 n_test=len(self.prepared.test),
                 dropped=self.prepared.train.dropped,
+                repeats=record.RepeatFacts(**self.prepared.repeats),
             ),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),

@@ -101,6 +101,7 @@ class Sweep:
         return ", ".join(dict.fromkeys(cell.pair for cell in self.cells))
 
     def _prepare(self, pair: str, progress: Progress) -> "tuple[Corpus, Prepared]":
+        from repro.data.card import repeated
         from repro.data.corpus import open_corpus
         from repro.data.prepare import prepare
 
@@ -120,6 +121,8 @@ class Sweep:
             f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} pieces, "
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
+        for sentence in repeated(prepared.repeats):
+            progress.say(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
 
     def _run(self, cell: Cell, progress: Progress, signals: Signals) -> "Run":

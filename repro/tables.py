@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from repro.data.card import repeated
 from repro.durable import write_json
 from repro.escape import flat, markdown_text, sheet_text
 from repro.fidelity import Departure, departures
@@ -187,7 +188,12 @@ def table(
     facts = _facts(itertools.chain(*runs.values()))
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
-    frame.attrs["notes"] = [*_exclusions(everything, frame, dirty), *_unpublished(shown), *_disagreements(facts)]
+    frame.attrs["notes"] = [
+        *_exclusions(everything, frame, dirty),
+        *_unpublished(shown),
+        *_repeats(shown),
+        *_disagreements(facts),
+    ]
     return frame
 
 
@@ -294,6 +300,14 @@ def _unpublished(records: Iterable[Record]) -> Iterable[str]:
     finished = (record for record in records if record.status == "finished")
     if pairs := sorted({record.pair for record in finished if record.scores["test"]["bleu_published"] is None}):
         yield f"No BLEU as published of {', '.join(pairs)}: the authors' script knows no such target language."
+
+
+def _repeats(records: Iterable[Record]) -> Iterable[str]:
+    """Held-out text that the training text repeats, and sources that are their targets; of each text once."""
+    texts = {record.corpus["sha256"]: record for record in records}
+    for record in texts.values():
+        for sentence in repeated(record.corpus.get("repeats", {})):
+            yield f"{record.corpus['name']} {record.pair}: {sentence}"
 
 
 def _names(records: Iterable[Record]) -> str:

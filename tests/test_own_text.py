@@ -60,11 +60,21 @@ def trained(folder: Path, text: Path, pair: str, *more: str) -> Record:
 def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = written(tmp_path / "text", "en", "es", {"train": PAIRS[:30], "dev": PAIRS[30:33], "test": PAIRS[33:]})
+    text = written(tmp_path / "text", "en", "es", {"train": PAIRS[:30], "dev": PAIRS[29:33], "test": PAIRS[33:]})
     done = trained(tmp_path, text, "en-es")
     assert done.status == "finished"
     for score in (done.scores["dev"], done.scores["test"]):
         assert score["bleu"] is not None
         assert score["bleu_published"] is score["bleu_published_signature"] is None
+    assert done.corpus["repeats"] == {
+        "dev_sources": 0.25,  # one of four
+        "dev_pairs": 0.25,
+        "test_sources": 0.0,
+        "test_pairs": 0.0,
+        "same_sides": 0.0,
+    }
     note = "No BLEU as published of en-es: the authors' script knows no such target language."
-    assert note in capsys.readouterr().out.replace("\n", " ")
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert note in said
+    seen = "folder en-es: 25.0 % of the dev pairs and 25.0 % of the dev source sentences stand in the training text."
+    assert f"Note on {seen}" in said

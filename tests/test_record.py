@@ -132,6 +132,21 @@ def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> Non
     assert load(file).determinism == SHOWN
 
 
+REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
+
+
+def test_shares_of_repeated_text_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
+    content = fields()
+    assert "repeats" not in Record(**content).corpus
+    content["corpus"]["repeats"] = dict(REPEATS)
+    Record(**content).save(tmp_path / "record.json")
+    assert load(tmp_path / "record.json").corpus["repeats"] == REPEATS
+    for spoilt in (REPEATS | {"dev_lines": 0.0}, {"dev_sources": 0.25}, REPEATS | {"same_sides": None}):
+        content["corpus"]["repeats"] = spoilt
+        with pytest.raises(ValueError, match=r"record\.corpus\.repeats"):
+            Record(**content)
+
+
 @pytest.mark.parametrize("change", [{"badge": 1}, {"against": [1]}, {"replayed": "1"}, {"more": 1}])
 def test_a_badge_is_as_strict(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"record\.determinism"):

@@ -297,6 +297,23 @@ def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why(se
     assert not [note for note in tables.table([run("base")]).attrs["notes"] if "published" in note]
 
 
+def test_repeated_text_is_noted_once_and_only_where_it_counts(tmp_path: Path) -> None:
+    clean = {"dev_sources": 0.002, "dev_pairs": 0.001, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.0}
+
+    def of(row: str, **shares: float) -> Record:
+        one = run(row)
+        return replace(one, corpus={**one.corpus, "repeats": {**clean, **shares}})  # type: ignore[typeddict-item]
+
+    told = "grammar en-de: 9.1 % of the dev pairs and 12.5 % of the dev source sentences stand in the training text."
+    repeating = [of(row, dev_sources=0.125, dev_pairs=0.091) for row in ("base", "h=1")]
+    assert [note for note in tables.table(repeating).attrs["notes"] if "training text" in note] == [told]
+    for quiet in ([of("base"), of("h=1")], [run("base"), run("h=1")]):
+        assert not [note for note in tables.table(quiet).attrs["notes"] if "training" in note]
+    save(tmp_path, repeating)
+    [page] = [text for path, text in report.build_scale(tmp_path, "laptop").items() if path.name == "table3_A.md"]
+    assert f"- {told}" in page
+
+
 def test_runs_that_share_everything_need_no_note() -> None:
     frame = tables.table(FULL)
     assert frame.attrs["notes"] == []

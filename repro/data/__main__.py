@@ -189,6 +189,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
 
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
+    from repro.data.card import repeated
     from repro.data.prepare import prepare
 
     scale = _scale(name, pair, options)
@@ -207,6 +208,8 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} pieces, {prepared.seconds:.1f} s; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
+    for sentence in repeated(prepared.repeats):
+        print(f"Note: {sentence}")
     return prepared
 
 

@@ -21,6 +21,8 @@ from repro.data.cleaning import RULES
 from repro.escape import markdown_text
 
 NAME = "data_card"
+SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
+TOLD_FROM = 0.01  # of the lines: a smaller share of repeated text is on the card, but nobody is told
 SIDES = ("source", "target")
 
 
@@ -31,27 +33,36 @@ LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789")) 
 
 
 class Overlap:
-    """The held-out source lines, to be looked for in training text.
+    """The held-out pairs, to be looked for in training text.
 
     Lines are compared by their words: lower case, without punctuation, blanks folded. A line without a word is
-    never found.
+    never found. The memory it takes is that of the held-out text, however long the training text.
     """
 
-    def __init__(self, held_out: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, held_out: Mapping[str, Iterable[tuple[str, str]]]) -> None:
         self._splits = tuple(held_out)
-        self._lines: dict[str, list[tuple[str, int]]] = {}  # normalised line -> (split, number of the line)
-        for split, lines in held_out.items():
-            for number, line in enumerate(lines, start=1):
-                if normal := normalised(line):
-                    self._lines.setdefault(normal, []).append((split, number))
+        self._places: dict[str, list[tuple[str, int, str]]] = {}  # source -> (split, number of the line, target)
+        for split, pairs in held_out.items():
+            for number, (source, target) in enumerate(pairs, start=1):
+                if normal := normalised(source):
+                    self._places.setdefault(normal, []).append((split, number, normalised(target)))
         # Lines that are equal have equal Latin letters and digits, which are far cheaper to pick than the words.
-        self._latin = {_latin(normal) for normal in self._lines}
+        self._latin = {_latin(normal) for normal in self._places}
 
-    def seen(self, sources: Iterable[str]) -> dict[str, list[int]]:
-        """Of each split the numbers of the lines, counted from 1, that occur among `sources`."""
-        candidates = {normalised(line) for line in sources if _latin(line.casefold()) in self._latin}
-        places = [place for normal in candidates for place in self._lines.get(normal, ())]
-        return {split: sorted(number for of, number in places if of == split) for split in self._splits}
+    def seen(self, sources: Iterable[str], targets: Iterable[str]) -> dict[str, dict[str, list[int]]]:
+        """Of each split the numbers, from 1, of the lines whose source stands among `sources`: `seen`; and of those
+        that stand there with the same target: `seen_pairs`."""
+        found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
+        for source, target in zip(sources, targets, strict=True):
+            if _latin(source.casefold()) not in self._latin:
+                continue
+            if places := self._places.get(normalised(source)):
+                normal = normalised(target)
+                for split, number, held_out in places:
+                    found["seen"][split].add(number)
+                    if normal and normal == held_out:
+                        found["seen_pairs"][split].add(number)
+        return {what: {name: sorted(of) for name, of in splits.items()} for what, splits in found.items()}
 
 
 def normalised(line: str) -> str:
@@ -70,9 +81,10 @@ def _latin(lower: str) -> bytes:
 class Facts:
     """All that a card is made of; plain numbers and text, however the data is stored.
 
-    The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` (see Overlap),
-    and of each side [source, target] `words`, `characters`, `pieces` (an end symbol in each sentence), `unknown`
-    and `byte_pieces` (how many of the pieces are those), `lengths` (how many sentences have i pieces, for each i).
+    The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
+    (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
+    `characters`, `pieces` (an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the pieces are
+    those), `lengths` (how many sentences have i pieces, for each i).
     The facts of dev and test: the same from `pairs` on, none dropped and none seen.
     """
 
@@ -97,10 +109,6 @@ def card(facts: Facts) -> dict[str, Any]:
     parts: dict[str, list[Mapping[str, Any]]] = {}
     for shard in facts.train:
         parts.setdefault(shard["part"], []).append(shard)
-    seen = {
-        split: sorted({number for shard in facts.train for number in shard.get("seen", {}).get(split, ())})
-        for split in ("dev", "test")
-    }
     held_out = {"dev": facts.dev, "test": facts.test}
     return {
         "corpus": facts.corpus,
@@ -116,15 +124,7 @@ def card(facts: Facts) -> dict[str, Any]:
         "lengths": {side: _lengths(facts.train, i).tolist() for i, side in enumerate(SIDES)},
         "parts": [{"part": part} | _text(shards) for part, shards in parts.items()],
         **{split: _text(shards) for split, shards in held_out.items()},
-        "overlap": {
-            split: {
-                "lines": (n := sum(shard["pairs"] for shard in shards)),
-                "seen": len(seen[split]),
-                "share": _ratio(len(seen[split]), n),
-                "first": seen[split][:5],
-            }
-            for split, shards in held_out.items()
-        },
+        "overlap": {split: _seen(facts.train, split, shards) for split, shards in held_out.items()},
         "tokenizer": dict(facts.tokenizer),
         "sha256": dict(facts.sha256),
         "data_hash": facts.data_hash,
@@ -132,6 +132,43 @@ def card(facts: Facts) -> dict[str, Any]:
         "shards": len(facts.train),
         "bytes_on_disk": dict(facts.bytes_on_disk),
     }
+
+
+def _seen(train: Sequence[Mapping[str, Any]], split: str, shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """How much of a held-out split the training text repeats."""
+    n = sum(shard["pairs"] for shard in shards)
+    numbers, pairs = (sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)
+    return {
+        "lines": n,
+        "seen": len(numbers),
+        "share": _ratio(len(numbers), n),
+        "pairs_seen": len(pairs),
+        "pairs_share": _ratio(len(pairs), n),
+        "first": numbers[:5],
+    }
+
+
+def repeats(facts: Facts) -> dict[str, float]:
+    """The shares of text that stands where it should not: see `repeated`."""
+    n = sum(shard["pairs"] for shard in facts.train)
+    found = {"same_sides": _ratio(sum(shard["same_sides"] for shard in facts.train), n) or 0.0}
+    for split, shards in (("dev", facts.dev), ("test", facts.test)):
+        one = _seen(facts.train, split, shards)
+        found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
+    return found
+
+
+def repeated(shares: Mapping[str, float]) -> list[str]:
+    """A sentence for each of the shares that is not negligible."""
+    told = [
+        f"{100 * shares[f'{split}_pairs']:.1f} % of the {split} pairs and {100 * shares[f'{split}_sources']:.1f} % of "
+        f"the {split} source sentences stand in the training text."
+        for split in ("dev", "test")
+        if shares.get(f"{split}_sources", 0) >= TOLD_FROM
+    ]
+    if shares.get("same_sides", 0) >= TOLD_FROM:
+        told.append(f"{100 * shares['same_sides']:.1f} % of the training pairs have the same text on both sides.")
+    return told
 
 
 def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -143,6 +180,7 @@ def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "lines": pairs + dropped.total(),
         "pairs": pairs,
+        "same_sides": sum(shard.get("same_sides", 0) for shard in shards),
         "dropped": dict(_by_count(dropped)),
         **{side: _side(shards, i) for i, side in enumerate(SIDES)},
     }
@@ -257,8 +295,9 @@ def markdown(card: Mapping[str, Any]) -> str:
         f"```text\n{histogram([card['lengths'][side] for side in SIDES], _sides(card))}\n```",
         "## Held-out text in the training text",
         _overlap(card),
-        "Source lines of dev and test that also stand in the training text, compared by their words: lower case, "
-        "without punctuation, blanks folded. Line numbers count from 1.",
+        "Lines of dev and test that also stand in the training text, by their source alone and as pairs, compared by "
+        "their words: lower case, without punctuation, blanks folded. Line numbers count from 1.",
+        f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}.",
         "## Provenance",
         _tokenizer(card["tokenizer"]),
         _grid(
@@ -364,8 +403,9 @@ def _overlap(card: Mapping[str, Any]) -> str:
     lines = []
     for split, one in card["overlap"].items():
         first = ", ".join(f"{number}" for number in one["first"]) + (", ..." if one["seen"] > len(one["first"]) else "")
-        lines.append([split, f"{one['lines']:,}", f"{one['seen']:,}", _percent(one["share"]), first])
-    return _grid(["split", "lines", "seen", "share", "which"], lines)
+        shares = [f"{one['seen']:,}", _percent(one["share"]), f"{one['pairs_seen']:,}", _percent(one["pairs_share"])]
+        lines.append([split, f"{one['lines']:,}", *shares, first])
+    return _grid(["split", "lines", "sources seen", "share", "pairs seen", "share", "which sources"], lines)
 
 
 def _tokenizer(tokenizer: Mapping[str, Any]) -> str:

@@ -29,7 +29,7 @@ import numpy as np
 from repro import durable
 from repro.data import text
 from repro.data.cache import MANIFEST, alone, made_once, stated, verified
-from repro.data.card import Facts, Overlap, card, write
+from repro.data.card import SEEN, Facts, Overlap, card, repeats, write
 from repro.data.cleaning import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
 from repro.data.corpus import Corpus
 from repro.data.pieces import Pieces
@@ -38,6 +38,7 @@ from repro.data.text import Parallel, Passage
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
 
 FORMAT = 1  # raise it when the rules of reading or the pieces change: every plan changes with it
+LAYOUT = 2  # raise it when shards leave other facts: they are made again, and ids and plans stay
 PAIRS_AT_ONCE = 20_000
 TELL_SECONDS = 10.0  # between two words about the work
 APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
@@ -71,9 +72,7 @@ def prepare(
     version = _version(corpus, pieces, max_length, rules)
     folder = cache / f"{corpus.name}-{corpus.pair}-{pieces.size}-{version[:12]}"
 
-    overlap = Overlap(
-        {name: [source for source, _ in one.pairs()] for name, one in (("dev", corpus.dev), ("test", corpus.test))}
-    )
+    overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
 
     # 1. the pieces
     every = _every(corpus)
@@ -87,7 +86,7 @@ def prepare(
                 pass
     tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
     # so ids are never read with another tokenizer, nor shards of another size
-    encoded = folder / f"encoded-{tokenizer.sha256[:12]}-{text.PASSAGE}"
+    encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{text.PASSAGE}"
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
@@ -101,25 +100,26 @@ def prepare(
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
     manifest_hash = _manifest_hash(encoded, facts)
 
+    learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(every)}
+    told = Facts(
+        corpus=corpus.name,
+        pair=corpus.pair,
+        licence=corpus.licence,
+        origin=corpus.origin,
+        max_length=max_length,
+        rules=identity(rules),
+        train=facts["train"],
+        dev=facts["dev"],
+        test=facts["test"],
+        tokenizer={"kind": pieces.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
+        sha256=corpus.files,
+        data_hash=data_hash,
+        shards_sha256=manifest_hash,
+        bytes_on_disk={"ids": _bytes(encoded, facts)},
+    )
+
     def describe(empty: Path) -> Found:
-        learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(every)}
-        made = Facts(
-            corpus=corpus.name,
-            pair=corpus.pair,
-            licence=corpus.licence,
-            origin=corpus.origin,
-            max_length=max_length,
-            rules=identity(rules),
-            train=facts["train"],
-            dev=facts["dev"],
-            test=facts["test"],
-            tokenizer={"kind": pieces.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
-            sha256=corpus.files,
-            data_hash=data_hash,
-            shards_sha256=manifest_hash,
-            bytes_on_disk={"ids": _bytes(encoded, facts)},
-        )
-        write(card(made), empty)
+        write(card(told), empty)
         return {}
 
     made_once(encoded / "card", describe)
@@ -131,6 +131,7 @@ def prepare(
         data_hash=data_hash,
         manifest_hash=manifest_hash,
         card=encoded / "card",
+        repeats=repeats(told),
         seconds=time.perf_counter() - started,
     )
 
@@ -210,8 +211,8 @@ class Encoder:
         is_first = np.fromfile(firsts, bool) if firsts else None
         dropped: Counter[str] = Counter()
         sides = (_Side(tokenizer), _Side(tokenizer))
-        seen: dict[str, set[int]] = {"dev": set(), "test": set()}
-        n_read = 0
+        seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
+        n_read = same_sides = 0
         for sources, targets in _chunks(passage, dropped):
             # 1. the rules
             broken = reasons(self.rules, self.pair, sources, targets)
@@ -231,8 +232,10 @@ class Encoder:
                 lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
             for side, (ids, _), length, kept in zip(sides, encoded, lengths, lines, strict=True):
                 side.add(ids[fits.repeat(length)], length[fits], kept)
-            for name, found in (self.overlap.seen(lines[0]) if self.overlap else {}).items():
-                seen[name].update(found)
+            same_sides += sum(source == target for source, target in zip(*lines, strict=True))
+            for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
+                for name, numbers in found.items():
+                    seen[what][name].update(numbers)
         for name, side in zip(SIDES, sides, strict=True):
             side.write(folder, name)
         return {
@@ -241,7 +244,8 @@ class Encoder:
             "lines": passage.n_lines,
             "pairs": sides[0].n_sentences,
             "dropped": dict(dropped),
-            "seen": {name: sorted(found) for name, found in seen.items()},
+            "same_sides": same_sides,
+            **{what: {name: sorted(numbers) for name, numbers in found.items()} for what, found in seen.items()},
             **{name: [side.counts[name] for side in sides] for name in sides[0].counts},
             "lengths": [side.histogram for side in sides],
         }

@@ -6,7 +6,7 @@ sentences in it. `repro/data/prepare.py` writes them.
 
 import re
 import resource
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -190,6 +190,7 @@ class Prepared:
     data_hash: str  # of all that decides the ids; the plan is a function of it
     manifest_hash: str  # of every shard that was written: equal hashes, equal bytes
     card: Path  # folder of data_card.md and data_card.json
+    repeats: Mapping[str, float]  # shares of text that stands where it should not, see `card.repeated`
     seconds: float  # that this call took
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.card import Facts, Overlap, card, histogram, markdown, normalised, write
+from repro.data.card import Facts, Overlap, card, histogram, markdown, normalised, repeated, repeats, write
 from repro.data.cleaning import RULES
 from repro.escape import markdown_text
 
@@ -32,6 +32,8 @@ def shard(part: str = "news", **changed: Any) -> dict[str, Any]:
         "byte_pieces": [3, 2],
         "lengths": [[0, 0, 1, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 2]],
         "seen": {"dev": [3, 1], "test": []},
+        "seen_pairs": {"dev": [3], "test": []},
+        "same_sides": 1,
     }
     return facts | changed
 
@@ -107,12 +109,34 @@ def test_parts_stand_in_the_order_of_the_text() -> None:
 
 
 def test_lines_that_several_shards_hold_are_counted_once() -> None:
-    one, other = shard(seen={"dev": [64, 1], "test": []}), shard(seen={"dev": [1, 2, 5, 6, 7], "test": [4]})
-    made = card(facts(one, other, dev=[held_out(40), held_out(24)]))
-    assert made["overlap"] == {
-        "dev": {"lines": 64, "seen": 6, "share": 6 / 64, "first": [1, 2, 5, 6, 7]},
-        "test": {"lines": 4, "seen": 1, "share": 1 / 4, "first": [4]},
+    one = shard(seen={"dev": [64, 1], "test": []}, seen_pairs={"dev": [64], "test": []})
+    other = shard(seen={"dev": [1, 2, 5, 6, 7], "test": [4]}, seen_pairs={"dev": [64, 1, 2], "test": []}, same_sides=2)
+    given = facts(one, other, dev=[held_out(40), held_out(24)])
+    assert card(given)["overlap"] == {
+        "dev": {"lines": 64, "seen": 6, "share": 6 / 64, "pairs_seen": 3, "pairs_share": 3 / 64}
+        | {"first": [1, 2, 5, 6, 7]},
+        "test": {"lines": 4, "seen": 1, "share": 1 / 4, "pairs_seen": 0, "pairs_share": 0.0, "first": [4]},
     }
+    assert repeats(given) == {
+        "dev_sources": 6 / 64,
+        "dev_pairs": 3 / 64,
+        "test_sources": 1 / 4,
+        "test_pairs": 0.0,
+        "same_sides": 3 / 4,
+    }
+
+
+def test_what_is_told_of_repeated_text() -> None:
+    shares = {"dev_sources": 0.25, "dev_pairs": 0.091, "test_sources": 0.009, "test_pairs": 0.009, "same_sides": 0.0099}
+    assert repeated(shares) == [
+        "9.1 % of the dev pairs and 25.0 % of the dev source sentences stand in the training text."
+    ]
+    assert repeated(shares | {"test_sources": 0.01, "same_sides": 0.5}) == [
+        *repeated(shares),
+        "0.9 % of the test pairs and 1.0 % of the test source sentences stand in the training text.",
+        "50.0 % of the training pairs have the same text on both sides.",
+    ]
+    assert repeated({}) == []  # of a record of the time before
 
 
 counts = st.lists(st.integers(0, 9), max_size=12)
@@ -136,7 +160,10 @@ def shards(draw: st.DrawFn) -> dict[str, Any]:
         dropped=dropped,
         lengths=[source, target],
         pieces=[sum(i * n for i, n in enumerate(side)) for side in (source, target)],
-        seen={split: draw(st.lists(st.integers(1, n))) for split, n in (("dev", 8), ("test", 4))},
+        **{
+            what: {split: draw(st.lists(st.integers(1, n))) for split, n in (("dev", 8), ("test", 4))}
+            for what in ("seen", "seen_pairs")
+        },
         **{what: draw(numbers) for what in ("words", "characters", "unknown", "byte_pieces")},
     )
 
@@ -180,27 +207,54 @@ def test_numbers_that_contradict_each_other_are_refused(changed: dict[str, Any],
 
 def test_lines_are_compared_by_their_words() -> None:
     assert normalised("  “Straße” – it's\u00a0A_B, 3.5 %!") == "strasse it s a b 3 5"
-    overlap = Overlap({"dev": ["It's late.", "- ...", "ÉTÉ", "It 's LATE"], "test": ["its late", "лето!"]})
-    assert overlap.seen(["« it's   late »", "!"]) == {"dev": [1, 4], "test": []}
-    assert overlap.seen(["Its late", "its late?", "Лето"]) == {"dev": [], "test": [1, 2]}
-    assert overlap.seen(["été", "ete", "t"]) == {"dev": [3], "test": []}
-    assert overlap.seen([]) == {"dev": [], "test": []}
+    overlap = Overlap(
+        {
+            "dev": [("It's late.", "Es ist spät."), ("- ...", "- ..."), ("ÉTÉ", "..."), ("It 's LATE", "Zu spät")],
+            "test": [("its late", "spät"), ("лето!", "Sommer")],
+        }
+    )
+
+    def seen(*pairs: tuple[str, str]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+        found = overlap.seen([source for source, _ in pairs], [target for _, target in pairs])
+        return found["seen"], found["seen_pairs"]
+
+    nothing: dict[str, list[int]] = {"dev": [], "test": []}
+    assert seen(("« it's   late »", "Zu  SPÄT!"), ("!", "- ...")) == (
+        {"dev": [1, 4], "test": []},
+        {"dev": [4], "test": []},
+    )
+    assert seen(("Its late", "x"), ("its late?", "Spät?"), ("Лето", "x")) == (
+        {"dev": [], "test": [1, 2]},
+        {"dev": [], "test": [1]},
+    )
+    assert seen(("été", "..."), ("ete", "..."), ("t", "x")) == ({"dev": [3], "test": []}, nothing)
+    assert seen() == (nothing, nothing)
 
 
-text = st.lists(st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4), max_size=8)
+line = st.text(st.sampled_from("aAbéÉß ſK1_-.\u2028ж"), max_size=4)
+pairs = st.lists(st.tuples(line, line), max_size=8)
 
 
-@given(text, text, text)
-def test_the_overlap_equals_comparing_all_lines(dev: list[str], test: list[str], sources: list[str]) -> None:
+@given(pairs, pairs, pairs)
+def test_the_overlap_equals_comparing_all_lines(
+    dev: list[tuple[str, str]], test: list[tuple[str, str]], train: list[tuple[str, str]]
+) -> None:
+    def equal(one: str, other: str) -> bool:
+        return normalised(one) == normalised(other) != ""
+
     expected = {
-        name: [
-            number
-            for number, line in enumerate(lines, 1)
-            if normalised(line) and any(normalised(line) == normalised(source) for source in sources)
-        ]
-        for name, lines in (("dev", dev), ("test", test))
+        what: {
+            name: [
+                number
+                for number, of in enumerate(held_out, 1)
+                if any(all(equal(of[side], pair[side]) for side in sides) for pair in train)
+            ]
+            for name, held_out in (("dev", dev), ("test", test))
+        }
+        for what, sides in (("seen", [0]), ("seen_pairs", [0, 1]))
     }
-    assert Overlap({"dev": dev, "test": test}).seen(sources) == expected
+    found = Overlap({"dev": dev, "test": test}).seen([one for one, _ in train], [other for _, other in train])
+    assert found == expected
 
 
 # Page ------------------------------------------------------------------------------------------------------
@@ -219,13 +273,14 @@ def test_the_page_shows_the_numbers() -> None:
         ["source", "5.5", "2", "9", "9", "9", "9"],
         ["up to 8", "50.00 %", "18.18 %", "75.00 %", "100.00 %", "100.00 %", "37.50 %"],
         ["up to 16", "50.00 %", "81.82 %", "43.75 %", "0.00 %", "0.00 %", "–"],
-        ["dev", "8", "2", "25.00 %", "1, 3"],
+        ["dev", "8", "2", "25.00 %", "1", "12.50 %", "1, 3"],
         ["its 2 shards", DIGEST["shards"]],
         ["text of train.en", DIGEST["text"]],
         ["ids", "1,234,567"],
     ):
         assert row in rows
     assert "4 pairs of 7 lines to learn from" in page
+    assert "Training pairs with the same text on both sides: 2 of 4." in page
     assert "Tokenizer: byte-level BPE, 37,000 pieces, one for both languages; given." in page
     learned = facts().tokenizer | {"learned_on": "all *training* text"}
     assert r"; learned on all \*training\* text." in markdown(card(facts(tokenizer=learned)))

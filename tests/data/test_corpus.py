@@ -12,6 +12,7 @@ import pytest
 
 import repro.data
 from repro.data import corpus
+from repro.data.card import Overlap
 from repro.data.corpus import (
     CORPORA,
     SHA256,
@@ -251,6 +252,16 @@ def test_the_grammar_itself(tmp_path: Path) -> None:
     again = open_corpus("grammar", "en-fr", data_dir=None, cache=tmp_path / "b", sizes=sizes)
     assert [len(list(split.pairs())) for split in (first.train[0], first.dev, first.test)] == [50, 3, 2]
     assert first.sha256 == again.sha256
+
+
+@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
+def test_no_held_out_source_of_the_grammar_stands_in_its_training_text(tmp_path: Path, pair: str) -> None:
+    sizes = GrammarSizes(n_train=4_000, n_dev=150, n_test=150)
+    made = open_corpus("grammar", pair, data_dir=None, cache=tmp_path, sizes=sizes)
+    sources, targets = zip(*made.train[0].pairs(), strict=True)
+    held_out = {"dev": list(made.dev.pairs()), "test": list(made.test.pairs())}
+    found = Overlap(held_out).seen([*sources, held_out["dev"][6][0]], [*targets, held_out["dev"][6][1]])
+    assert found == {what: {"dev": [7], "test": []} for what in ("seen", "seen_pairs")}  # but for the one put there
 
 
 # Real text -------------------------------------------------------------------------------------------------

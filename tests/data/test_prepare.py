@@ -133,6 +133,52 @@ def test_any_kind_of_pieces(tmp_path: Path, kind: Any) -> None:
     assert decoded == [target for _, target in TRAIN]
 
 
+# Repeated text ---------------------------------------------------------------------------------------------
+
+REPEATING = [
+    ("The dog runs!", "Der Hund rennt."),  # a pair of dev and of test, but for case and marks
+    ("far", "fern"),  # a source of dev with another target
+    ("a  new line", "a  new line"),
+    *TRAIN[:6],
+    ("the dog runs", "der Hund rennt" + " weit" * 99),  # too long, so it is not trained on
+]
+
+
+def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
+    found = prepared(written(tmp_path / "repeating", REPEATING), max_length=60)
+    assert len(found.train) == 9
+    assert found.repeats == {
+        "dev_sources": 1.0,
+        "dev_pairs": 1 / 2,
+        "test_sources": 1.0,
+        "test_pairs": 1.0,
+        "same_sides": 1 / 9,
+    }
+    card = json.loads((found.card / "data_card.json").read_bytes())
+    assert card["overlap"]["dev"] == {
+        "lines": 2, "seen": 2, "share": 1.0, "pairs_seen": 1, "pairs_share": 0.5, "first": [1, 2],
+    }  # fmt: skip
+    # what is left out is not trained on, so it gives nothing away
+    for left_out in (
+        prepared(written(tmp_path / "long", REPEATING[-1:] + TRAIN[:6]), max_length=60),
+        prepared(written(tmp_path / "none")),
+    ):
+        assert set(found.repeats) == set(left_out.repeats)
+        assert set(left_out.repeats.values()) == {0.0}
+
+
+def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
+    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
+    shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
+    assert len(shards.train.source.ids) == 5
+    assert shards.repeats == whole.repeats
+    assert whole.repeats["dev_pairs"] == 1 / 2
+    again = prepared(tmp_path / "shards", max_length=60)  # from the cache
+    assert again.repeats == whole.repeats
+
+
 # Shards ----------------------------------------------------------------------------------------------------
 
 
