@@ -5,10 +5,11 @@ Run:   python experiments/table1.py                        (about a minute, one 
        python experiments/table1.py --quick                (seconds, too few repeats for a verdict on time)
 """
 
-import argparse
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from repro.command import Parser, ended
 from repro.table1.page import write
 from repro.table1.picture import draw
 from repro.table1.records import FILE, FOLDER, Grid, save
@@ -41,12 +42,13 @@ QUICK = Grid(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the layers, measure them, and write results/table1/."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = Parser(description=main.__doc__)
     parser.add_argument("--results-dir", type=Path, default=Path("results"), help="where table1/ is made")
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
     parser.add_argument("--threads", type=int, default=1, help="that PyTorch may use")
     options = parser.parse_args(arguments)
 
+    print(f"Table 1: layers are built, counted and timed for {options.results_dir / FOLDER}", flush=True)
     from repro.table1.costs import measure  # PyTorch, which --help does without
 
     save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
@@ -54,4 +56,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(ended(main))

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
+from repro import command
 from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA
 from repro.durable import DiskError
@@ -39,34 +40,45 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
 
 
 def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> None:
+    if code := command.ended(lambda: _run(name, tables, argv)):
+        sys.exit(code)
+
+
+def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     signals = Signals()
-    options = _options(name, argv)
+    options, typed = _options(name, argv)
     try:
         scale = _scale(options)
         asked = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, pair=options.pair)
         if options.dry_run:
             print(forecast(name, asked, scale, Path(options.runs_dir)))
-            return
+            return 0
         if options.devices > 1 and "LOCAL_RANK" not in os.environ:
-            code = launch(sys.argv, options.devices)
-        else:
-            from repro.sweep import Sweep
+            print(f"{name} at scale {scale.name}: {options.devices} processes begin", flush=True)
+            return launch(sys.argv, options.devices)
+        command.outlive_reader()
+        if os.environ.get("RANK", "0") == "0":
+            pairs = ", ".join(dict.fromkeys(cell.pair for cell in asked))
+            print(f"{name} at scale {scale.name}: {len(asked)} runs, {pairs}", flush=True)  # before what takes seconds
+        from repro.sweep import Sweep
 
-            code = Sweep(name, tables, asked, scale, options).run(signals)
+        return Sweep(name, tables, asked, scale, options, typed).run(signals)
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError) as error:
         if options.traceback:
             raise
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(DISK if isinstance(error, DiskError) else BAD_INPUT)
-    if code:
-        sys.exit(code)
+        return DISK if isinstance(error, DiskError) else BAD_INPUT
 
 
-def _options(table: str, argv: Sequence[str] | None) -> Any:
+def _options(table: str, argv: Sequence[str] | None) -> tuple[Any, dict[str, Any]]:
+    """All options, and those that were given another value than the usual one."""
     from jsonargparse import ArgumentParser
 
     parser = ArgumentParser(
         prog=f"{table}.py",
+        allow_abbrev=False,
         description=f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones go on.",
     )
     add = parser.add_argument
@@ -134,7 +146,11 @@ def _options(table: str, argv: Sequence[str] | None) -> Any:
     add("--fork", action="store_true", help="begin anew where an unfinished run has other settings, data or code")
     add("--dry-run", action="store_true", help="show rows, parameters, operations and time; train nothing")
     add("--traceback", action="store_true", help="show where in the code an error came from")
-    return parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if wrong := command.unknown_option(words, parser._option_string_actions):
+        parser.exit(BAD_INPUT, f"error: {wrong}\n")
+    options = parser.parse_args(words)
+    return options, command.typed(vars(options), vars(parser.get_defaults()))
 
 
 def _scale(options: Any) -> Scale:

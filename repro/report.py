@@ -4,7 +4,6 @@ python -m repro.report              make every file under results/ again
 python -m repro.report --check      exit 1 with a diff where a file is not what its records say
 """
 
-import argparse
 import difflib
 import re
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from repro import claims, page, table2, table3
+from repro.command import Parser, ended
 from repro.durable import write_text
 from repro.record import BASE, Record
 from repro.table1 import page as table1
@@ -61,7 +61,7 @@ def write_scale(results: Path, scale: str) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
-    parser = argparse.ArgumentParser(prog="python -m repro.report", description=main.__doc__)
+    parser = Parser(prog="python -m repro.report", description=main.__doc__)
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the records")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
     options = parser.parse_args(arguments)
@@ -107,4 +107,4 @@ def _text(file: Path) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

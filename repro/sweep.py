@@ -2,15 +2,14 @@
 
 import errno
 import os
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
-from repro import durable
+from repro import command, durable
 from repro.forecast import duration, expected_flops, run_bytes, size, speed_here
 from repro.hyper import BASE
 from repro.lease import NoProgress, Superseded
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
 # exit codes; a signal gives 128 + its number
 DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
 
+ONCE = ("fork", "dry_run", "traceback")  # options that say nothing of what comes next
+
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
@@ -45,8 +46,17 @@ class Made:
 class Sweep:
     """The cells of some tables at one scale."""
 
-    def __init__(self, name: str, tables: Sequence[Table], cells: Sequence[Cell], scale: Scale, options: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        tables: Sequence[Table],
+        cells: Sequence[Cell],
+        scale: Scale,
+        options: Any,
+        typed: Mapping[str, Any],  # the options that were given
+    ) -> None:
         self.name, self.tables, self.cells, self.scale, self.options = name, tables, cells, scale, options
+        self.typed = typed
         self.results, self.runs, self.cache = (
             Path(folder) for folder in (options.results_dir, options.runs_dir, options.cache_dir)
         )
@@ -68,7 +78,6 @@ class Sweep:
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
             if warning := check_store(self.options.tracking_uri):
                 progress.say(warning)
-            progress.say(f"{self.name} at scale {self.scale.name}: {len(self.cells)} runs, {self._pairs()}")
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
             runs = [self._run(cell, progress, signals) for cell in self.cells]
@@ -96,9 +105,6 @@ class Sweep:
         if self.is_first and not all(one.record for one in made):
             return BUSY
         return DIVERGED if any(one.record and one.record.status == "diverged" for one in made) else 0
-
-    def _pairs(self) -> str:
-        return ", ".join(dict.fromkeys(cell.pair for cell in self.cells))
 
     def _prepare(self, pair: str, progress: Progress) -> "tuple[Corpus, Prepared]":
         from repro.data.card import repeated
@@ -201,7 +207,6 @@ class Sweep:
         if records:
             note_rows(self.results / self.scale.name, known)
             written = write_scale(self.results, self.scale.name)
-        world = f"--scale {self.scale.name}"
         elsewhere = [f"{one.cell.row.name} seed {one.cell.seed}" for one in made if not one.record]
         return "\n".join(
             [
@@ -210,9 +215,7 @@ class Sweep:
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 f"{len(records)} runs in {duration(seconds)}. {self._page(written)}",
-                "What next:",
-                f"  {_python()} -m repro.ui --table {self.tables[0].name} {world}   compare the runs in MLflow",
-                f"  {_python()} experiments/{self.name}.py {self._asked()} --seeds 3   intervals over seeds",
+                *what_next(self.name, self.tables[0].name, self.scale.name, self.typed),
             ]
         )
 
@@ -221,19 +224,22 @@ class Sweep:
         folder = self.results / self.scale.name
         return f"Read {folder / 'README.md'}; tables and verdicts stand beside it." if written else "No table yet."
 
-    def _asked(self) -> str:
-        """The options that say which world was asked for, as they were typed."""
-        usual = {"pair": "en-de", "devices": 1, "precision": "fp32", "engine": "torch", "clean": []}
-        names = (
-            "scale", "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "fill",
-            "devices", "precision", "engine",
-        )  # fmt: skip
-        typed = {name: getattr(self.options, name) for name in names}
-        return " ".join(
-            f"--{name.replace('_', '-')} {' '.join(value) if isinstance(value, list) else value}"
-            for name, value in typed.items()
-            if value != usual.get(name)
-        )
+
+def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> list[str]:
+    """Commands to go on with, in the same world and the same folders: the options that were typed are kept."""
+    again = {option: value for option, value in typed.items() if option not in ONCE}
+    more = again | {"seeds": max(3, typed.get("seeds", 1) + 2)}
+    commands = {
+        f"-m repro.ui {_with({'table': table, 'scale': scale}, typed, 'tracking_uri')}": "compare the runs in MLflow",
+        f"{command.script(name)} {command.written(more)}": "intervals over seeds",
+    }
+    width = max(map(len, commands))
+    return ["What next:", *(f"  {command.python()} {line:<{width}}   {why}" for line, why in commands.items())]
+
+
+def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
+    """These options, and of those that were typed what another command knows as well."""
+    return command.written({**options, **{name: typed[name] for name in kept if name in typed}})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,12 +304,6 @@ def _by_state(states: Sequence[State]) -> str:
     for state in states:
         seeds.setdefault(state.what, []).append(str(state.seed))
     return ", ".join(f"{' '.join(of)} {what}" for what, of in seeds.items())
-
-
-def _python() -> str:
-    """How the user calls the interpreter that runs this."""
-    interpreter = os.path.relpath(sys.executable)
-    return "python" if interpreter.startswith("..") else interpreter
 
 
 def _summary(done: Record) -> str:

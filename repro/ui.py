@@ -6,7 +6,6 @@ The server listens on this machine only, since whoever reaches it may change and
 worker without MLflow's job runners (2 processes instead of 10), and Ctrl-C leaves none behind.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -23,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from repro.command import Parser, ended
 from repro.tracking.store import DEFAULT_URI, QUIET, check_store, experiment_name, remove_twin, sqlite_path, sqlite_uri
 from repro.tracking.views import VIEW, view_path
 
@@ -129,7 +129,7 @@ def show(address: str, scale: str, table: str, browser: bool) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Open MLflow on the saved view of a table."""
-    parser = argparse.ArgumentParser(prog="python -m repro.ui", description=main.__doc__)
+    parser = Parser(prog="python -m repro.ui", description=main.__doc__)
     parser.add_argument("--table", default="table3_A", help="default: %(default)s")
     parser.add_argument("--scale", default="laptop", help="default: %(default)s")
     parser.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
@@ -179,4 +179,4 @@ def _interrupt(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

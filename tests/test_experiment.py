@@ -217,6 +217,9 @@ SHARED_OUT_UNEVENLY = Row(
         (["--seeds", "0"], "--seeds must be at least 1, got 0."),
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
+        (["--seed", "4"], "--seed is no option; is --seeds meant? --help lists all."),
+        (["--results=x"], "--results is no option; is --results-dir meant?"),
+        (["--sedes", "4"], "--sedes is no option; is --seeds meant?"),
     ],
 )
 def test_bad_options_are_named(

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parent.parent
 # A file imports from lower floors, and inside its own folder from those listed before it.
 FLOORS: dict[float, str] = {
     0: """
-        symbols packed products hyper escape durable journal lease signals signed stamp record machine launch published
+        symbols packed products hyper escape command durable journal lease signals signed stamp record machine launch
+        published
     """,
     1: """
         model.attention model.layers model.embedding model.transformer
@@ -52,7 +53,8 @@ MODULES = {
     if path.name != "__init__.py"
 }
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
-SHOWN = ("repro.experiment.", "repro.hyper.", "repro.figures.draw.", "repro.table1.")  # what an experiment file may use
+# what an experiment file may use
+SHOWN = ("repro.experiment.", "repro.command.", "repro.hyper.", "repro.figures.draw.", "repro.table1.")
 
 
 def folder(module: str) -> str:

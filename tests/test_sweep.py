@@ -1,6 +1,7 @@
 """Several tables as one: what is shown before the start, and what happens where two launches meet."""
 
 import errno
+import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -158,18 +159,38 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
         raise BlockingIOError("journal.jsonl has a writer")
 
     options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
-    made = sweep.Sweep("table_x", [], [], SCALE, options)
+    made = sweep.Sweep("table_x", [], [], SCALE, options, {})
     run = unfinished()
     run.finished, run.execute = lambda: None, taken
     with pytest.raises(BlockingIOError, match="has a writer"):
         made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
 
 
-def test_what_next_is_the_same_world(tmp_path: Path) -> None:
-    typed = {"scale": "smoke", "corpus": None, "pair": "en-fr", "data_dir": None, "steps": 2, "vocab_size": 700}
-    usual = {"clean": ["length_ratio", "duplicates"], "fill": "tokens", "devices": 1}
-    usual |= {"precision": "fp32", "engine": "torch"}
-    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, **typed, **usual)
-    assert sweep.Sweep("table_x", [], [], SCALE, options)._asked() == (
-        "--scale smoke --pair en-fr --steps 2 --vocab-size 700 --clean length_ratio duplicates --fill tokens"
-    )
+def test_what_next_is_the_same_world_in_the_same_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # every option that was typed and that decides a run or says where things are, written for a shell
+    monkeypatch.chdir(tmp_path)
+    places = ["--results-dir=my results", "--runs-dir", "r", "--cache-dir=c", "--tracking-uri=sqlite:///my runs.db"]
+    world = ["--scale=smoke", "--steps=2", "--vocab-size=700", "--clean", "length_ratio", "duplicates", "--fill=tokens"]
+    argv = [*places, *world, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback"]
+    table = experiment("table_x", "two words")
+    table.ROWS[0] = replace(table.ROWS[0], change=lambda base: replace(base, d_ff=2 * base.d_ff))
+    main_of(table, argv=argv)
+    shown, more = (line.split() for line in capsys.readouterr().out.partition("What next:\n")[2].split("\n")[:2])
+    assert shlex.split(" ".join(shown))[1:-5] == [
+        "-m", "repro.ui", "--table", "table_x", "--scale",
+        "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
+    ]  # fmt: skip
+    assert shlex.split(" ".join(more))[1:-3] == [
+        "experiments/all_tables.py", "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
+        "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--fill", "tokens", "--tracking-uri",
+        "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
+        "--seeds", "3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seeds", "more"), [(1, 3), (2, 4), (3, 5)])
+def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
+    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": seeds} if seeds > 1 else {})
+    assert f"--seeds {more} " in said[-1]

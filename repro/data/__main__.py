@@ -10,7 +10,6 @@ experiment at that scale finds it prepared.
 """
 
 import argparse
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
+from repro.command import Parser, ended, python
 from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA, FETCHED, PROJECT, open_corpus
 from repro.data.sources import COLLECTIONS, Collection
@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             prepared = _prepare(name, pair, options)
             if options.command == "inspect":
                 _inspect(prepared)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -65,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m repro.data", description=main.__doc__)
+    parser = Parser(prog="python -m repro.data", description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, multi30k-en-de, ..."
 
@@ -153,7 +155,7 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
         return
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
-    print(f"All text is in {texts}. What next:\n  {_python()} -m repro.data prepare {name}-{pair} {_where(options)}")
+    print(f"All text is in {texts}. What next:\n  {python()} -m repro.data prepare {name}-{pair} {_where(options)}")
 
 
 def _gigabytes(n_bytes: int) -> str:
@@ -162,12 +164,6 @@ def _gigabytes(n_bytes: int) -> str:
 
 def _where(options: argparse.Namespace) -> str:
     return f"--data-dir {options.data_dir}"
-
-
-def _python() -> str:
-    """How the user calls the interpreter that runs this."""
-    interpreter = os.path.relpath(sys.executable)
-    return "python" if interpreter.startswith("..") else interpreter
 
 
 # Prepare ---------------------------------------------------------------------------------------------------
@@ -245,4 +241,4 @@ def _inspect(prepared: "Prepared") -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

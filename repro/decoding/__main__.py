@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro import durable
+from repro.command import Parser, ended
 from repro.data.text import Parallel, read_lines
 from repro.trained import open_run
 
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             _export(options)
         else:
             {"translate": _translate, "score": _score}[options.command](options)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -39,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m repro.decoding", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
@@ -130,4 +133,4 @@ def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> "Encoded":
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -5,7 +5,6 @@
 A figure whose numbers are not there is skipped with a sentence that says what to run; the others are made.
 """
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
+from repro.command import Parser, ended
 from repro.figures import attention_maps, curves, mechanism, quality, style
 from repro.hyper import BASE as PAPER_BASE
 from repro.hyper import Hyper
@@ -55,7 +55,12 @@ def draw(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Draw every figure of a scale; those whose numbers are missing are named, with what to run."""
-    parser = argparse.ArgumentParser(prog="figures.py", description=main.__doc__)
+    if code := ended(partial(_main, arguments)):
+        sys.exit(code)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
+    parser = Parser(prog="figures.py", description=main.__doc__)
     add = parser.add_argument
     add("--scale", default="laptop", help=f"whose records and runs: {', '.join(SCALES)}, or a folder under results")
     add("--results-dir", type=Path, default=Path("results"), help="where records are, and figures go")
@@ -66,11 +71,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         made, skipped = draw(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+        return BAD_INPUT
     for file in made:
         print(file)
     for sentence in skipped:
         print(f"Skipped {sentence}")
+    return 0
 
 
 def _architecture(to: Path) -> list[Path]:

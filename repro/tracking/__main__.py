@@ -6,10 +6,10 @@
 Runs of another machine: copy their folders into runs/ and sync.
 """
 
-import argparse
 import sys
 from pathlib import Path
 
+from repro.command import Parser, ended
 from repro.tracking.folder import describe
 from repro.tracking.mirror import restore, sync
 from repro.tracking.store import DEFAULT_URI, check_store, reason, say
@@ -18,7 +18,7 @@ from repro.tracking.views import install_view
 
 def main(argv: list[str] | None = None) -> int:
     """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow."""
-    parser = argparse.ArgumentParser(prog="python -m repro.tracking", description=main.__doc__)
+    parser = Parser(prog="python -m repro.tracking", description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", type=Path, metavar="runs/<id>", help="default: all in runs/")
@@ -39,6 +39,8 @@ def main(argv: list[str] | None = None) -> int:
         if not folders:
             raise FileNotFoundError("runs/ holds no runs; run an experiment first, or name the folders.")
         return _sync_all(wanted.tracking_uri, folders)
+    except BrokenPipeError:
+        raise
     except (OSError, ValueError) as error:
         say(str(error))
         return 1
@@ -65,4 +67,4 @@ def _sync_all(uri: str, folders: list[Path]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(ended(main))

@@ -76,4 +76,4 @@ def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: A
 
 def test_the_command_line_knows_them_all() -> None:
     for name in NAMES:
-        assert _options("table3_A", [f"--engine={name}"]).engine == name
+        assert _options("table3_A", [f"--engine={name}"])[0].engine == name
