@@ -10,6 +10,7 @@ experiment at that scale finds it prepared.
 """
 
 import argparse
+import os
 import signal
 import sys
 from collections.abc import Sequence
