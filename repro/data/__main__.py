@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog="python -m repro.data", description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, multi30k-en-de, ..."
+    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ..."
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
     fetch.add_argument("corpus", nargs="?", help=names)

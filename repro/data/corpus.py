@@ -10,7 +10,7 @@ from typing import Any
 
 from repro.data.cache import MANIFEST, made_once, stated, verified
 from repro.data.pieces import Pieces
-from repro.data.sources import COLLECTIONS
+from repro.data.sources import CAPTIONS, COLLECTIONS
 from repro.data.text import Fingerprint, Parallel
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,7 @@ CORPORA = {
         dev=("val",),
         test=("test_2016_flickr",),
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Clone the GitHub repository multi30k/dataset and pass --data-dir dataset/data/task1/raw.",
+        origin="Get it with: python -m repro.data fetch multi30k-en-de (or multi30k-en-fr).",
     ),
     "multi30k_tok": Named(
         folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
@@ -51,7 +51,7 @@ CORPORA = {
         test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
         in_tokens=True,
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Clone the GitHub repository multi30k/dataset and pass --data-dir dataset/data/task1/tok.",
+        origin="Get it with: python -m repro.data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
     ),
     "tatoeba": Named(
         folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
@@ -61,6 +61,13 @@ CORPORA = {
             "The sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
             "is not published, so divide them into train, dev and test and pass --corpus folder --data-dir FOLDER."
         ),
+    ),
+    "news_commentary": Named(
+        folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
+        dev=("newstest2013",),
+        test=("newstest2014",),
+        licence=COLLECTIONS["news_commentary-en-de"].licence,
+        origin="Get it with: python -m repro.data fetch news-commentary-en-de (or -en-fr).",
     ),
     "wmt14": Named(
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
@@ -81,8 +88,8 @@ CORPORA = {
     "wmt16_britz": Named(
         folders={"en-de": "wmt16_en_de"},
         train=("train.tok.clean.bpe.32000", "wmt16_britz"),
-        dev=("newstest2013.tok.bpe.32000", "wmt16_britz_newstest2013"),
-        test=("newstest2014.tok.bpe.32000", "wmt16_britz_newstest2014"),
+        dev=("newstest2013.tok.bpe.32000",),
+        test=("newstest2014.tok.bpe.32000",),
         licence=COLLECTIONS["wmt16_britz-en-de"].licence,
         origin=(
             "Its only public address has been dead since December 2021: get wmt16_en_de.tar.gz from somebody who has "
@@ -101,24 +108,7 @@ CORPORA = {
 
 # SHA-256 of the uncompressed files. The training text of wmt14 has none: its parts are joined in many ways.
 SHA256 = {
-    "multi30k/train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
-    "multi30k/train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
-    "multi30k/train.fr": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
-    "multi30k/val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
-    "multi30k/val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
-    "multi30k/val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
-    "multi30k/test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
-    "multi30k/test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
-    "multi30k/test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
-    "multi30k_tok/train.en": "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
-    "multi30k_tok/train.de": "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
-    "multi30k_tok/train.fr": "8fa41bb718412bcb7c5dfa58603842810a01543eae86a51279f9886b901266e1",
-    "multi30k_tok/val.en": "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec",
-    "multi30k_tok/val.de": "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00",
-    "multi30k_tok/val.fr": "b303e301aa21fe7822a846b2b3fb2d5a1121ec807cd5b1d006fb7b2b5507168a",
-    "multi30k_tok/test_2016_flickr.en": "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
-    "multi30k_tok/test_2016_flickr.de": "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
-    "multi30k_tok/test_2016_flickr.fr": "1463bd5960f9bfe098ec3cd752d3df0c49c84dc646fb518964a29232658cd836",
+    **CAPTIONS,
     "tatoeba_ende/train.en": "fa4aefb76298ce84e59aad2bcb0c3d0c4a79c7952494535f6f9c9a0547361706",
     "tatoeba_ende/train.de": "7f3ec20e1c8b15b08569daa7521c45e9e10b60b4c1ec4170c3fd0552c0cf305c",
     "tatoeba_ende/valid.en": "f590444433589fc9c3640eb80efe08e2b25347d82aaa5028557c347d25c4018f",
@@ -225,13 +215,18 @@ def open_corpus(
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """(split, part, stems) of each text: the training text whole or, where that is not there, in its parts."""
+    """(split, part, stems) of each text: the training text whole or, where that is not there, in its parts.
+
+    The stems are those of files got by hand, then those of what fetching unpacks.
+    """
     known = CORPORA[name]
-    fetched = COLLECTIONS.get(f"{name}-{pair}")
-    train = [("", known.train)]
-    if fetched and not _sides(folder, known.train, pair):
-        train = [(part, (part,)) for part in fetched.train]
-    return [("train", part, stems) for part, stems in train] + [("dev", "", known.dev), ("test", "", known.test)]
+    if (fetched := COLLECTIONS.get(f"{name}-{pair}")) is None:
+        return [("train", "", known.train), ("dev", "", known.dev), ("test", "", known.test)]
+    train = [("", (*known.train, *fetched.train))]
+    if len(fetched.train) > 1:
+        train = [("", known.train)] if _sides(folder, known.train, pair) else [(one, (one,)) for one in fetched.train]
+    held_out = ("dev", known.dev, fetched.dev), ("test", known.test, fetched.test)
+    return [("train", *part) for part in train] + [(split, "", (*stems, stem)) for split, stems, stem in held_out]
 
 
 def _find(name: str, pair: str, data_dir: Path | None) -> Path:
@@ -282,7 +277,7 @@ def _plain_or_gzip(path: Path) -> Path | None:
 
 
 def _expected(stems: tuple[str, ...], pair: str) -> str:
-    return ", ".join(f"{'|'.join(stems)}.{language}" for language in pair.split("-"))
+    return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in pair.split("-"))
 
 
 def _recognise(path: Path, found: str, name: str, pair: str, file: str) -> None:

@@ -30,6 +30,7 @@ from repro import durable
 from repro.data.archive import unpack
 from repro.data.cache import MANIFEST, alone, made_once, verified
 from repro.data.sources import Collection, Source
+from repro.data.text import fingerprint
 
 RECEIVED = "received.json"  # the hashes that nobody published, as first received
 BLOCK = 1 << 17
@@ -160,14 +161,17 @@ def _verify(source: Source, path: Path) -> None:
         found = _digest(path, algorithm)
         if found != digest:
             raise _set_aside(path, f"{algorithm} {digest}", found)
-    if "sha256" not in expected:
+    if not source.is_pinned:
         _record(path)
 
 
 def _expected(source: Source, folder: Path) -> dict[str, str]:
-    """The hashes that the archive must have: the published ones, else also the one first received."""
-    if source.sha256:
-        return {"sha256": source.sha256}
+    """The hashes that the archive must have: the published ones, else also the one first received.
+
+    One that is known by its texts may have any.
+    """
+    if source.is_pinned:
+        return {"sha256": source.sha256} if source.sha256 else {}
     first = _received(folder).get(source.archive, {}).get("sha256")
     return {name: digest for name, digest in (("md5", source.md5), ("sha256", first)) if digest}
 
@@ -282,6 +286,12 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
             + (f"From about line {place:,} on the lengths of their lines no longer go together. " if place else "")
             + "Delete the archive and get it again."
         )
+    for name, member in members.items():
+        if member.sha256 not in (None, found := fingerprint(folder / name).sha256):
+            raise ValueError(
+                f"{archive}: {member.name!r} is not the published text: expected SHA-256 {member.sha256}, got {found}. "
+                "Delete the archive and get it again."
+            )
     return {"files": files, "archive": _digest(archive, "sha256")}
 
 

@@ -1,4 +1,4 @@
-"""Where the text of WMT 2014 lies: archives, their files, and the corpora made of them. Data, and nothing else.
+"""Where public text lies: archives, their files, and the corpora made of them. Data, and nothing else.
 
 Paper: section 5.1 trains on "the standard WMT 2014 English-German dataset consisting of about 4.5 million sentence
 pairs" and on the English-French one "consisting of 36M sentences"; it names no file. These are the files of the
@@ -310,6 +310,69 @@ _BRITZ_2014 = replace(
     n_pairs={"en-de": 3_003},
 )
 
+# SHA-256 of the texts of multi30k/dataset, data/task1, at the commit below. GitHub packs the archive anew when it is
+# asked, so not the archive is known by its hash, but what is in it.
+CAPTIONS = {
+    "multi30k/train.en": "460a15fbd157e34a7a9957ee388c1ca247fe47af3ef25fb50442af6c274e0fc6",
+    "multi30k/train.de": "2c2b73fd2b548fbcde3a875e0a78d6ee94d498bfdee6bd3eae3945779e9ddf72",
+    "multi30k/train.fr": "5925a3c18f1587b6b54b87743106e6e8ab93618edb6f65d19eac0621f853a10d",
+    "multi30k/val.en": "1f2a23d992769b5b3d209b0a10dd0b77c08cceb1f20dfb97ed0aafa49d107227",
+    "multi30k/val.de": "660e09eb7e1da2f856ea13ee5ad3cf6d36b3d5b0b733c857e94c5747a3dfc660",
+    "multi30k/val.fr": "5304e444d842e962b2dda4d816b70b22a1765b15401642b7ca37a67477e708dc",
+    "multi30k/test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
+    "multi30k/test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
+    "multi30k/test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
+    "multi30k_tok/train.en": "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
+    "multi30k_tok/train.de": "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
+    "multi30k_tok/train.fr": "8fa41bb718412bcb7c5dfa58603842810a01543eae86a51279f9886b901266e1",
+    "multi30k_tok/val.en": "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec",
+    "multi30k_tok/val.de": "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00",
+    "multi30k_tok/val.fr": "b303e301aa21fe7822a846b2b3fb2d5a1121ec807cd5b1d006fb7b2b5507168a",
+    "multi30k_tok/test_2016_flickr.en": "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
+    "multi30k_tok/test_2016_flickr.de": "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
+    "multi30k_tok/test_2016_flickr.fr": "1463bd5960f9bfe098ec3cd752d3df0c49c84dc646fb518964a29232658cd836",
+}
+_CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
+
+
+def _captions(corpus: str, split: str, name: str, form: Form, n_pairs: int) -> Source:
+    """One split of Multi30k; `name` is where its files are in data/task1, with {} for the language."""
+
+    def side(language: str) -> Member:
+        return Member(
+            language=language,
+            name=f"dataset-{_CAPTIONS_AT}/data/task1/{name.format(language)}",
+            form=form,
+            max_bytes=8 * MB,
+            sha256=CAPTIONS[f"{corpus}/{split}.{language}"],
+        )
+
+    pairs = {f"en-{other}": (side("en"), side(other)) for other in ("de", "fr")}
+    return Source(
+        name=f"{corpus}_{split}",
+        archive=f"multi30k-{_CAPTIONS_AT[:7]}.tar.gz",
+        about="Multi30k: captions of pictures in English, German and French, as they are and as lower-cased tokens",
+        urls=(
+            f"https://codeload.github.com/multi30k/dataset/tar.gz/{_CAPTIONS_AT}",
+            f"https://github.com/multi30k/dataset/archive/{_CAPTIONS_AT}.tar.gz",
+        ),
+        max_size=256 * MB,
+        licence="non-commercial research and education; cite Elliott et al. 2016, 2017",
+        members=pairs,
+        n_pairs=dict.fromkeys(pairs, n_pairs),
+    )
+
+
+_CAPTION_SPLITS = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000}
+_CAPTION_SOURCES = [
+    one
+    for split, n_pairs in _CAPTION_SPLITS.items()
+    for one in (
+        _captions("multi30k", split, f"raw/{split}.{{}}.gz", Form.GZIP, n_pairs),
+        _captions("multi30k_tok", split, f"tok/{split}.lc.norm.tok.{{}}", Form.PLAIN, n_pairs),
+    )
+]
+
 SOURCES = {
     one.name: one
     for one in (
@@ -324,6 +387,7 @@ SOURCES = {
         _BRITZ,
         _BRITZ_2013,
         _BRITZ_2014,
+        *_CAPTION_SOURCES,
     )
 }
 
@@ -335,9 +399,24 @@ _WMT14_EN_DE = Collection(
     test="newstest2014",
     licence="research use (statmt.org/wmt14)",
 )
+_NEWS_EN_DE = replace(_WMT14_EN_DE, name="news_commentary", train=("news_commentary_v9",))
 COLLECTIONS = {
     f"{one.name}-{one.pair}": one
     for one in (
+        *(
+            Collection(
+                name=name,
+                pair=pair,
+                train=(f"{name}_train",),
+                dev=f"{name}_val",
+                test=f"{name}_test_2016_flickr",
+                licence=SOURCES[f"{name}_train"].licence,
+            )
+            for name in ("multi30k", "multi30k_tok")
+            for pair in ("en-de", "en-fr")
+        ),
+        _NEWS_EN_DE,
+        replace(_NEWS_EN_DE, pair="en-fr"),
         _WMT14_EN_DE,
         replace(
             _WMT14_EN_DE,

@@ -26,7 +26,8 @@ def test_a_source_is_complete(name: str) -> None:
     assert one.size_at_most > 0
     assert one.sha256 is None or re.fullmatch("[0-9a-f]{64}", one.sha256)
     assert one.md5 is None or re.fullmatch("[0-9a-f]{32}", one.md5)
-    assert one.sha256 or one.md5  # each has a hash that somebody published
+    assert one.is_pinned or one.md5  # each has a hash that somebody published
+    assert all(re.fullmatch("[0-9a-f]{64}", member.sha256) for member in members(one) if member.sha256)
     assert one.licence
     assert one.about
     assert one.urls
@@ -72,6 +73,14 @@ def test_the_training_text_has_the_size_that_the_paper_says() -> None:
     assert collection("wmt16_britz", "en-de").n_train == 4_500_966
 
 
+def test_news_commentary_is_the_part_of_wmt14_that_is_news() -> None:
+    news, whole = collection("news_commentary", "en-de"), collection("wmt14", "en-de")
+    assert news.n_train == 201_288
+    assert all(source in whole.sources for source in news.sources)
+    assert (news.dev, news.test) == (whole.dev, whole.test)
+    assert collection("news_commentary", "en-fr").n_train == 183_251
+
+
 def test_bytes_to_download() -> None:
     german = collection("wmt14", "en-de")
     assert german.download_bytes == 657_632_379 + 918_311_367 + 80_418_416 + 38_654_961 + 64_000_000
@@ -94,7 +103,7 @@ def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
 def test_what_is_not_in_the_manifest_is_named() -> None:
     with pytest.raises(ValueError, match=r"Unknown source 'europarl'; expected one of europarl_v7, commoncrawl"):
         source("europarl")
-    with pytest.raises(ValueError, match=r"No collection 'wmt14_full' for 'en-fr'; expected one of wmt14-en-de, "):
+    with pytest.raises(ValueError, match=r"No collection 'wmt14_full' for 'en-fr'; expected one of multi30k-en-de, "):
         collection("wmt14_full", "en-fr")
 
 

@@ -4,6 +4,7 @@ from faults.defect import Defect
 
 FETCH = "repro/data/fetch.py"
 OF_FETCH = "tests/data/test_fetch.py::"
+OF_COMMANDS = "tests/data/test_commands.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -36,5 +37,19 @@ DEFECTS: tuple[Defect, ...] = (
         """    is_safe = address.scheme == "https" or source.is_pinned""",
         "    is_safe = True",
         (f"{OF_FETCH}test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for",),
+    ),
+    Defect(
+        "an altered text of an archive that is known by its texts is taken",
+        FETCH,
+        "        if member.sha256 not in (None, found := fingerprint(folder / name).sha256):",
+        "        if member.sha256 == (found := ''):",
+        (f"{OF_COMMANDS}test_captions_are_known_by_their_texts",),
+    ),
+    Defect(
+        "fetch stores in the project though REPRO_DATA names a folder",
+        "repro/data/__main__.py",
+        """os.environ.get("REPRO_DATA") or PROJECT""",
+        "PROJECT",
+        (f"{OF_COMMANDS}test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there",),
     ),
 )
