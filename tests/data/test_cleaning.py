@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacremoses import MosesTokenizer
 
 from repro.data import cleaning
 from repro.data.cleaning import (
@@ -25,6 +26,7 @@ from repro.data.cleaning import (
     pair_hashes,
     reasons,
 )
+from repro.data.text import Parallel
 
 ENGLISH = "The committee will meet again on Thursday to discuss the report."
 GERMAN = "Der Ausschuss tritt am Donnerstag wieder zusammen, um den Bericht zu beraten."
@@ -72,8 +74,38 @@ def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> Non
     assert one_reason(source, target, "length_ratio") == (RATIO if is_dropped else None)
 
 
+@pytest.mark.parametrize(
+    ("source", "target", "reason"),
+    [
+        (words(2), words(3), None),
+        (words(2), words(4), "sides differ in length by more than 1.5 times"),
+        (words(4), words(2), "sides differ in length by more than 1.5 times"),
+        ("Yes , yes .", "Ja, ja.", None),  # a mark is a word, whether a blank is before it or not
+        ("«L’eau»", "water!?:", None),  # five against four
+        (words(117), words(175), None),
+        (words(175), words(176), "a side has more than 175 words"),
+        (words(400), words(1), "a side has more than 175 words"),
+    ],
+)
+def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> None:
+    assert one_reason(source, target, "fairseq") == reason
+
+
+def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
+    sides = (real_text / "europarl_ende_5k" / f"train.{language}.gz" for language in ("en", "de"))
+    pairs = list(Parallel(*sides, may_drop=True).pairs())
+    tokenizers = [MosesTokenizer(language) for language in ("en", "de")]
+    theirs, ours = set(), set()
+    for i, pair in enumerate(pairs):
+        cut = [one.tokenize(side, aggressive_dash_splits=True) for one, side in zip(tokenizers, pair, strict=True)]
+        fewest, most = sorted(map(len, cut))
+        theirs |= {i} if most > 175 or most > 1.5 * fewest else set()
+        ours |= {i} if one_reason(*pair, "fairseq") else set()
+    assert (len(theirs), len(ours), len(theirs & ours)) == (323, 318, 316)
+
+
 def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
-    assert tuple(RULES) == ("length_ratio", "language", "duplicates")
+    assert tuple(RULES) == ("length_ratio", "fairseq", "language", "duplicates")
     for names in (["duplicates", "length_ratio"], ["length_ratio", "duplicates"]):
         assert check_rules(names) == ("length_ratio", "duplicates")
         assert identity(names) == {"length_ratio": "1", "duplicates": "1"}
@@ -83,7 +115,7 @@ def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, language, duplicates."),
+        (["ratio"], "Unknown cleaning rule 'ratio'; expected some of length_ratio, fairseq, language, d"),
         (["language", "language"], "named once, got language, language"),
         ("language", "Unknown cleaning rule 'l'"),  # a string is no list of names
     ],
