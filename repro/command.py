@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+ENGINES = ("torch", "ctranslate2", "ctranslate2-int8")  # `repro/decoding/engine.py`, which brings torch
+
 
 class Parser(argparse.ArgumentParser):
     """argparse's, with options by their whole names only: an abbreviation would mean another one some day."""
@@ -80,6 +82,9 @@ def ended(command: Callable[[], int | None]) -> int:
     except BrokenPipeError:
         _lead_nowhere()
         return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 128 + signal.SIGINT
 
 
 def outlive_reader() -> None:

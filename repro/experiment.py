@@ -136,7 +136,7 @@ def _options(table: str, argv: Sequence[str] | None) -> tuple[Any, dict[str, Any
     add(
         "--engine",
         default="torch",
-        choices=["torch", "ctranslate2", "ctranslate2-int8"],
+        choices=command.ENGINES,
         help="what translates and scores in the end; those of CTranslate2 need the extra [fast]",
     )
     add("--tracking-uri", default=DEFAULT_URI, help="MLflow store")

@@ -30,6 +30,7 @@ from repro.scales import Scale
 from repro.stamp import Provenance, fingerprint, provenance
 from repro.tracking.folder import is_training, write_run
 from repro.tracking.mirror import Mirror
+from repro.trained import TOKENIZER
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import NonFinite, TranslationModule
@@ -164,7 +165,9 @@ class Run:
             self._describe(stamp)
             if done := self.finished():
                 return done  # made by another process, whose journal this one waited for
+            self.progress.say(f"{self.settings.name}: run {self.id}")
             durable.sweep(self.folder, alone=True)
+            self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:

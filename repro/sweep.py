@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from repro import command, durable
 from repro.forecast import duration, expected_flops, run_bytes, size, speed_here
 from repro.hyper import BASE
+from repro.latest import LATEST
 from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
 from repro.record import BASE as BASE_TABLE
@@ -229,8 +230,10 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> li
     """Commands to go on with, in the same world and the same folders: the options that were typed are kept."""
     again = {option: value for option, value in typed.items() if option not in ONCE}
     more = again | {"seeds": max(3, typed.get("seeds", 1) + 2)}
+    translate = _with({}, typed, "runs_dir")
     commands = {
         f"-m repro.ui {_with({'table': table, 'scale': scale}, typed, 'tracking_uri')}": "compare the runs in MLflow",
+        f"-m repro.decoding translate {LATEST} TEXT {translate}".rstrip(): "translate with the newest run",
         f"{command.script(name)} {command.written(more)}": "intervals over seeds",
     }
     width = max(map(len, commands))
@@ -308,10 +311,10 @@ def _by_state(states: Sequence[State]) -> str:
 
 def _summary(done: Record) -> str:
     if done.status == "diverged":
-        return f"{done.row} seed {done.seed}: diverged after step {done.cost['steps']}"
+        return f"{done.row} seed {done.seed}: run {done.run} diverged after step {done.cost['steps']}"
     dev = done.scores["dev"]
     return (
         f"{done.row} seed {done.seed}: dev PPL {dev['ppl']:.2f}, BLEU {dev['bleu']:.1f}, "
         f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
-        f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}"
+        f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}, run {done.run}"
     )

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
     from repro.model.transformer import Transformer
 
+TOKENIZER = "tokenizer.json"  # in the folder of a run
+
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
@@ -23,18 +25,26 @@ class Trained:
     tokenizer: "Tokenizer"
 
 
-def open_run(folder: Path, cache: Path) -> Trained:
-    """The run of `folder` (runs/<id>); its tokenizer is looked for in `cache`. A ValueError says what is missing."""
-    from repro.model.transformer import Transformer
-    from repro.training.fit import averaged
-
+def finished(folder: Path) -> Record:
+    """The record of the run in `folder` (runs/<id>)."""
     file = folder / "record.json"
     if not file.exists():
         raise ValueError(f"expected the folder of a finished run, such as runs/<id>, got {folder} without record.json.")
-    run = record.load(file)
+    return record.load(file)
+
+
+def open_run(folder: Path, cache: Path) -> Trained:
+    """The run of `folder` (runs/<id>), ready for work. A ValueError says what is missing.
+
+    The tokenizer of an older run, which has none in its folder, is looked for in `cache`.
+    """
+    from repro.model.transformer import Transformer
+    from repro.training.fit import averaged
+
+    run = finished(folder)
     again = f"Run {run.table} at scale {run.scale} again."
     hyper = Hyper(**run.hyper)
-    tokenizer = _tokenizer(cache, run.tokenizer["sha256"], again)
+    tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
     model = Transformer(hyper, tokenizer.size).eval()
     weights = averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
     try:
@@ -46,14 +56,15 @@ def open_run(folder: Path, cache: Path) -> Trained:
     return Trained(record=run, model=model, tokenizer=tokenizer)
 
 
-def _tokenizer(cache: Path, sha256: str, again: str) -> "Tokenizer":
+def _tokenizer(own: Path, cache: Path, sha256: str, again: str) -> "Tokenizer":
     from repro.data.tokenizer import Tokenizer
 
-    files = sorted(cache.glob("*/tokenizer/tokenizer.json"))
-    for file in files:
+    kept = [own] if own.exists() else []
+    for file in [*kept, *sorted(cache.glob("*/tokenizer/tokenizer.json"))]:
         if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
             return Tokenizer.load(file)
     raise ValueError(
-        f"{cache}: expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, got {len(files)} "
-        f"others. Give the --cache-dir of that run. {again}"
+        f"expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, in {own}, "
+        f"{'which is damaged' if kept else 'which is not there'}, or below {cache}. Give the --cache-dir of that run. "
+        f"{again}"
     )

@@ -5,14 +5,13 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from first_words import ROOT, lines_until_heavy
 
 from repro.command import Parser, typed, unknown_option, written
 
-ROOT = Path(__file__).parent.parent
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
 
@@ -128,40 +127,14 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
 
 # ---- the first line
 
-UNTIL_HEAVY = """
-import runpy, sys
-class Watch:
-    def find_spec(self, name, path=None, target=None):
-        if name in ("torch", "lightning", "mlflow", "sacrebleu"):
-            print("heavy:", name, flush=True)
-            sys.exit(9)
-sys.meta_path.insert(0, Watch())
-sys.argv = sys.argv[1:]
-if sys.argv[0].endswith(".py"):
-    sys.path.insert(0, "experiments")
-    runpy.run_path(sys.argv[0], run_name="__main__")
-else:
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
-
-
-def lines_until_heavy(*command: str) -> list[str]:
-    """What a program says before it begins to import what takes seconds."""
-    done = subprocess.run(
-        [sys.executable, "-c", UNTIL_HEAVY, *command],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 9, done
-    assert done.stdout.split("\n")[-2].startswith("heavy:")
-    return (done.stderr + done.stdout).split("\n")[:-2]
-
 
 @pytest.mark.parametrize(
     ("command", "first"),
     [
         (["experiments/table3_A.py", "--scale=smoke"], "table3_A at scale smoke: 5 runs, en-de"),
-        (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop: 2 processes begin"),
+        (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
         (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
+        (["experiments/figures.py", "--scale=smoke"], "Figures of results/smoke"),
         (["experiments/table1.py"], "Table 1: layers are built, counted and timed for results/table1"),
     ],
 )

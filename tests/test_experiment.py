@@ -1,5 +1,6 @@
 """A table from one command: what it leaves, what it skips, how it stops, and what it says to bad input."""
 
+import hashlib
 import json
 import os
 import re
@@ -77,6 +78,12 @@ def test_every_row_is_trained_and_scored(made: Path) -> None:
         assert one.params["here"] > 0
         assert round(one.params["paper_size"] / 1e6) == 65  # heads change no parameter count
         assert "tok:13a" in (one.scores["test"]["bleu_signature"] or "")
+
+
+def test_a_run_keeps_its_tokenizer(made: Path) -> None:
+    for one in records(made):
+        kept = (made / "runs" / one.run / "tokenizer.json").read_bytes()
+        assert hashlib.sha256(kept).hexdigest() == one.tokenizer["sha256"]
 
 
 def test_losses_fall(made: Path) -> None:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 FLOORS: dict[float, str] = {
     0: """
         symbols packed products hyper escape command durable journal lease signals signed stamp record machine launch
-        published
+        latest published
     """,
     1: """
         model.attention model.layers model.embedding model.transformer

@@ -1,6 +1,7 @@
 """Several tables as one: what is shown before the start, and what happens where two launches meet."""
 
 import errno
+import re
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -177,7 +178,20 @@ def test_what_next_is_the_same_world_in_the_same_folders(
     table = experiment("table_x", "two words")
     table.ROWS[0] = replace(table.ROWS[0], change=lambda base: replace(base, d_ff=2 * base.d_ff))
     main_of(table, argv=argv)
-    shown, more = (line.split() for line in capsys.readouterr().out.partition("What next:\n")[2].split("\n")[:2])
+    said, _, after = capsys.readouterr().out.partition("What next:\n")
+    for done in map(load, (tmp_path / "r").glob("*/record.json")):
+        assert re.search(rf"^{done.row} seed 1: run {done.run}$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
+    shown, used, more = (line.split() for line in after.split("\n")[:3])
+    assert shlex.split(" ".join(used))[1:-5] == [
+        "-m",
+        "repro.decoding",
+        "translate",
+        "latest",
+        "TEXT",
+        "--runs-dir",
+        "r",
+    ]
     assert shlex.split(" ".join(shown))[1:-5] == [
         "-m", "repro.ui", "--table", "table_x", "--scale",
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",

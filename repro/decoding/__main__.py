@@ -1,11 +1,12 @@
 """Put a finished run to use: translate with it, score with it, hand it to CTranslate2.
 
-python -m repro.decoding translate runs/<id> news.en > news.de
+python -m repro.decoding translate latest news.en > news.de
 python -m repro.decoding score runs/<id> news.en news.de --engine ctranslate2
-python -m repro.decoding export runs/<id> exported
+python -m repro.decoding export <id> exported
 """
 
 import argparse
+import json
 import math
 import sys
 from collections.abc import Sequence
@@ -13,15 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro import durable
-from repro.command import Parser, ended
+from repro.command import ENGINES, Parser, ended
+from repro.data.cache import made_once
 from repro.data.text import Parallel, read_lines
-from repro.trained import open_run
+from repro.latest import run_folder
+from repro.trained import TOKENIZER, Trained, finished, open_run
 
 if TYPE_CHECKING:
     from repro.data.store import Encoded
     from repro.data.tokenizer import Tokenizer
 
 STDIN = Path("/dev/stdin")
+ORIGIN = "run.json"  # in an exported folder: whose weights these are
 BUDGET = 4_096  # slots of a batch that is scored
 
 
@@ -51,12 +55,11 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     score = commands.add_parser("score", help="perplexity and mean loss of given translations")
     export = commands.add_parser("export", help="write the model in CTranslate2's format, its tokenizer beside it")
     for command in (translate, score, export):
-        command.add_argument("run", type=Path, help="folder of a finished run: runs/<id>")
-        command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="where its tokenizer is kept")
+        command.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of that")
+        command.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are kept")
+        command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="has the tokenizers of older runs")
     for command in (translate, score):
-        from repro.decoding.engine import NAMES
-
-        command.add_argument("--engine", choices=NAMES, default="torch", help="who does the work (default: torch)")
+        command.add_argument("--engine", choices=ENGINES, default="torch", help="who does the work (default: torch)")
         command.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of torch's products")
     translate.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; else standard input"
@@ -65,7 +68,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     translate.add_argument("--alpha", type=float, default=0.6, help="strength of the length penalty (default: 0.6)")
     score.add_argument("source", type=Path)
     score.add_argument("target", type=Path)
-    export.add_argument("folder", type=Path, help="new or empty")
+    export.add_argument("folder", type=Path, help="new, empty or of the same run")
     return parser.parse_args(argv)
 
 
@@ -76,10 +79,20 @@ def _positive(text: str) -> int:
     return number
 
 
+def _opened(options: argparse.Namespace) -> Trained:
+    """The run that is meant, which is said before what takes seconds; elsewhere than the translations."""
+    folder = run_folder(options.run, options.runs_dir)
+    run = finished(folder)
+    print(
+        f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}", file=sys.stderr, flush=True
+    )
+    return open_run(folder, options.cache_dir)
+
+
 def _translate(options: argparse.Namespace) -> None:
+    trained = _opened(options)
     from repro.decoding.engine import opened
 
-    trained = open_run(options.run, options.cache_dir)
     lines = list(read_lines(options.source))
     full = [line for line in lines if line]
     with opened(options.engine, trained.model, bf16=options.precision == "bf16") as engine:
@@ -91,10 +104,10 @@ def _translate(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
+    trained = _opened(options)
     from repro.data.translation import DevBatches
     from repro.decoding.engine import opened
 
-    trained = open_run(options.run, options.cache_dir)
     text = Parallel(options.source, options.target)
     pairs = [pair for passage in text.passages() for pair in passage.pairs()]
     source, target = (_encoded(trained.tokenizer, list(side)) for side in zip(*pairs, strict=True))
@@ -107,18 +120,35 @@ def _score(options: argparse.Namespace) -> None:
 
 
 def _export(options: argparse.Namespace) -> None:
-    from repro.decoding.ctranslate import export
+    """Fill a folder under another name, so that it is whole or absent; a damaged one of the same run makes way."""
+    folder = options.folder.resolve()
+    run = finished(run_folder(options.run, options.runs_dir))
+    if folder.exists() and any(folder.iterdir()) and _exported(folder) != run.run:
+        raise ValueError(
+            f"expected a folder that is new, empty or holds the export of run {run.run}, got {options.folder}, which "
+            "holds something else. Delete it, or name another."
+        )
 
-    if options.folder.exists() and any(options.folder.iterdir()):
-        raise ValueError(f"expected a new or empty folder, got {options.folder}, which holds files. Name another.")
-    trained = open_run(options.run, options.cache_dir)
-    options.folder.mkdir(parents=True, exist_ok=True)
-    trained.tokenizer.save(options.folder / "tokenizer.json")
-    export(trained.model, options.folder)
-    durable.write_json(options.folder / "run.json", _origin(trained.record))
-    print(
-        f"{options.folder}: run {trained.record.run} for CTranslate2; its tokens are the numbers of pieces, in digits"
-    )
+    def fill(empty: Path) -> dict[str, Any]:
+        trained = _opened(options)
+        from repro.decoding.ctranslate import export
+
+        trained.tokenizer.save(empty / TOKENIZER)
+        export(trained.model, empty)
+        durable.write_json(empty / ORIGIN, _origin(trained.record))
+        return {}
+
+    made_once(folder, fill)
+    print(f"{options.folder}: run {run.run} for CTranslate2; its tokens are the numbers of pieces, in digits")
+
+
+def _exported(folder: Path) -> str | None:
+    """The run whose export a folder holds, whole or damaged."""
+    try:
+        run = json.loads((folder / ORIGIN).read_bytes())["run"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return str(run)
 
 
 def _origin(run: Any) -> dict[str, Any]:

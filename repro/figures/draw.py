@@ -67,6 +67,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     add("--runs-dir", type=Path, default=Path("runs"), help="where checkpoints are kept")
     add("--cache-dir", type=Path, default=Path("cache"), help="where prepared text is kept, the tokenizer with it")
     options = parser.parse_args(arguments)
+    print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:
         made, skipped = draw(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
     except (ValueError, OSError) as error:
