@@ -1,8 +1,9 @@
 """Checkpoints: one safetensors file a checkpoint, whole or absent, verified whenever it is read.
 
-A checkpoint holds weights, optimizer moments and Lightning's counters, no iterator and no random state: data order
-and random numbers are functions of the step. Everything but the tensors is JSON in the file's own header, with the
-run's id. The last tensor is the SHA-256 of every byte before it. Nothing in it is code.
+A checkpoint holds weights, optimizer moments, Lightning's counters and the sums behind the next line of the journal, no
+iterator and no random state: data order and random numbers are functions of the step. Everything but the tensors is
+JSON in the file's own header, with the run's id. The last tensor is the SHA-256 of every byte before it. Nothing in it
+is code.
 """
 
 import hashlib
@@ -19,7 +20,9 @@ from torch import Tensor
 
 from repro.durable import Hashed, write_bytes
 
-FORMAT = "2"
+FORMAT = "3"
+OLDER = ("1", "2")
+SAME_WEIGHTS = ("2", "3")  # formats whose weights can be used; format 2 lacks what training needs to go on
 SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
 _NAME = "step-{:09d}.safetensors"
 _DIGEST, _DIGEST_BYTES = "sha256", 32
@@ -88,7 +91,7 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
     _found_whole.add(_state(path))
 
 
-def load(path: Path, run: str) -> dict[str, Any]:
+def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str, Any]:
     """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`)."""
     try:
         whole = _has_own_digest(path)
@@ -105,11 +108,10 @@ def load(path: Path, run: str) -> dict[str, Any]:
             f"{path} is damaged: its content does not have the SHA-256 written in it. "
             f"Delete it to go on from the one before."
         )
-    if about.get("format") != FORMAT:
+    if (found := about.get("format")) not in formats:
         raise CheckpointError(
-            f"{path} has checkpoint format {about.get('format')}, expected {FORMAT}: "
-            f"{'an older' if is_first_format else 'a newer'} version of this package wrote it. Go on with that "
-            f"version, or delete its run folder to train anew."
+            f"{path} has checkpoint format {found}, expected {FORMAT}: {'an older' if found in OLDER else 'a newer'} "
+            f"version of this package wrote it. Go on with that version, or delete its run folder to train anew."
         )
     if about["run"] != run:
         raise CheckpointError(
@@ -178,7 +180,7 @@ class SafetensorsIO(CheckpointIO):
 def weights(path: Path, run: str) -> dict[str, Tensor]:
     """The model's own weights in a checkpoint, without optimizer state."""
     prefix = "model."
-    state = load(path, run)["state_dict"]
+    state = load(path, run, SAME_WEIGHTS)["state_dict"]
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 

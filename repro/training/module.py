@@ -42,7 +42,7 @@ def random_seed(seed: int, step: int, share: int) -> int:
 
 
 class PieceMean(Metric):
-    """Mean over all pieces of all batches and processes, in float64.
+    """Mean over all pieces of all batches and processes, in float64; what is summed up so far stands in checkpoints.
 
     torchmetrics' own mean looks for NaN in each value, which on a GPU means to wait for the step that makes it.
     """
@@ -52,8 +52,8 @@ class PieceMean(Metric):
 
     def __init__(self) -> None:
         super().__init__()
-        self.add_state("total", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
-        self.add_state("n_pieces", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
+        for name in ("total", "n_pieces"):
+            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum", persistent=True)
 
     def update(self, total: Tensor, n_pieces: int) -> None:
         """Add a sum over `n_pieces`."""

@@ -57,6 +57,54 @@ DEFECTS: tuple[Defect, ...] = (
         "due = self.step % self.every.checkpoint == 0",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
     ),
+    # lines of the journal
+    Defect(
+        "a line after a stop sums up too few steps",
+        MODULE,
+        'dist_reduce_fx="sum", persistent=True)',
+        'dist_reduce_fx="sum")',
+        (
+            f"{RUNS}test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",
+            f"{RUNS}test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run[5]",
+            f"{RUNS}test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint[stops0]",
+            "tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",
+        ),
+    ),
+    Defect(
+        "a line after a stop counts too few tokens",
+        FIT,
+        'self.cost, self.window = Cost(**state["cost"]), Cost(**state["window"])',
+        'self.cost, self.window = Cost(**state["cost"]), Cost()',
+        (f"{RUNS}test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",),
+    ),
+    Defect(
+        "after a stop each of two processes begins with the sums of both",
+        FIT,
+        "            pl_module.train_loss.reset()\n            pl_module.train_nll.reset()\n        self.step,",
+        "        self.step,",
+        (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
+    ),
+    Defect(
+        "a checkpoint of two processes has the sums of the first",
+        FIT,
+        '                total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")',
+        "                total = getattr(metric, name)",
+        (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
+    ),
+    Defect(
+        "micro-batches are counted as those of another number of processes",
+        FIT,
+        '            counted |= {"ready": done, "started": done, "processed": done, "completed": done - 1}',
+        "            pass",
+        (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
+    ),
+    Defect(
+        "training goes on from a checkpoint without the sums of a line",
+        "repro/training/checkpoint.py",
+        "formats: Collection[str] = (FORMAT,)",
+        "formats: Collection[str] = SAME_WEIGHTS",
+        ("tests/training/test_checkpoint.py::test_training_does_not_go_on_from_an_older_format[2]",),
+    ),
     # numbers that are none
     Defect(
         "no gradient is looked at",

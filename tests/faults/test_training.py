@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 import torch
 from faults import workload
-from faults.workload import STEPS, Act, Plan, finish, start, write_text
+from faults.workload import LOG, STEPS, Act, Plan, finish, start, write_text
 
 from repro import journal, record
 from repro.training import checkpoint
@@ -111,7 +111,7 @@ def determinism(folder: Path) -> Any:
 
 
 def test_the_run_is_a_hard_one(unbroken: Outcome) -> None:
-    assert {("train", i) for i in range(1, STEPS + 1)} | {("dev", i) for i in range(6, STEPS + 1, 6)} == {
+    assert {("train", i) for i in (*range(LOG, STEPS, LOG), STEPS)} | {("dev", i) for i in range(6, STEPS + 1, 6)} == {
         line for line in unbroken.journal if line[0] != "final"
     }
     assert unbroken.steps == (29, 30, 32)
@@ -184,7 +184,8 @@ def test_without_progress_in_three_attempts_it_says_so_once(folder: Path, unbrok
 
 
 def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unbroken: Outcome) -> None:
-    # in the forward pass of step 3, the backward pass of step 8, the second validation, the writing of a checkpoint
+    # in the forward pass of step 3, the backward pass of step 8, the second validation, the writing of a checkpoint:
+    # none of these steps has a line in the journal
     for place, n, step in (("forward", 7, 3), ("backward", 2 * 5, 8), ("validation", 1, 12), ("save", 2, 18)):
         began = time.monotonic()
         assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=TERM),))) == 143, said(folder)
@@ -201,9 +202,14 @@ def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unb
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, *(pytest.param(one, marks=pytest.mark.faults) for one in (signal.SIGHUP, signal.SIGUSR1))]
 )
-def test_each_signal_has_its_exit_code(folder: Path, number: signal.Signals) -> None:
-    assert launched(Plan(folder=folder, acts=(Act(place="forward", n=4, signals=(number,)),))) == 128 + number
-    assert last(folder) == 2
+def test_each_signal_has_its_exit_code_and_leaves_no_trace(
+    folder: Path, unbroken: Outcome, number: signal.Signals
+) -> None:
+    # at step 7, two steps after a line; the first micro-batch is computed twice
+    assert launched(Plan(folder=folder, acts=(Act(place="forward", n=2 * 7, signals=(number,)),))) == 128 + number
+    assert last(folder) == 7
+    assert launched(Plan(folder=folder)) == 0, said(folder)
+    assert outcome(folder) == unbroken
 
 
 @pytest.mark.faults

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from own_signals import hear_all
 
-STEPS = 32
+STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
 PRELOADED = ["faults.workload", "repro.run", "repro.sweep", "repro.data.prepare", "torch._dynamo"]
 
@@ -116,7 +116,7 @@ def play(plan: Plan) -> None:
     )  # fmt: skip
     tiny = scales.Scale(
         name="tiny", base=replace(hyper, **plan.hyper), corpus="folder", vocab_size=300, batch_tokens=100,
-        device_tokens=50, max_length=50, sentence_tokens=10, log_every=1, validate_every=6, checkpoint_every=4,
+        device_tokens=50, max_length=50, sentence_tokens=10, log_every=LOG, validate_every=6, checkpoint_every=4,
         claim="nothing",
     )  # fmt: skip
     scales.SCALES["tiny"] = replace(tiny, **plan.scale)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -31,6 +32,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
+from repro.training.fit import newest
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"
@@ -226,18 +228,29 @@ def test_the_library_reads_what_is_written_here(path: Path) -> None:
     assert hashlib.sha256(good[:-32]).digest() == good[-32:] == bytes(tensors["sha256"].tolist())
 
 
-def test_an_older_format_is_refused() -> None:
-    said = "has checkpoint format 1, expected 2: an older version of this package wrote it. Go on with that version"
-    with pytest.raises(CheckpointError, match=said) as caught:
-        load(GOLDEN / "format-1.safetensors", RUN)
-    assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
+@pytest.mark.parametrize("older", ["1", "2"])
+def test_training_does_not_go_on_from_an_older_format(tmp_path: Path, older: str) -> None:
+    said = f"has checkpoint format {older}, expected 3: an older version of this package wrote it. Go on with that"
+    shutil.copy(GOLDEN / f"format-{older}.safetensors", path_of(tmp_path, 7))
+    for read in (lambda: load(path_of(tmp_path, 7), RUN), lambda: newest(tmp_path, RUN)):
+        with pytest.raises(CheckpointError, match=said) as caught:
+            read()
+        assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
+
+
+def test_the_weights_of_the_format_before_are_read(path: Path) -> None:
+    # a run that ended under it still translates
+    assert equal(weights(GOLDEN / "format-2.safetensors", RUN), weights(path, RUN))
+    with pytest.raises(CheckpointError, match="has checkpoint format 1, expected 3: an older version"):
+        weights(GOLDEN / "format-1.safetensors", RUN)
 
 
 def test_a_newer_format_is_refused(path: Path) -> None:
-    changed = path.read_bytes()[:-32].replace(b'"format": "2"', b'"format": "3"')
+    changed = path.read_bytes()[:-32].replace(b'"format": "3"', b'"format": "4"')
     path.write_bytes(changed + hashlib.sha256(changed).digest())
-    with pytest.raises(CheckpointError, match="has checkpoint format 3, expected 2: a newer version") as caught:
-        load(path, RUN)
+    for read in (load, weights):
+        with pytest.raises(CheckpointError, match="has checkpoint format 4, expected 3: a newer version") as caught:
+            read(path, RUN)
     assert not isinstance(caught.value, DamagedCheckpoint)
 
 

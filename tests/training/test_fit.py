@@ -6,6 +6,7 @@ Run as a program, this file trains its tiny run in a folder: that is what the te
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -40,7 +42,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
 RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 32, 2
 AVERAGED = {"average": 2, "average_every": 3}
 HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, **AVERAGED)
-EVERY = Every(log=1, validate=6, checkpoint=4)
+EVERY = Every(log=5, validate=6, checkpoint=4)  # no stop, checkpoint or averaged step has to fall on a line
+EACH = replace(EVERY, log=1)
 
 
 class Sentences:
@@ -100,6 +103,7 @@ def train(
     every: Every = EVERY,
     die_at: int = 0,
     wait_at: int = 0,
+    stop_at: int = 0,
     watch: Callable[[TranslationModule, str, int], object] = lambda module, kind, step: None,
     should_stop: Callable[[], bool] = lambda: False,
     run: str = RUN,
@@ -108,15 +112,19 @@ def train(
     precision: Any = "fp32",
     **change: Any,
 ) -> Fitted:
-    """Train the tiny run; `change` is what differs from `HYPER`."""
+    """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
     module = TranslationModule(replace(HYPER, **change), V, seed)
 
     def watch_module(kind: str, step: int, numbers: dict[str, float]) -> None:
         watch(module, kind, step)
-        if kind == "train" and step == die_at:
+
+    def asked() -> bool:
+        step = module.trainer.global_step
+        if step == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
-        if kind == "train" and step == wait_at:
+        if step == wait_at:
             time.sleep(600)  # to be killed
+        return step == stop_at or should_stop()
 
     with same_arithmetic():
         return fit(
@@ -134,7 +142,7 @@ def train(
             log=Journal() if journal is None else journal,
             every=every,
             watch=watch_module,
-            should_stop=should_stop,
+            should_stop=asked,
             devices=devices,
             precision=precision,
             accumulate=accumulate,
@@ -199,7 +207,7 @@ def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
     _, journal, fitted = unbroken
     assert STEPS / EPOCH >= 3
     assert EPOCH % EVERY.checkpoint != 0
-    assert set(journal) == {("train", i) for i in range(1, 33)} | {("dev", i) for i in range(6, 33, 6)}
+    assert set(journal) == {("train", i) for i in (*range(5, 33, 5), 32)} | {("dev", i) for i in range(6, 33, 6)}
     assert fitted.diverged is None
 
 
@@ -221,10 +229,12 @@ def first_gradient(folder: Path) -> list[Tensor]:
 def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
     # seven sentences of several lengths in one update; of the eight shares of two processes one holds none
     common = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64", "steps": 1, "average": 1}
-    journals = {name: Journal() for name in ("whole", "halves", "processes")}
-    processes = start(tmp_path / "processes", devices=2, accumulate=4, **common)
+    journals, every = (
+        {name: Journal() for name in ("whole", "halves", "processes")},
+        Every(log=1, validate=1, checkpoint=1),
+    )
+    processes = start(tmp_path / "processes", devices=2, accumulate=4, every=vars(every), **common)
     for name, accumulate in (("whole", 1), ("halves", 2)):
-        every = Every(log=1, validate=1, checkpoint=1)
         fitted = train(tmp_path / name, journals[name], accumulate=accumulate, every=every, **common)
         journals[name].append("cost", 1, **vars(replace(fitted.cost, seconds=0, slots=0)))
     assert read(journals["processes"], processes) == 0
@@ -242,11 +252,20 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
 # Numbers that are written down.
 
 
-def test_the_rate_is_that_of_the_optimizer_step(unbroken: tuple[str, Journal, Fitted]) -> None:
+@pytest.fixture(scope="module")
+def each(tmp_path_factory: pytest.TempPathFactory) -> Journal:
+    """The first ten steps of the unbroken run, a line for each."""
+    journal = Journal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
+        train(tmp_path_factory.mktemp("each"), journal, every=EACH, stop_at=10)
+    return journal
+
+
+def test_the_rate_is_that_of_the_optimizer_step(each: Journal) -> None:
     # with two micro-batches an update: the schedule counts updates
-    _, journal, _ = unbroken
-    assert [journal["train", i]["lr"] for i in range(1, STEPS + 1)] == [
-        rate(i, HYPER.d_model, HYPER.warmup) for i in range(1, STEPS + 1)
+    assert [each["train", i]["lr"] for i in range(1, 11)] == [
+        rate(i, HYPER.d_model, HYPER.warmup) for i in range(1, 11)
     ]
 
 
@@ -261,11 +280,8 @@ def test_the_cost_is_that_of_the_plan(unbroken: tuple[str, Journal, Fitted]) -> 
     assert fitted.cost.tokens_per_second > 0
 
 
-def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
-    _, each, _ = unbroken
-    few = Journal()
-    train(tmp_path, few, steps=10, every=Every(log=5, validate=100, checkpoint=100))
-    assert set(few) == {("train", 5), ("train", 10)}
+def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], each: Journal) -> None:
+    _, few, _ = unbroken
     stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
     pieces = [next(stream).target_tokens for _ in range(10)]
     for name in ("loss", "nll"):
@@ -405,10 +421,12 @@ def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
 
 def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
     journal, third_epoch = Journal(), 2 * EPOCH + 3
+    assert third_epoch % EVERY.log != 0
     assert read(journal, start(tmp_path, die_at=third_epoch)) == -signal.SIGKILL
-    assert max(journal) == ("train", third_epoch)
-    # killed from outside, in the midst of whatever it does after its third step
-    assert read(journal, start(tmp_path, wait_at=STEPS - 1), kill_after=3) == -signal.SIGKILL
+    newest = checkpoint.step_of(checkpoint.checkpoints(tmp_path)[-1])
+    assert third_epoch - EVERY.checkpoint <= newest < third_epoch
+    # killed from outside, in the midst of whatever it does after its first line
+    assert read(journal, start(tmp_path, wait_at=STEPS - 1), kill_after=1) == -signal.SIGKILL
     assert third_epoch < max(journal)[1] < STEPS
     assert read(journal, start(tmp_path)) == 0
     del journal["cost", STEPS]
@@ -416,18 +434,85 @@ def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted],
     assert journal == unbroken[1]
 
 
-@pytest.mark.parametrize("stops", [(5, 6, 12), (EPOCH, EPOCH + 1)])
+@pytest.mark.parametrize("stops", [(5, 6, 7, 12), (EPOCH, EPOCH + 1)])
 def test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint(
     unbroken: tuple[str, Journal, Fitted], tmp_path: Path, stops: tuple[int, ...]
 ) -> None:
     journal = Journal()
     for stop in stops:
-        fitted = train(tmp_path, journal, should_stop=lambda stop=stop: ("train", stop) in journal)
-        assert fitted.cost.steps == max(step for kind, step in journal if kind == "train") == stop
+        fitted = train(tmp_path, journal, stop_at=stop)
+        assert fitted.cost.steps == stop
         assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
     train(tmp_path, journal)
     assert digest(tmp_path) == unbroken[0]
     assert journal == unbroken[1]
+
+
+# A line sums up its steps, whatever happened between them: none of these stops has to fall on a line.
+
+
+def few(log: int, **every: int) -> dict[str, Any]:
+    """A short run with a line every so many steps; it averages 11 and 14."""
+    return {"steps": 14, "every": replace(EVERY, log=log, **every)}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[str, Journal, Fitted]]:
+    """The short run that nothing happens to."""
+
+    @cache
+    def made(log: int) -> tuple[str, Journal, Fitted]:
+        folder, journal = tmp_path_factory.mktemp("whole"), Journal()
+        fitted = train(folder, journal, **few(log))
+        return digest(folder), journal, replace(fitted, cost=replace(fitted.cost, seconds=0))
+
+    return made
+
+
+@pytest.mark.parametrize(("log", "apart"), [(3, 1), (4, 1), (5, 1), (7, 1), (100, 1), (5, 3), (7, 2)])
+def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, log: int, apart: int
+) -> None:
+    journal = Journal()
+    for stop in range(1, 14, apart):  # no checkpoint but those of the stops
+        train(tmp_path, journal, stop_at=stop, **few(log, checkpoint=100))
+        assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
+    fitted = train(tmp_path, journal, **few(log, checkpoint=100))
+    assert (digest(tmp_path), journal) == whole(log)[:2]
+    assert replace(fitted.cost, seconds=0) == whole(log)[2].cost
+
+
+@pytest.mark.parametrize("log", [3, 5, 7])
+def test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, log: int
+) -> None:
+    journal = Journal()
+    for micro_batches, newest in ((2 * 5, 4), (2 * 3 + 1, 6), (2 * 4 + 1, 8), (2 * 3 + 1, 11), (2 * 1 + 1, 12)):
+        train_and_die(tmp_path, journal, micro_batches, **few(log))
+        assert checkpoint.step_of(checkpoint.checkpoints(tmp_path)[-1]) == newest
+    fitted = train(tmp_path, journal, **few(log))
+    assert (digest(tmp_path), journal) == whole(log)[:2]
+    assert replace(fitted.cost, seconds=0) == whole(log)[2].cost
+
+
+def test_two_processes_that_stop_write_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path
+) -> None:
+    # What each has summed up so far counts once, whether two go on or one does. Losses are float32 and summed in
+    # float64, so that sums are exact in any order; dev is cut into other batches by two, and has other last digits.
+    weights, unbroken, _ = whole(5)
+    journal, every = Journal(), vars(few(5)["every"])
+    two = {"devices": 2, "accumulate": 1, "steps": 14, "every": every}
+    assert read(journal, start(tmp_path / "two", stop_at=7, **two)) == 0
+    assert checkpoint.checkpoints(tmp_path / "two")[-1] == checkpoint.path_of(tmp_path / "two", 7)
+    shutil.copytree(tmp_path / "two", tmp_path / "one")
+    alone = Journal(journal)
+    train(tmp_path / "one", alone, **few(5))
+    assert read(journal, start(tmp_path / "two", **two)) == 0
+    for folder, found in (("one", alone), ("two", journal)):
+        assert digest(tmp_path / folder) == weights
+        for line, numbers in unbroken.items():
+            assert found[line] == (numbers if line[0] == "train" else pytest.approx(numbers, rel=1e-6)), line
 
 
 def test_sigterm_is_the_callers(tmp_path: Path) -> None:
@@ -437,6 +522,7 @@ def test_sigterm_is_the_callers(tmp_path: Path) -> None:
     try:
         fitted = train(
             tmp_path,
+            every=EACH,
             watch=lambda module, kind, step: step == 3 and os.kill(os.getpid(), signal.SIGTERM),
             should_stop=lambda: bool(asked),
         )
@@ -526,8 +612,7 @@ def main(folder: str, options: str) -> None:
     journal = Journal()
     journal.printed = os.environ.get("LOCAL_RANK", "0") == "0"
     wanted = json.loads(options)
-    if wanted.get("steps") == 1:
-        wanted["every"] = Every(log=1, validate=1, checkpoint=1)
+    wanted["every"] = Every(**wanted.get("every", vars(EVERY)))
     cost = train(Path(folder), journal, **wanted).cost
     journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
 
