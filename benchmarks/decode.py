@@ -136,7 +136,7 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
         translator = load(folder, compute_type=dtype, threads=threads)
         run = lambda: translate_ctranslate2(translator, text)  # noqa: E731
     while pipe.recv() == "go":
-        machine.start_peak_memory()
+        memory = machine.PeakMemory()
         clock, cpu = time.perf_counter(), time.process_time()
         outputs = run()
         clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
@@ -145,7 +145,7 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
             Turn(
                 seconds=clock,
                 cpu_seconds=cpu,
-                peak_bytes=machine.peak_memory() or 0,
+                peak_bytes=memory.bytes() or 0,
                 pieces=pieces,
                 outputs=outputs,
             )

@@ -7,7 +7,6 @@ nothing takes the next number, and from then on the old owner is refused whateve
     runs/<id>/attempts/000003/owner.json    who it is; the file's time is the beat: 1, 2, 3, ..., and 0 once it let go
 """
 
-import json
 import os
 import socket
 import threading
@@ -17,11 +16,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from repro import durable
+from repro import durable, signed
 
 EVERY = 5.0  # seconds between two beats
 MISSED = 3  # beats that an owner may miss before it counts as gone
 FRUITLESS = 3  # attempts that were killed before their first checkpoint, after which it is said
+
+FORMAT = 1
 
 _OWNER, _TOLD = "owner.json", "told.json"
 
@@ -39,15 +40,21 @@ class Lease:
 
     Raises BlockingIOError if another process has it and is alive, `NoProgress` once after `FRUITLESS` attempts that
     were killed without a new checkpoint. `is_held` is a second sign of life, where there are locks; it must not be
-    the only one, as some file systems let everybody pass.
+    the only one, as some file systems let everybody pass. `tell` hears why it takes longer than usual.
     """
 
-    def __init__(self, run: Path, step: int, is_held: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        run: Path,
+        step: int,
+        is_held: Callable[[], bool] = lambda: False,
+        tell: Callable[[str], object] = print,
+    ) -> None:
         self._attempts = run / "attempts"
         self._attempts.mkdir(parents=True, exist_ok=True)
         before = _numbers(self._attempts)
         if before:
-            _wait_until_gone(self._attempts / _name(before[-1]), is_held)
+            _wait_until_gone(self._attempts / _name(before[-1]), is_held, tell)
             _count([self._attempts / _name(number) for number in before], step)
         self.number = before[-1] + 1 if before else 1
         self._folder = self._attempts / _name(self.number)
@@ -55,7 +62,7 @@ class Lease:
             self._folder.mkdir()
         except FileExistsError:
             raise BlockingIOError(f"{run} was taken by another process at the same moment. Wait, or stop it.") from None
-        durable.write_json(self._folder / _OWNER, _me() | {"step": step})
+        signed.write(self._folder / _OWNER, _me() | {"step": step, "format": FORMAT})
         self._beats = 0
         self._beat()
         self._closing = threading.Event()
@@ -102,18 +109,20 @@ def _numbers(attempts: Path) -> list[int]:
 
 
 def _owner(attempt: Path) -> dict[str, Any]:
-    """What the owner wrote about itself; nothing if it was killed before it could."""
+    """What the owner wrote about itself; nothing if it was killed before it could, or if that is damaged.
+
+    Signed, as a digit of a process's number that has changed would make the living dead.
+    """
     try:
-        owner: dict[str, Any] = json.loads((attempt / _OWNER).read_bytes())
-    except FileNotFoundError:
+        return signed.read(attempt / _OWNER, "an owner", FORMAT)
+    except (OSError, ValueError, RecursionError):
         return {}
-    return owner
 
 
 def _heard(attempt: Path) -> int:
-    """The count of beats; 0: it let go."""
+    """Of the beats the last one, in nanoseconds; 0: it let go. To the nanosecond, as a clock may begin in 1970."""
     try:
-        return int((attempt / _OWNER).stat().st_mtime)
+        return (attempt / _OWNER).stat().st_mtime_ns
     except FileNotFoundError:
         return -1
 
@@ -123,9 +132,14 @@ def _who(attempt: Path) -> str:
     return f"process {owner.get('pid', '?')} on {owner.get('host', '?')} (attempt {int(attempt.name)})"
 
 
-def _wait_until_gone(attempt: Path, is_held: Callable[[], bool]) -> None:
+def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[[str], object]) -> None:
     """Return when the owner of an attempt let go, is dead or was not heard of for long; else BlockingIOError."""
     heard, patience = _heard(attempt), time.monotonic() + MISSED * EVERY
+    if heard > 0 and not _owner(attempt):
+        tell(
+            f"{attempt / _OWNER} is damaged or of another version: it no longer says who makes this run. Listening "
+            f"{MISSED * EVERY:.0f} s for a sign of life; without one the run goes on here."
+        )
     while _heard(attempt) != 0 and not _is_dead(_owner(attempt)):
         if _heard(attempt) != heard:
             raise BlockingIOError(f"{attempt.parents[1]} has a writer: {_who(attempt)}. Wait, or stop it.")

@@ -17,6 +17,7 @@ _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
 LARGEST_HEAP = 2**35  # bytes for which huge pages are asked for at most; nothing of it is taken before it is used
 LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux: where the peak is read and reset
 FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
 
 
@@ -118,22 +119,31 @@ def _fast_float32_products() -> bool:
     return False
 
 
-def start_peak_memory() -> None:
-    """Begin a new measurement of this process's peak memory."""
-    if torch.cuda.is_available():
-        torch.cuda.reset_peak_memory_stats()
-    elif sys.platform == "linux":
-        ctypes.CDLL(None).malloc_trim(0)
-        _huge_pages()  # of the heap's free end, which has just been given back
-        Path("/proc/self/clear_refs").write_bytes(b"5")  # Linux: reset the resident set's high-water mark
+class PeakMemory:
+    """The peak memory of this process from now on.
 
+    Unknown where the system does not let its mark be reset, as with a /proc that is read-only: the mark would then be
+    of all that this process did before, and that of another run.
+    """
 
-def peak_memory() -> int | None:
-    """Bytes at the peak since `start_peak_memory`: of the GPU if there is one, else resident; None if unknown."""
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated()
-    if sys.platform == "linux":
-        for line in Path("/proc/self/status").read_bytes().split(b"\n"):
-            if line.startswith(b"VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return None
+    def __init__(self) -> None:
+        self.is_known = True
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        elif sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)
+            _huge_pages()  # of the heap's free end, which has just been given back
+            try:
+                RESET.write_bytes(b"5")  # the resident set's high-water mark
+            except OSError:
+                self.is_known = False
+
+    def bytes(self) -> int | None:
+        """At the peak up to now: of the GPU if there is one, else resident; None if unknown."""
+        if torch.cuda.is_available():
+            return torch.cuda.max_memory_allocated()
+        if sys.platform == "linux" and self.is_known:
+            for line in STATUS.read_bytes().split(b"\n"):
+                if line.startswith(b"VmHWM:"):
+                    return int(line.split()[1]) * 1024
+        return None

@@ -149,7 +149,7 @@ class Run:
         """
         arithmetic = self.trial.tune()
         stamp = provenance()
-        machine.start_peak_memory()
+        memory = machine.PeakMemory()
         module = self.trial.module()
         if torch.cuda.is_available():
             module.model.compile_layers()
@@ -159,7 +159,7 @@ class Run:
             self._train(module, _Silence(), conditions)
             return self._wait()
         with (
-            Lease(self.folder, self.last_step(), self.is_in_hand) as lease,
+            Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
             Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
         ):
             self._describe(stamp)
@@ -171,7 +171,7 @@ class Run:
             mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
             outcome = "KILLED"
             try:
-                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions)
+                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
                 journal.sync()
             except Stopped:
@@ -203,6 +203,7 @@ class Run:
         stamp: Provenance,
         mirror: Mirror,
         conditions: dict[str, Any],
+        memory: machine.PeakMemory,
     ) -> Record:
         status: Literal["finished", "diverged"] = "finished"
         scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
@@ -258,7 +259,7 @@ class Run:
             },
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
-            cost=self._cost(fitted.cost, time.monotonic() - started),
+            cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status=status,
             determinism=determinism.judge(
@@ -369,7 +370,7 @@ class Run:
             "claim": self.settings.scale.claim,
         }
 
-    def _cost(self, cost: fit.Cost, decode_seconds: float) -> record.Cost:
+    def _cost(self, cost: fit.Cost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
         train = self.prepared.train
         text = Text(
             sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
@@ -387,7 +388,7 @@ class Run:
             tokens_per_second=round(cost.tokens_per_second, 1),
             padding=round(cost.padding, 5),
             flops=flops,
-            peak_memory_bytes=machine.peak_memory(),
+            peak_memory_bytes=peak_memory,
             gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
         )
 

@@ -1,6 +1,5 @@
 """One owner at a time, with locks or without; a file's time is its heartbeat."""
 
-import json
 import os
 import threading
 import time
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from repro import lease
+from repro import lease, signed
 from repro.journal import Journal, encoded, read, read_all
 from repro.lease import Lease, NoProgress, Superseded
 
@@ -24,9 +23,7 @@ def owner(run: Path, number: int) -> Path:
 
 def abandoned(run: Path, number: int, step: int = 0, **other: object) -> None:
     """An attempt of a process that is not heard of any more."""
-    me = lease._me() | {"step": step, "host": "elsewhere"} | other
-    owner(run, number).parent.mkdir(parents=True)
-    owner(run, number).write_text(json.dumps(me), "utf-8")
+    signed.write(owner(run, number), lease._me() | {"step": step, "format": 1, "host": "elsewhere"} | other)
     os.utime(owner(run, number), (7, 7))
 
 
@@ -119,3 +116,47 @@ def test_killed_three_times_without_progress_it_says_so_once(
 def test_attempts_that_let_go_are_not_counted(tmp_path: Path) -> None:
     for _ in range(5):
         Lease(tmp_path, step=4).close()
+
+
+DAMAGED = (b"", b"\0" * 90, b"{", b"[]", b"null", b'{"pid": "x"}', b"[" * 100_000, b"\xff")
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_after_a_damaged_owner_the_same_command_goes_on(tmp_path: Path, content: bytes) -> None:
+    abandoned(tmp_path, 1, step=4)
+    owner(tmp_path, 1).write_bytes(content)
+    os.utime(owner(tmp_path, 1), (7, 7))
+    told: list[str] = []
+    with Lease(tmp_path, step=4, tell=told.append) as held:
+        assert held.number == 2
+        held.check()
+    [said] = told
+    assert said.startswith(f"{owner(tmp_path, 1)} is damaged or of another version")
+
+
+def test_an_owner_whose_file_is_damaged_is_still_heard(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0) as held:
+        owner(tmp_path, 1).write_bytes(b"{")
+        with pytest.raises(BlockingIOError, match=r"has a writer: process \? on \? \(attempt 1\)"):
+            Lease(tmp_path, step=0, tell=lambda said: None)
+        held.check()
+
+
+def test_no_flipped_bit_makes_the_living_dead(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0):
+        path = owner(tmp_path, 1)
+        whole = path.read_bytes()
+        assert lease._owner(path.parent)["pid"] == os.getpid()
+        for i in range(8 * len(whole)):
+            flipped = bytearray(whole)
+            flipped[i // 8] ^= 1 << i % 8
+            path.write_bytes(flipped)
+            assert not lease._is_dead(lease._owner(path.parent)), flipped
+        path.write_bytes(whole)
+
+
+def test_a_clock_that_begins_in_1970_lets_nobody_go(tmp_path: Path) -> None:
+    abandoned(tmp_path, 1)
+    for seconds in (-0.5, 0.25):
+        os.utime(owner(tmp_path, 1), (seconds, seconds))
+        assert lease._heard(owner(tmp_path, 1).parent) not in (0, -1)

@@ -1,7 +1,9 @@
 """Settings of the process: made where they help, taken back where they would cost accuracy."""
 
 import ctypes
+import errno
 import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -178,10 +180,10 @@ def test_huge_pages_come_and_take_no_memory_before_they_are_used() -> None:
         import torch
         from repro import machine
         made = machine.tune(0)
-        machine.start_peak_memory()
-        before = machine.peak_memory()
+        memory = machine.PeakMemory()
+        before = memory.bytes()
         machine.tune(0)
-        grown = machine.peak_memory() - before
+        grown = memory.bytes() - before
         zeros = torch.ones(2**25, dtype=torch.uint8)
         huge = [line for line in Path("/proc/self/smaps_rollup").read_bytes().split(b"\\n") if b"AnonHugePages" in line]
         print("malloc: huge pages" in made, grown < 2**24, int(huge[0].split()[1]) >= 2**14)
@@ -248,12 +250,11 @@ def test_the_peak_is_of_the_time_since_the_start() -> None:
             for i in range(0, n_bytes, mmap.PAGESIZE):
                 memory[i] = 1
 
-    machine.start_peak_memory()
-    before = machine.peak_memory()
+    memory = machine.PeakMemory()
+    before = memory.bytes()
     touch(64 * MEBIBYTE)
-    with_it = machine.peak_memory()
-    machine.start_peak_memory()
-    after = machine.peak_memory()
+    with_it = memory.bytes()
+    after = machine.PeakMemory().bytes()
     assert before is not None
     assert with_it is not None
     assert after is not None
@@ -264,8 +265,21 @@ def test_the_peak_is_of_the_time_since_the_start() -> None:
 def test_an_unknown_system_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine.torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(machine.sys, "platform", "plan9")
-    machine.start_peak_memory()
-    assert machine.peak_memory() is None
+    assert machine.PeakMemory().bytes() is None
+
+
+@linux
+@pytest.mark.parametrize("refused", [errno.EROFS, errno.EACCES, errno.ENOENT])
+def test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    class Refusing:
+        def write_bytes(self, data: bytes) -> None:
+            raise OSError(refused, os.strerror(refused), "/proc/self/clear_refs")
+
+    monkeypatch.setattr(machine.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(machine, "RESET", Refusing())
+    assert machine.PeakMemory().bytes() is None  # not that of all the process did before
 
 
 @linux
