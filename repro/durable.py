@@ -6,6 +6,7 @@ What only grows (`Appended`) grows by whole pieces. A disk that refuses is a `Di
 """
 
 import errno
+import fnmatch
 import hashlib
 import io
 import json
@@ -33,6 +34,9 @@ ADVICE = {  # what the system may refuse, and what to do about it
     errno.EMFILE: "Raise the limit on open files (ulimit -n).",
     errno.ENFILE: "The system has too many open files: end what holds them.",
 }
+NO_INODES = (
+    "Delete files there, however small: the file system has room for no more of them; then the same command goes on."
+)
 T = TypeVar("T")
 
 
@@ -55,9 +59,12 @@ def named(path: Path, needed: int | None = None) -> Iterator[None]:
             raise
         room = [f"{needed:,} bytes needed"] if needed is not None else []
         room += [f"{found:,} free"] if (found := free(path)) is not None else []
+        advice = ADVICE[error.errno]
+        if error.errno == errno.ENOSPC and free_files(path) == 0:
+            room, advice = [*room, "no inodes free"], NO_INODES
         about = f" ({', '.join(room)})" if room else ""
         raise DiskError(
-            error.errno, f"{path} cannot be written to: {os.strerror(error.errno)}{about}. {ADVICE[error.errno]}"
+            error.errno, f"{path} cannot be written to: {os.strerror(error.errno)}{about}. {advice}"
         ) from error
 
 
@@ -66,6 +73,15 @@ def free(path: Path) -> int | None:
     for folder in (path, *path.absolute().parents):
         with suppress(OSError):
             return shutil.disk_usage(folder).free
+    return None
+
+
+def free_files(path: Path) -> int | None:
+    """Files and folders that may still be made at a place: its inodes; None where nobody knows or counts them."""
+    for folder in (path, *path.absolute().parents):
+        with suppress(OSError):
+            about = os.statvfs(folder)
+            return about.f_favail if about.f_files else None
     return None
 
 
@@ -229,9 +245,11 @@ def sweep(folder: Path, *, alone: bool) -> None:
 
     Where others may, what belongs to living processes stays, and to those of other machines, which cannot be asked.
     """
-    for partial in folder.rglob(f".*.{PARTIAL}"):
-        if alone or is_abandoned(partial):
-            partial.unlink(missing_ok=True)
+    for place, _, names in os.walk(folder):  # not rglob, which fails where a folder goes meanwhile
+        for name in fnmatch.filter(names, f".*.{PARTIAL}"):
+            partial = Path(place, name)
+            if alone or is_abandoned(partial):
+                partial.unlink(missing_ok=True)
 
 
 def _compare(path: Path, sha256: bytes) -> None:

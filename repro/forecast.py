@@ -13,6 +13,7 @@ from repro.scales import Scale
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
 SPARE_CHECKPOINTS = 2  # beside those that the row averages
+OTHER_FILES = 16  # its description, journals, translations and record, an attempt at it, and one that is being written
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_PIECE, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
@@ -64,6 +65,11 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str) -> int:
     checkpoint = BYTES_A_PARAMETER * n_parameters(hyper, expected_pieces(scale, pair)) + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
     return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
+
+
+def run_files(hyper: Hyper) -> int:
+    """How many files and folders a run makes, at most."""
+    return SPARE_CHECKPOINTS + hyper.average + OTHER_FILES
 
 
 def _disk(asked: Sequence[Cell], scale: Scale) -> str:

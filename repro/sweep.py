@@ -10,7 +10,7 @@ from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from repro import command, durable
-from repro.forecast import duration, expected_flops, run_bytes, size, speed_here
+from repro.forecast import duration, expected_flops, run_bytes, run_files, size, speed_here
 from repro.hyper import BASE
 from repro.latest import LATEST
 from repro.lease import NoProgress, Superseded
@@ -72,6 +72,7 @@ class Sweep:
             check_installed()
         for folder in (self.results, self.runs, self.cache):
             durable.check_folder(folder)  # before the imports that take seconds, too
+            durable.sweep(folder, alone=False)
         from repro.run import Stopped
         from repro.training.fit import OutOfMemory
 
@@ -297,6 +298,13 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
             errno.ENOSPC,
             f"{room}: checkpoints and journals of {len(runs)} runs, the largest twice. Free space there, name another "
             f"folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+        )
+    files, inodes = sum(run_files(run.settings.hyper) for run in runs), durable.free_files(folder)
+    if inodes is not None and inodes < files:
+        raise durable.DiskError(
+            errno.ENOSPC,
+            f"Disk: {files:,} files to be made in {folder}, {inodes:,} inodes free, however many bytes are. Delete "
+            f"files there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
         )
     return f"{room}."
 

@@ -7,6 +7,7 @@ import math
 import os
 import pickle
 import resource
+import shutil
 import subprocess
 import sys
 from array import array
@@ -267,6 +268,28 @@ def test_a_file_that_grows_on_a_full_disk(disk: Path) -> None:
     assert (disk / "x").read_bytes().endswith(b"\ntwo\n")
 
 
+def test_a_disk_without_inodes(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "disk", 2**20, inodes=4) as disk:
+        assert durable.free_files(disk / "not" / "there") == durable.free_files(disk) == 3
+        write_bytes(disk / "x", b"old")
+        for name in "yz":
+            (disk / name).touch()
+        said = (
+            r"cannot be written to: No space left.*[\d,]{5,} free, no inodes free\)\. Delete files there, however small"
+        )
+        for write in (lambda: write_bytes(disk / "x", b"new"), lambda: check_folder(disk)):
+            with pytest.raises(DiskError, match=said):
+                write()
+        (disk / "z").unlink()
+        write_bytes(disk / "x", b"new")
+        assert (disk / "x").read_bytes() == b"new"
+
+
+def test_a_disk_that_counts_no_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tmpfs(tmp_path / "disk", 2**20) as disk:  # as Btrfs
+        assert durable.free_files(disk) is None
+
+
 def test_a_disk_that_is_read_only(tmp_path: Path) -> None:
     with tmpfs(tmp_path / "disk", 65_536, read_only=True) as disk:
         writes = (
@@ -323,6 +346,18 @@ def test_the_partial_file_is_in_the_same_folder(folder: Path) -> None:
     # a rename within a folder is one step; across file systems it is a copy that can break off
     write_bytes(folder / "x", lambda file: file.write(b"new" if len(files(folder)) == 1 else b"elsewhere"))
     assert files(folder) == {"x": b"new"}
+
+
+def test_git_ignores_what_a_crash_leaves(tmp_path: Path) -> None:
+    git = shutil.which("git")
+    rules = Path(__file__).parent.parent / ".gitignore"
+    if git is None or not rules.exists():
+        pytest.skip("needs git, and the checkout's .gitignore")
+    subprocess.run([git, "init", "-q", str(tmp_path)], check=True)
+    shutil.copy(rules, tmp_path)
+    left = [str(beside(tmp_path / "results" / "smoke" / name, durable.PARTIAL)) for name in ("README.md", "base.json")]
+    asked = subprocess.run([git, "-C", str(tmp_path), "check-ignore", *left], capture_output=True, check=False)
+    assert asked.stdout.decode().split() == left
 
 
 def test_sweeping_spares_those_who_live(folder: Path) -> None:

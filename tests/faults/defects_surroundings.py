@@ -40,4 +40,52 @@ DEFECTS: tuple[Defect, ...] = (
         'round(line["time"] * 1000)',
         (TRACKING + "test_mirror.py::test_a_clock_before_1970_costs_the_times_alone",),
     ),
+    Defect(
+        "a damaged owner file stops every attempt",
+        "repro/lease.py",
+        "    except (OSError, ValueError, RecursionError):\n        return {}",
+        "    except OSError:\n        return {}",
+        ("tests/test_lease.py::test_after_a_damaged_owner_the_same_command_goes_on",),
+    ),
+    Defect(
+        "an owner's checksum is not asked",
+        "repro/lease.py",
+        'return signed.read(attempt / _OWNER, "an owner", FORMAT)',
+        'return __import__("json").loads((attempt / _OWNER).read_bytes())',
+        (
+            "tests/test_lease.py::test_no_flipped_bit_makes_the_living_dead",
+            "tests/test_lease.py::test_an_owner_whose_file_is_damaged_is_still_heard",
+        ),
+    ),
+    Defect(
+        "a peak that was not reset is taken for the run's",
+        "repro/machine.py",
+        "                self.is_known = False\n",
+        "                pass\n",
+        (
+            "tests/test_machine.py::test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing",
+            "tests/faults/test_surroundings.py::test_a_read_only_proc_stops_nothing",
+        ),
+    ),
+    Defect(
+        "only runs are swept",
+        "repro/sweep.py",
+        "            durable.sweep(folder, alone=False)\n",
+        "",
+        ("tests/faults/test_full_disks.py::test_what_a_killed_process_left_is_swept",),
+    ),
+    Defect(
+        "room is counted in bytes alone",
+        "repro/sweep.py",
+        "if inodes is not None and inodes < files:",
+        "if inodes is not None and inodes < 0:",
+        ("tests/faults/test_full_disks.py::test_too_few_inodes_are_refused_before_a_run",),
+    ),
+    Defect(
+        "a disk without inodes is a full one",
+        "repro/durable.py",
+        "if error.errno == errno.ENOSPC and free_files(path) == 0:",
+        "if error.errno == errno.ENOSPC and free_files(path) == -1:",
+        ("tests/test_durable.py::test_a_disk_without_inodes",),
+    ),
 )

@@ -257,12 +257,13 @@ def fill(disk: Path, spare: int = 0) -> None:
 
 
 @contextmanager
-def tmpfs(folder: Path, size: int, *, read_only: bool = False) -> Iterator[Path]:
-    """A small disk of its own at `folder`; the test is skipped where none can be mounted."""
+def tmpfs(folder: Path, size: int, *, read_only: bool = False, inodes: int = 0) -> Iterator[Path]:
+    """A small disk of its own at `folder`, for so many inodes (0: any); skips the test where none can be mounted."""
     if os.geteuid():
         pytest.skip("needs a disk of its own, which only root may mount")
     folder.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}{',ro' if read_only else ''}", "tmpfs", str(folder)]
+    options = f"size={size},nr_inodes={inodes}{',ro' if read_only else ''}"
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)]
     mounted = subprocess.run(command, capture_output=True, text=True, check=False)
     if mounted.returncode:
         pytest.skip(f"needs a disk of its own: {mounted.stderr.strip()}")

@@ -1,5 +1,6 @@
 """The whole way on disks that are full, small, read-only or elsewhere: named, exit code 74, and on with more room."""
 
+import os
 import runpy
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import pytest
 from faults.disk import fill, tmpfs
 from own_signals import own_signals
 
-from repro import journal, record
+from repro import durable, journal, record
 from repro.experiment import main
-from repro.forecast import run_bytes
+from repro.forecast import run_bytes, run_files
 from repro.scales import SCALES
 from repro.training import checkpoint
 
@@ -99,6 +100,34 @@ def test_too_little_room_is_refused_before_a_run(
         said = capsys.readouterr().err
         assert said.startswith(f"error: Disk: {NEEDED / 1e6:.1f} MB needed in {disk}, ")
         assert written(disk) == []
+
+
+def test_too_few_inodes_are_refused_before_a_run(
+    tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with tmpfs(tmp_path / "disk", NEEDED + 2**20, inodes=9) as disk:
+        assert code(*places(made, f"--runs-dir={disk}")) == 74
+        said = capsys.readouterr().err
+        assert said.startswith(
+            f"error: Disk: {run_files(SCALES['smoke'].base)} files to be made in {disk}, 8 inodes free"
+        )
+        assert written(disk) == []
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path, made: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    for folder in ("results", "runs", "cache"):
+        ours = durable.beside(made / folder / "smoke" / "x.json", durable.PARTIAL)
+        theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
+        theirs.parent.mkdir(exist_ok=True)
+        ours.touch()
+        theirs.touch()
+    assert code(*places(made)) == 0
+    left = [path.relative_to(made) for path in made.rglob("*.partial")]
+    assert sorted(path.parts[0] for path in left) == ["cache", "results", "runs"]  # of this process, which lives
+    for path in left:
+        (made / path).unlink()
 
 
 def test_a_disk_that_fills_during_a_run(
