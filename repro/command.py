@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from repro import terminal
+
 ENGINES = ("torch", "ctranslate2", "ctranslate2-int8")  # `repro/decoding/engine.py`, which brings torch
 
 
@@ -73,6 +75,7 @@ def script(name: str) -> str:
 
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end; the exit code, that of SIGPIPE where nobody reads on and it ends for that."""
+    terminal.open_streams()
     try:
         try:
             return command() or 0
@@ -90,14 +93,15 @@ def ended(command: Callable[[], int | None]) -> int:
 def outlive_reader() -> None:
     """From now on standard output takes what nobody reads: hours of training must not end with a pager."""
     old = sys.__stdout__
-    if old is not None and old is sys.stdout:  # else there is none, or somebody has put it elsewhere
+    if old is not None and old is terminal.beneath(sys.stdout):  # else there is none, or it was put elsewhere
         old.flush()
-        sys.stdout = io.TextIOWrapper(
+        new = io.TextIOWrapper(
             io.BufferedWriter(_Outliving(1, "w", closefd=False)),
             encoding=old.encoding,
             errors=old.errors,
             line_buffering=old.line_buffering,
         )
+        sys.stdout = terminal.Shown(new) if isinstance(sys.stdout, terminal.Shown) else new
 
 
 class _Outliving(io.FileIO):

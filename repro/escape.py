@@ -2,6 +2,25 @@
 
 import re
 
+SPELT = {  # in ASCII, for a console that has no more
+    "±": "+-", "−": "-", "–": "-", "—": "-", "─": "-", "×": "x", "·": "*", "…": "...", "√": "sqrt", "Δ": "d", "ε": "e",
+    "✓": "+", "✗": "-", "“": '"', "”": '"', "’": "'",
+}  # fmt: skip
+
+
+def shown(text: str) -> str:
+    """With what a terminal would obey written as it is called: \\x1b for ESC, also what turns the order of letters."""
+    return re.sub(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", lambda found: _called(found[0]), text)
+
+
+def spelt(letter: str) -> str:
+    """A letter in ASCII: as it is written for want of better, or as it is called."""
+    return SPELT.get(letter) or _called(letter)
+
+
+def _called(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")
+
 
 def flat(text: str) -> str:
     """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""

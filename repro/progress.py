@@ -5,6 +5,9 @@ import time
 from types import TracebackType
 from typing import Self
 
+from repro.escape import shown
+from repro.terminal import beneath
+
 PLAIN_EVERY = 15.0  # seconds between plain lines
 
 
@@ -13,11 +16,12 @@ class Progress:
 
     def __init__(self, table: str, n_runs: int, *, quiet: bool = False) -> None:
         from rich.console import Console
+        from rich.markup import escape
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
 
         self.table, self.n_runs, self.n_done = table, n_runs, 0
-        self.console = Console(quiet=quiet, highlight=False)
+        self.console = Console(file=beneath(sys.stdout), quiet=quiet, highlight=False)  # it commands the terminal
         self.live = self.console.is_terminal
         self.bars = Bars(
             TextColumn("[bold]{task.description}"),
@@ -31,7 +35,7 @@ class Progress:
             refresh_per_second=4,  # enough to look alive; more would take time from training
         )
         self.run_task = self.bars.add_task("", total=1, numbers="", visible=False)
-        self.table_task = self.bars.add_task(table, total=n_runs, numbers="runs", visible=n_runs > 1)
+        self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
         self.started = self.printed = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -45,20 +49,22 @@ class Progress:
 
     def say(self, text: str) -> None:
         """A line that stays."""
-        self.console.print(text, markup=False, soft_wrap=True)
-        sys.stdout.flush()
+        self.console.print(shown(text), markup=False, soft_wrap=True)
+        self.console.file.flush()
 
     def begin(self, what: str, total: int) -> None:
         """A new piece of work, such as "h=1 seed 1"; where it goes on from is told by its first step."""
+        from rich.markup import escape
+
         self.what, self.total = what, total
         self.first: int | None = None
         self.printed = time.monotonic()
-        self.bars.reset(self.run_task, total=total, description=what, visible=True, numbers="")
+        self.bars.reset(self.run_task, total=total, description=escape(shown(what)), visible=True, numbers="")
 
     def step(self, done: int, **numbers: float) -> None:
         """Progress of the current piece of work, with the numbers to show beside it."""
-        shown = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
-        self.bars.update(self.run_task, completed=done, numbers=shown)
+        values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
+        self.bars.update(self.run_task, completed=done, numbers=values)
         now = time.monotonic()
         if self.first is None:
             self.first, self.started = done, now
@@ -66,7 +72,7 @@ class Progress:
             self.printed = now
             here = done - self.first  # steps of this attempt
             left = f"{(now - self.started) / here * (self.total - done):.0f} s left" if here else ""
-            self.say("  ".join(part for part in (self.table, self.what, f"{done}/{self.total}", shown, left) if part))
+            self.say("  ".join(part for part in (self.table, self.what, f"{done}/{self.total}", values, left) if part))
 
     def finish_run(self) -> None:
         """One more run of the table is done."""

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 # A file imports from lower floors, and inside its own folder from those listed before it.
 FLOORS: dict[float, str] = {
     0: """
-        symbols packed products hyper escape command durable journal signed lease signals stamp record machine launch
-        latest published
+        symbols packed products hyper escape terminal command durable journal signed lease signals stamp record machine
+        launch latest published
     """,
     1: """
         model.attention model.layers model.embedding model.transformer

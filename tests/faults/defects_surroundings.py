@@ -2,7 +2,7 @@
 
 from faults.defect import Defect
 
-JOURNAL, TRACKING = "tests/test_journal.py::", "tests/tracking/"
+JOURNAL, TRACKING, TERMINAL = "tests/test_journal.py::", "tests/tracking/", "tests/test_terminal.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -87,5 +87,33 @@ DEFECTS: tuple[Defect, ...] = (
         "if error.errno == errno.ENOSPC and free_files(path) == 0:",
         "if error.errno == errno.ENOSPC and free_files(path) == -1:",
         ("tests/test_durable.py::test_a_disk_without_inodes",),
+    ),
+    Defect(
+        "a console that knows ASCII alone ends a run",
+        "repro/terminal.py",
+        "stream.reconfigure(errors=ERRORS)",
+        "pass",
+        (TERMINAL + "test_hostile_text_is_shown_as_text_on_any_console[ascii]",),
+    ),
+    Defect(
+        "a terminal obeys what a name holds",
+        "repro/terminal.py",
+        "self.beneath.write(shown(text))",
+        "self.beneath.write(text)",
+        (TERMINAL + "test_hostile_text_is_shown_as_text_on_any_console[utf-8]",),
+    ),
+    Defect(
+        "a terminal obeys what a run's name holds",
+        "repro/progress.py",
+        "self.console.print(shown(text), markup",
+        "self.console.print(text, markup",
+        (TERMINAL + "test_hostile_text_is_shown_as_text_on_any_console[utf-8]",),
+    ),
+    Defect(
+        "a file gets the number of a closed stream",
+        "repro/terminal.py",
+        "            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)",
+        "            pass",
+        (TERMINAL + "test_closed_streams_cost_nothing_and_no_file_gets_their_place",),
     ),
 )
