@@ -15,10 +15,12 @@ from typing import Any, Literal
 
 from repro import command
 from repro.data.cleaning import RULES, check_rules
-from repro.data.corpus import CORPORA
+from repro.data.corpus import CORPORA, find
 from repro.durable import DiskError
 from repro.forecast import forecast
 from repro.launch import launch
+from repro.processors import processors
+from repro.record import short
 from repro.rows import Paper, Row, Table, cells, printed
 from repro.scales import SCALES, Scale
 from repro.signals import Signals
@@ -50,16 +52,21 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     try:
         scale = _scale(options)
         asked = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, pair=options.pair)
+        data_dir = Path(options.data_dir) if options.data_dir else None
+        pairs = list(dict.fromkeys(cell.pair for cell in asked))
         if options.dry_run:
             print(forecast(name, asked, scale, Path(options.runs_dir)))
+            print(*(_whereabouts(scale.corpus, pair, data_dir) for pair in pairs), sep="\n")
             return 0
+        for pair in pairs:
+            find(scale.corpus, pair, data_dir)  # before anything takes time
         if options.devices > 1 and "LOCAL_RANK" not in os.environ:
             print(f"{name} at scale {scale.name}: {options.devices} processes begin", flush=True)
             return launch(sys.argv, options.devices)
         command.outlive_reader()
         if os.environ.get("RANK", "0") == "0":
-            pairs = ", ".join(dict.fromkeys(cell.pair for cell in asked))
-            print(f"{name} at scale {scale.name}: {len(asked)} runs, {pairs}", flush=True)  # before what takes seconds
+            # before what takes seconds
+            print(f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(pairs)}", flush=True)
         from repro.sweep import Sweep
 
         return Sweep(name, tables, asked, scale, options, typed).run(signals)
@@ -164,6 +171,11 @@ def _scale(options: Any) -> Scale:
     for name in ("seeds", "devices", "threads", "steps", "vocab_size"):
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
+    if options.threads > processors():
+        raise ValueError(
+            f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "
+            "since more threads wait for each other."
+        )
     rules, own = check_rules(options.clean), replace(scale, corpus=corpus).pieces(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
@@ -183,7 +195,7 @@ def _scale(options: Any) -> Scale:
         f"by-{options.fill}": options.fill not in (None, scale.fill),
         "-".join(["clean", *rules]): bool(rules),
     }
-    name = "-".join([scale.name, *(departure for departure, made in departures.items() if made)])
+    name = short("-".join([scale.name, *(departure for departure, made in departures.items() if made)]))
     return replace(
         scale,
         name=name,
@@ -192,6 +204,17 @@ def _scale(options: Any) -> Scale:
         vocab_size=options.vocab_size or scale.vocab_size,
         fill=options.fill or scale.fill,
         rules=rules,
+    )
+
+
+def _whereabouts(corpus: str, pair: str, data_dir: Path | None) -> str:
+    """Whether the text is there."""
+    try:
+        place = find(corpus, pair, data_dir)
+    except FileNotFoundError as error:
+        return f"Text: {error}"
+    return (
+        f"Text: {corpus} {pair} is in {place}." if place else f"Text: {corpus} {pair} is generated when it is wanted."
     )
 
 

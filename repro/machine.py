@@ -12,6 +12,8 @@ from pathlib import Path
 
 import torch
 
+from repro import processors
+
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
@@ -84,22 +86,11 @@ def _huge_pages_are_offered() -> bool:
 
 def _no_more_threads_than_processors() -> bool:
     """Keep to what a container grants: PyTorch counts the processors it sees, and more threads wait for each other."""
-    granted = _processors_granted()
+    granted = processors.granted()
     if granted is None or "OMP_NUM_THREADS" in os.environ or torch.get_num_threads() <= granted:
         return False
     torch.set_num_threads(granted)
     return True
-
-
-def _processors_granted(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """How many processors' time the control group of this process may use, rounded up; None if any."""
-    both = root / "cpu.max"  # version 2: quota and period
-    files = [both] if both.exists() else [root / "cpu" / f"cpu.cfs_{name}_us" for name in ("quota", "period")]
-    try:
-        quota, period = (int(word) for file in files for word in file.read_bytes().split())
-    except (OSError, ValueError):  # no such file, or "max"
-        return None
-    return max(1, -(-quota // period)) if quota > 0 else None
 
 
 def _fast_float32_products() -> bool:

@@ -210,6 +210,11 @@ def thinned(curve: Curve) -> Curve:
     return {"step": [curve["step"][i] for i in chosen], "nll": [round(curve["nll"][i], 5) for i in chosen]}
 
 
+def short(name: str) -> str:
+    """A name of a folder as it stands, or, past 80 characters, its beginning and eight digits of its SHA-256."""
+    return name if len(name) <= 80 else f"{name[:70]}--{_digits(name)}"
+
+
 def slug(name: str) -> str:
     """A file name for any text, [a-z0-9._=-]{1,80}: "h=16" stays, "N=2" becomes "n=2--" and a hash.
 
@@ -219,7 +224,11 @@ def slug(name: str) -> str:
     if re.fullmatch(PLAIN, name):
         return name
     readable = re.sub("[^a-z0-9._=]+", "-", name.lower())[:70].strip("-._=") or "row"
-    return f"{readable}--{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    return f"{readable}--{_digits(name)}"
+
+
+def _digits(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def _is_whole(scores: Scores) -> bool:

@@ -1,12 +1,13 @@
 """The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from repro.hyper import Hyper
 from repro.published import Pair, system
 from repro.record import BASE as BASE_TABLE
-from repro.record import PaperNumbers
+from repro.record import FOLDER, PaperNumbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,8 +67,10 @@ class Cell:
 def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], pair: str) -> list[Cell]:
     """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
 
-    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has.
+    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
+    and rows that cannot be told apart, and for rows that are one and the same.
     """
+    _refuse_names(tables)
     placed = [
         (BASE_TABLE, -1, BASE_ROW),
         *((table.name, i, row) for table in tables for i, row in enumerate(table.rows)),
@@ -77,9 +80,38 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
+    _refuse_twins([(f"row {row.name!r} of {of}", row.change(base), row.pair or pair) for of, _, row in placed])
     return [
         Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, pair=row.pair or pair)
         for seed in range(1, seeds + 1)
         for of, i, row in placed
         if not chosen or row.name in chosen
     ]
+
+
+def _refuse_names(tables: Sequence[Table]) -> None:
+    """Tables are folders, and a row is found by its table and its name."""
+    for table in tables:
+        if not re.fullmatch(FOLDER, table.name) or table.name == BASE_TABLE:
+            raise ValueError(
+                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
+                f"{BASE_TABLE!r}. Rename TABLE and the file."
+            )
+        names = [row.name for row in table.rows]
+        if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
+            raise ValueError(
+                f"Table {table.name}: expected a name of its own for each row, and {BASE_ROW.name!r} for none, got "
+                f"{', '.join(map(repr, twice))} more than once. Rename a row."
+            )
+
+
+def _refuse_twins(rows: Sequence[tuple[str, Hyper, str]]) -> None:
+    """Two rows with the same hyper-parameters and languages are one run: to compare them says nothing."""
+    seen: dict[tuple[Hyper, str], str] = {}
+    for who, hyper, pair in rows:
+        if other := seen.get((hyper, pair)):
+            raise ValueError(
+                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Let it change "
+                "something, or leave it out."
+            )
+        seen[hyper, pair] = who

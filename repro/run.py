@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -27,7 +27,7 @@ from repro.lineage import origin, refuse_changed
 from repro.progress import Progress
 from repro.record import Record
 from repro.scales import Scale
-from repro.stamp import Provenance, fingerprint, provenance
+from repro.stamp import Provenance, cleared, fingerprint, provenance
 from repro.tracking.folder import is_training, write_run
 from repro.tracking.mirror import Mirror
 from repro.trained import TOKENIZER
@@ -121,9 +121,24 @@ class Run:
         return self.runs / self.id
 
     def finished(self) -> Record | None:
-        """The record of this run, verified, if it is there."""
+        """The record of this run, verified, if it is there; under the names of today, and the commit.
+
+        What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
+        code that was not committed when it ran may be by now.
+        """
         path = self.folder / "record.json"
-        return record.load(path) if path.exists() else None
+        if not path.exists():
+            return None
+        found = record.load(path)
+        return replace(
+            found,
+            table=self.settings.table,
+            row=self.settings.row,
+            position=self.settings.position,
+            scale=self.settings.scale.name,
+            paper=self.settings.paper,
+            stamp=cleared(found.stamp),
+        )
 
     def is_in_hand(self) -> bool:
         """Another process is making this run."""

@@ -19,7 +19,7 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar
 
 PACKAGE = Path(__file__).parent
 ROOTS = ("repro.data.prepare", "repro.trial")  # text to ids; ids to scores
@@ -81,6 +81,19 @@ class _Code:
         if self.source(_file(module)) is None:
             raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
         return f"{self.digest(module)}:{name}"
+
+
+S = TypeVar("S", bound=Provenance)
+
+
+def cleared(stamp: S) -> S:
+    """The stamp of a run whose code was not committed when it ran, if it is by now: the commit gives it back."""
+    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint():
+        return stamp
+    commit, why_dirty = _commit()
+    if why_dirty:
+        return stamp
+    return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
 
 
 def _file(module: str) -> str:

@@ -4,19 +4,20 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from repro import command, durable
+from repro.data.corpus import CORPORA
 from repro.forecast import duration, expected_flops, run_bytes, run_files, size, speed_here
 from repro.hyper import BASE
 from repro.latest import LATEST
 from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
 from repro.record import BASE as BASE_TABLE
-from repro.record import Record, path
+from repro.record import Record, path, short
 from repro.report import console, write_scale
 from repro.rows import BASE_ROW, Cell, Table
 from repro.scales import Scale
@@ -82,6 +83,7 @@ class Sweep:
                 progress.say(warning)
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
+            self.scale = self._named_after_text()
             runs = [self._run(cell, progress, signals) for cell in self.cells]
             if self.is_first and not self.options.fork:
                 for run in runs:
@@ -132,6 +134,13 @@ class Sweep:
         for sentence in repeated(prepared.repeats):
             progress.say(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
+
+    def _named_after_text(self) -> Scale:
+        """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes."""
+        if CORPORA[self.scale.corpus].folders or self.scale.corpus == "grammar":
+            return self.scale
+        corpus, _ = self.texts.get(self.options.pair) or next(iter(self.texts.values()))
+        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
 
     def _run(self, cell: Cell, progress: Progress, signals: Signals) -> "Run":
         from repro.run import Run, Settings

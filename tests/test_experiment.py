@@ -180,6 +180,39 @@ def test_another_world_than_the_scales_own_keeps_its_records_apart(made: Path, t
     assert (tmp_path / "results/smoke-en-fr-2-steps/table3_A/h=4-seed1.json").exists()
 
 
+def own_text(folder: Path, *, words: int) -> list[str]:
+    """A text of one's own, and the options that name it."""
+    folder.mkdir()
+    for name, n in {"train": 40, "dev": 5, "test": 7}.items():
+        for language in ("en", "de"):
+            lines = [" ".join(f"{language}{(i + j) % words}" for j in range(1 + i % 5)) for i in range(n)]
+            (folder / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    return ["--corpus=folder", f"--data-dir={folder}", "--vocab-size=270", "--steps=2", "--rows", "base"]
+
+
+def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
+    # the second one's records once took the place of the first one's
+    for name, words in {"one": 11, "other": 13}.items():
+        main(TABLE3_A.TABLE, TABLE3_A.ROWS, places(tmp_path, *own_text(tmp_path / name, words=words)))
+    found = sorted((tmp_path / "results").iterdir())
+    assert len(found) == 2
+    for folder in found:
+        [one] = [record.load(path) for path in folder.glob("base/*.json")]
+        assert one.scale == folder.name == f"smoke-folder-2-steps-270-pieces-{one.corpus['sha256'][:8]}"
+
+
+def test_a_run_goes_by_the_names_it_has_today(made: Path, tmp_path: Path) -> None:
+    # what a run is called decides nothing: the same row in another table is the same run
+    shutil.copytree(made / "runs", tmp_path / "runs")
+    shutil.copytree(made / "cache", tmp_path / "cache")
+    rows = [Row("one head", TABLE3_A.ROWS[0].change, Paper(bleu=1.5))]
+    main("lab", rows, places(tmp_path))
+    [one] = [record.load(path) for path in (tmp_path / "results/smoke/lab").glob("*.json")]
+    assert (one.table, one.row, one.position, one.paper["bleu"]) == ("lab", "one head", 0, 1.5)
+    assert one.run in {done.run for done in records(made)}
+    assert "one head" in (tmp_path / "results/smoke/lab.md").read_text("utf-8")
+
+
 # ---- how it stops
 
 
@@ -315,6 +348,49 @@ def test_a_dry_run_tells_parameters_and_time(tmp_path: Path, capsys: pytest.Capt
     printed = capsys.readouterr().out
     assert printed.count("65.1M") == 5
     assert "100,000" in printed
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_says_whether_the_text_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, ["--scale=smoke", "--dry-run"])
+    assert "Text: grammar en-de is generated when it is wanted." in capsys.readouterr().out
+    here = own_text(tmp_path / "text", words=7)
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, ["--scale=smoke", "--dry-run", *here])
+    assert f"Text: folder en-de is in {tmp_path / 'text'}." in capsys.readouterr().out
+    (tmp_path / "text" / "dev.de").unlink()
+    main(TABLE3_A.TABLE, TABLE3_A.ROWS, ["--scale=smoke", "--dry-run", *here])
+    assert "Text: Corpus 'folder' (en-de) is not here: expected the files" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--pair=en-en"], "two different languages like 'en-de', got 'en-en'"),
+        (["--pair=../x-y"], "like 'en-de', got '../x-y'"),
+        (["--pair=en"], "like 'en-de', got 'en'"),
+        (["--pair=fr-de"], "Corpus 'grammar' has no pair 'fr-de'"),
+        (["--threads=1000000"], "processors that this process may use"),
+        (["--corpus=folder", "--data-dir=nowhere", "--pair=en-en"], "two different languages"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_done(
+    options: list[str], said: str, dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert fails(places(tmp_path, *options, *dry), capsys) == (2, said)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
+def test_rows_that_cannot_be_told_apart_are_refused_before_anything_is_done(
+    dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    same = [Row("same", lambda base: base, Paper())]
+    assert fails(places(tmp_path, *dry), capsys, same) == (2, "Row 'same' of table3_A is row 'base' of base again")
+    assert fails(places(tmp_path, *dry), capsys, [TABLE3_A.ROWS[0]] * 2) == (2, "'h=1' more than once")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from repro import machine
+from repro.processors import granted as granted_in
 
 MEBIBYTE = 2**20
 KEPT, HUGE = "malloc: freed memory is kept", "malloc: huge pages"
@@ -76,7 +77,7 @@ class Allocator:
 
 def use(monkeypatch: pytest.MonkeyPatch, allocator: Any, libc: str = "glibc", switch: str = "madvise") -> None:
     monkeypatch.setattr(machine, "_huge_pages_are_offered", lambda: switch != "never")
-    monkeypatch.setattr(machine, "_processors_granted", lambda: None)
+    monkeypatch.setattr("repro.processors.granted", lambda: None)
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda _: allocator)
     monkeypatch.setattr(machine.platform, "libc_ver", lambda: (libc, "2.36"))
     monkeypatch.setattr(machine.sys, "platform", "linux")
@@ -197,7 +198,7 @@ def test_no_more_threads_than_processors(
     monkeypatch: pytest.MonkeyPatch, threads: int, granted: int | None, left: int
 ) -> None:
     use(monkeypatch, Allocator())
-    monkeypatch.setattr(machine, "_processors_granted", lambda: granted)
+    monkeypatch.setattr("repro.processors.granted", lambda: granted)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     torch.set_num_threads(threads)
     made = machine.tune(0)
@@ -207,7 +208,7 @@ def test_no_more_threads_than_processors(
 
 def test_threads_that_the_user_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
-    monkeypatch.setattr(machine, "_processors_granted", lambda: 1)
+    monkeypatch.setattr("repro.processors.granted", lambda: 1)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     torch.set_num_threads(3)
     machine.tune(0)
@@ -229,7 +230,7 @@ def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], grante
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(content)
-    assert machine._processors_granted(tmp_path) == granted
+    assert granted_in(tmp_path) == granted
 
 
 def test_the_same_work_gets_the_same_settings_again(monkeypatch: pytest.MonkeyPatch) -> None:

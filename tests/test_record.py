@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from repro import record
 from repro.hyper import Hyper
-from repro.record import Record, load, path, slug, thinned
+from repro.record import Record, load, path, short, slug, thinned
 
 PUBLISHED = sorted((Path(__file__).parent.parent / "results").glob("*/*/*-seed*.json"))
 SCORE: dict[str, Any] = {
@@ -389,3 +389,11 @@ def test_no_other_name_leads_elsewhere(key: str, name: str) -> None:
 def test_no_name_is_the_slug_of_another(name: str) -> None:
     # a row that is called as the file of another row is called
     assert slug(name) == name or slug(slug(name)) != slug(name)
+
+
+@given(name=st.text("ab-_.=", min_size=1, max_size=200))
+def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> None:
+    assert (short(name) == name) == (len(name) <= 80)
+    assert len(short(name)) <= 80
+    assert name[:70] == short(name)[:70]
+    assert short(f"{name}x") != short(name)

@@ -1,12 +1,14 @@
 """All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
 
 import runpy
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from repro.cost import PAPER_VOCABULARY, n_parameters
-from repro.hyper import BASE
+from repro.hyper import BASE, Hyper
 from repro.rows import BASE_ROW, Paper, Row, Table, cells
 from repro.scales import SCALES
 
@@ -119,8 +121,8 @@ def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: 
 
 
 def test_seeds_are_outer_and_rows_inner() -> None:
-    one = Row("one", lambda base: base, Paper())
-    other = Row("other", lambda base: base, Paper(), pair="en-fr")
+    one = Row("one", steps(1), Paper())
+    other = Row("other", steps(0), Paper(), pair="en-fr")
     tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
     made = cells(tables, BASE, seeds=2, chosen=[], pair="en-de")
     assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.pair) for cell in made] == [
@@ -134,3 +136,46 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], pair="en-de")] == ["other"]
     with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
         cells(tables, BASE, seeds=1, chosen=["two"], pair="en-de")
+
+
+def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
+    made = cells([Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=1, chosen=[], pair=pair)
+    return [cell.row.name for cell in made]
+
+
+def steps(n: int) -> Callable[[Hyper], Hyper]:
+    return lambda base: replace(base, steps=base.steps + n)
+
+
+@pytest.mark.parametrize("name", ["my table", "", "base", "a/b", "..", "a" * 81, "é", "-x", "a\n"])
+def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: str) -> None:
+    with pytest.raises(ValueError, match="expected a name for a folder"):
+        asked(Row("longer", steps(1), Paper()), table=name)
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "b", "a"), ("base",)])
+def test_two_rows_of_one_name_are_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="expected a name of its own for each row"):
+        asked(*(Row(name, steps(i + 1), Paper()) for i, name in enumerate(names)))
+
+
+def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Row 'same' of lab is row 'base' of base again"):
+        asked(Row("same", steps(0), Paper()))
+    with pytest.raises(ValueError, match=r"Row 'b' of lab is row 'a' of lab again"):
+        asked(Row("a", steps(1), Paper()), Row("b", steps(1), Paper()))
+    with pytest.raises(ValueError, match=r"Row 'german' of lab is row 'base' of base again"):
+        asked(Row("german", steps(0), Paper(), pair="en-de"))
+    french = Row("french", steps(0), Paper(), pair="en-fr")  # on other text it is another run
+    assert asked(french, Row("a", steps(1), Paper())) == ["base", "french", "a"]
+    with pytest.raises(ValueError, match=r"Row 'french' of lab is row 'base'"):
+        asked(french, pair="en-fr")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
+def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
+    files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
+    tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
+    made = cells(tables, SCALES[scale].base, seeds=2, chosen=[], pair=pair)
+    assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))

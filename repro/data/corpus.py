@@ -173,20 +173,9 @@ def open_corpus(
     A named corpus is looked for in `data_dir` and nowhere else if that is given; else in the folder that the
     environment variable REPRO_DATA names, then in `data/` of the project.
     """
-    if name not in CORPORA:
-        raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
-    known = CORPORA[name]
-    if known.folders and pair not in known.folders:
-        raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
-    if not re.fullmatch(r"\w+-\w+", pair, re.ASCII):
-        raise ValueError(f"A pair is two languages like 'en-de', got {pair!r}.")
-
-    if name == "grammar":
-        if data_dir is not None:
-            raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
-        folder = _grammar(cache, sizes)
-    else:
-        folder = _find(name, pair, data_dir)
+    known, place = CORPORA.get(name), find(name, pair, data_dir)
+    assert known is not None  # `find` looked
+    folder = place or _grammar(cache, sizes)
     notes, files = cache / "fingerprints", {}
     texts: dict[str, list[Parallel]] = {"train": [], "dev": [], "test": []}
     for split, part, stems in _wanted(folder, name, pair):
@@ -212,6 +201,29 @@ def open_corpus(
         licence=known.licence,
         origin=known.origin,
     )
+
+
+def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
+    """The folder that has the files of a corpus, None where they are generated; nothing of them is read.
+
+    Raises ValueError for a corpus or a pair that cannot be, FileNotFoundError for text that is not here.
+    """
+    if name not in CORPORA:
+        raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
+    known = CORPORA[name]
+    if not re.fullmatch(r"\w+-\w+", pair, re.ASCII):
+        raise ValueError(f"A pair is two languages like 'en-de', got {pair!r}.")
+    if len({*pair.split("-")}) < 2:
+        raise ValueError(
+            f"A pair is two different languages like 'en-de', got {pair!r}: there is nothing to translate."
+        )
+    if known.folders and pair not in known.folders:
+        raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
+    if name != "grammar":
+        return _find(name, pair, data_dir)
+    if data_dir is not None:
+        raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
+    return None
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:

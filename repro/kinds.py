@@ -1,0 +1,73 @@
+"""Which records may stand in one cell: a mean is over seeds of one thing, each of them once.
+
+Same row, same text, same deciding code, same precision and number of threads: else the seeds are not repetitions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from repro.record import Record
+
+SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulate", "beam", "alpha", "extra_length")
+
+
+def kind(record: Record) -> dict[str, Any]:
+    """What the seeds of a cell have in common, by the names a reader is told."""
+    return {
+        "deciding code": record.stamp["fingerprint"],
+        "text": record.corpus["sha256"],
+        "tokenizer": record.tokenizer["sha256"],
+        "threads": record.stamp["n_threads"],
+        **{name.replace("_", " "): record.settings.get(name) for name in SETTINGS},
+        **record.hyper,
+    }
+
+
+def differences(one: Record, other: Record) -> list[str]:
+    """The names of what keeps two records out of one cell."""
+    return [name for name, value in kind(one).items() if kind(other).get(name) != value]
+
+
+def by_cell(records: Iterable[Record]) -> Mapping[tuple[str, str], list[Record]]:
+    """The records of each (table, row)."""
+    cells: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        cells.setdefault((record.table, record.row), []).append(record)
+    return cells
+
+
+def refuse_mixtures(records: Iterable[Record]) -> None:
+    """Raise ValueError where a cell would hold a seed twice, or seeds that are no repetitions of one thing."""
+    for (table, row), of in by_cell(records).items():
+        first, seeds = of[0], set()
+        for record in of:
+            where = f"{table}, row {row!r}"
+            if record.seed in seeds:
+                runs = " and ".join(one.run for one in of if one.seed == record.seed)
+                raise ValueError(f"{where}: runs {runs} have seed {record.seed}. Delete one.")
+            if changed := differences(first, record):
+                raise ValueError(
+                    f"{where}: seeds {first.seed} and {record.seed} differ in {', '.join(changed)}, so they have "
+                    f"no mean. Delete the older records and run those seeds again."
+                )
+            seeds.add(record.seed)
+
+
+def newest(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:
+    """Of each cell the records that go with its newest, and those that do not: of other code, threads, text."""
+    kept: list[Record] = []
+    left: list[Record] = []
+    for of in by_cell(records).values():
+        last = max(of, key=lambda record: record.stamp["started"])
+        for record in of:
+            (left if differences(last, record) else kept).append(record)
+    return kept, left
+
+
+def left_out(records: Iterable[Record]) -> list[str]:
+    """A sentence for each cell of which some seeds are left out."""
+    return [
+        f"Left out of {row}: seed {', '.join(str(record.seed) for record in of)}, made before with other code or "
+        f"settings. The same command with --seeds {max(record.seed for record in of)} makes them again."
+        for (_, row), of in by_cell(records).items()
+    ]
