@@ -118,6 +118,17 @@ class Hashed(io.RawIOBase):
 
 def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: int | None = None) -> None:
     """Write `path` whole: its bytes, or a function that writes them into an open file, `needed` of them if known."""
+    _write(path, write, needed, os.replace)
+
+
+def write_new(path: Path, write: bytes) -> None:
+    """Write `path` whole where it is absent; what another process put there meanwhile stays."""
+    _write(path, write, None, _take_free_name)
+
+
+def _write(
+    path: Path, write: bytes | Callable[[Hashed], object], needed: int | None, name: Callable[[Path, Path], None]
+) -> None:
     with named(path, needed if callable(write) else len(write)):
         make_folder(path.parent)
         partial = beside(path, PARTIAL)
@@ -129,12 +140,24 @@ def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: i
                     file.write(write)
                 file.push()
             _compare(partial, file.sha256.digest())
-            _again(os.replace, partial, path)
+            _again(name, partial, path)
         except BaseException:
             with suppress(OSError):  # the error that is under way says more
                 os.unlink(partial)
             raise
         _push_folder(path.parent)
+
+
+def _take_free_name(partial: Path, path: Path) -> None:
+    """Give a file a name that nobody has: os.replace would take it from whoever was faster."""
+    try:
+        with suppress(FileExistsError):
+            os.link(partial, path)
+    except OSError:  # a file system without links
+        if not path.exists():
+            os.replace(partial, path)
+            return
+    os.unlink(partial)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -23,7 +23,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from repro.command import Parser, ended
-from repro.tracking.store import DEFAULT_URI, QUIET, check_store, experiment_name, remove_twin, sqlite_path, sqlite_uri
+from repro.tracking.store import (
+    DEFAULT_URI,
+    QUIET,
+    check_store,
+    experiment_name,
+    remove_twin,
+    repair,
+    sqlite_path,
+    sqlite_uri,
+)
 from repro.tracking.views import VIEW, view_path
 
 LOOPBACK = "127.0.0.1"
@@ -62,7 +71,10 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     last = log.read().decode(errors="replace").strip()[-2_000:]
-                    raise OSError(f"MLflow's server did not start on {uri}. Its last words:\n{last}")
+                    raise OSError(
+                        f"MLflow's server did not start on {uri}. Its last words:\n{last}\n"
+                        f"Where the database is at fault, this says what to do: {repair(uri)}"
+                    )
                 time.sleep(0.2)
             remove_twin(store)
             yield address, process

@@ -16,12 +16,24 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from faults.disk import Disk, lay_out, refusing, tmpfs
 
 from repro import durable
-from repro.durable import Appended, DiskError, Hashed, beside, check_folder, sweep, write_bytes, write_json, write_text
+from repro.durable import (
+    Appended,
+    DiskError,
+    Hashed,
+    beside,
+    check_folder,
+    sweep,
+    write_bytes,
+    write_json,
+    write_new,
+    write_text,
+)
 
 REFUSALS = ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENAMETOOLONG", "EIO", "EMFILE", "ENFILE")
 
@@ -397,3 +409,14 @@ def test_json_is_sorted_readable_and_strict(folder: Path) -> None:
 def test_a_writer_may_give_any_bytes(folder: Path, data: Any) -> None:
     write_bytes(folder / "x", lambda file: file.write(data))
     assert files(folder) == {"x": b"new."}
+
+
+def test_what_is_there_stays_where_only_a_new_file_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for without_links in (False, True):
+        if without_links:
+            refuse = mock.Mock(side_effect=OSError(errno.EPERM, "a file system without links"))
+            monkeypatch.setattr(os, "link", refuse)
+        write_new(folder / f"{without_links}", b"first")
+        write_new(folder / f"{without_links}", b"second")
+        assert (folder / f"{without_links}").read_bytes() == b"first"
+    assert len(files(folder)) == 2, "the temporary files should be gone"

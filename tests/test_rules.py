@@ -91,7 +91,7 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 }
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "command.py": {"os.write"},  # a word to the terminal when the output's reader has gone
-    "durable.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
+    "durable.py": {"os.replace", "os.link", "os.write", "os.ftruncate"},  # the one place
     "data/fetch.py": {"tempfile.NamedTemporaryFile"},  # a part of an archive: it has no name before its hash is known
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before durable.py copies it
     "decoding/engine.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked

@@ -171,7 +171,9 @@ def test_a_server_that_does_not_start_tells_why(
 ) -> None:
     stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
     assert ui.main(["--tracking-uri", store, "--no-browser"]) == 1
-    assert "Its last words:\nthe database is from the future" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Its last words:\nthe database is from the future\n" in said
+    assert f"python -m repro.tracking sync --tracking-uri {store}" in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

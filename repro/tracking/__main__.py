@@ -12,7 +12,7 @@ from pathlib import Path
 from repro.command import Parser, ended
 from repro.tracking.folder import describe
 from repro.tracking.mirror import restore, sync
-from repro.tracking.store import DEFAULT_URI, check_store, reason, say
+from repro.tracking.store import DEFAULT_URI, check_store, connect, reason, say
 from repro.tracking.views import install_view
 
 
@@ -38,6 +38,10 @@ def main(argv: list[str] | None = None) -> int:
         folders = wanted.folders or sorted(path.parent for path in Path("runs").glob("*/run.json"))
         if not folders:
             raise FileNotFoundError("runs/ holds no runs; run an experiment first, or name the folders.")
+        try:
+            connect(wanted.tracking_uri)
+        except Exception as error:  # it would fail for each of them
+            raise ConnectionError(reason(error)) from error
         return _sync_all(wanted.tracking_uri, folders)
     except BrokenPipeError:
         raise

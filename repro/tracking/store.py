@@ -1,9 +1,11 @@
 """MLflow's store: where it may be, whether it answers, and a client of it."""
 
+import glob
 import http.client
 import logging
 import os
 import re
+import secrets
 import shlex
 import sqlite3
 import sys
@@ -13,9 +15,11 @@ import urllib.request
 import warnings
 from contextlib import closing, suppress
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+from repro import durable
 from repro.journal import locked
 
 DEFAULT_URI = "sqlite:///mlflow.db"
@@ -163,22 +167,77 @@ def _identity(path: Path) -> tuple[int, int]:
 
 @cache  # MLflow keeps each database open anyway
 def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
-    """A client of a SQLite file, and which file it is.
+    """A client of a SQLite file, and which file it is. Raises `Broken` where no MLflow can work with it.
 
-    One process at a time: of two that make the same new file, one dies.
+    A new file is whole when it gets its name. MLflow makes its 65 tables one by one, which no later start completes if
+    it was killed meanwhile: so it makes them in memory.
     """
     from mlflow.tracking import MlflowClient
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    durable.make_folder(path.parent)
     gate = path.with_name(f"{path.name}.lock")
     gate.touch()
-    with locked(gate, patience=60.0):
-        client = MlflowClient(sqlite_uri(path))
-        client.search_experiments(max_results=1)
-        remove_twin(path)
+    with locked(gate, patience=60.0):  # others wait instead of making the same tables
+        for left in path.parent.glob(f".{glob.escape(path.name)}.*.{durable.PARTIAL}"):
+            if durable.is_abandoned(left):
+                left.unlink(missing_ok=True)
+        if not path.exists() or not path.stat().st_size:
+            for lost in _beside(path):  # of a database that is gone: SQLite would mix it with the new one
+                lost.unlink(missing_ok=True)
+            write = durable.write_bytes if path.exists() else durable.write_new
+            write(path, _tables())
+        try:
+            client = MlflowClient(sqlite_uri(path))
+            client.search_experiments(max_results=1)
+            remove_twin(path)
+        except Exception as error:
+            if _is_of_the_surroundings(error):
+                raise
+            raise Broken(path, error) from error
         with closing(sqlite3.connect(path)) as connection:  # readers stop no writer: 104 -> 44 ms a call
             connection.execute("PRAGMA journal_mode=WAL")
         return client, _identity(path)
+
+
+def _tables() -> bytes:
+    """The bytes of a new MLflow database."""
+    from mlflow.tracking import MlflowClient
+
+    memory = f"file:{secrets.token_hex(8)}?mode=memory&cache=shared"
+    with closing(sqlite3.connect(memory, uri=True)) as database:
+        MlflowClient(f"sqlite:///{memory}&uri=true").search_experiments(max_results=1)
+        return database.serialize()
+
+
+def _beside(path: Path) -> list[Path]:
+    """What SQLite keeps beside a database."""
+    return [found for end in ("-journal", "-wal", "-shm") if (found := path.with_name(path.name + end)).exists()]
+
+
+class Broken(Exception):
+    """A SQLite file with which MLflow cannot work: half made, damaged, or of another version of MLflow."""
+
+    def __init__(self, path: Path, error: object) -> None:
+        aside = next(free for i in count(1) if not (free := path.with_name(f"{path.name}.broken{i}")).exists())
+        there, *files = (shlex.quote(os.path.relpath(one)) for one in (aside, path, *_beside(path)))
+        uri = DEFAULT_URI if path == sqlite_path(DEFAULT_URI) else f"sqlite:///{path}"
+        super().__init__(
+            f"{path} is half made, damaged or of another version of MLflow ({reason(error)}). Move it away and have "
+            f"it made again from the journals: mkdir {there} && mv {' '.join(files)} {there} && {repair(uri)}"
+        )
+
+
+SURROUNDINGS = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN")
+
+
+def _is_of_the_surroundings(error: BaseException | None) -> bool:
+    """Whether a database failed for what will pass or can be mended: another program, a full disk, a missing right."""
+    while error:
+        for one in (error, getattr(error, "orig", None)):
+            if isinstance(one, OSError) or str(getattr(one, "sqlite_errorname", "")).startswith(SURROUNDINGS):
+                return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def experiment_id(client: Any, uri: str, scale: str) -> str:
@@ -207,4 +266,6 @@ def say(message: str) -> None:
 
 def reason(error: object) -> str:
     """The first line of what an error says, without secrets."""
+    if isinstance(error, Broken):
+        return str(error)  # whole: it ends with what to type
     return hide(str(error).strip() or repr(error)).partition("\n")[0][:200]

@@ -296,4 +296,11 @@ DEFECTS: tuple[Defect, ...] = (
         "np.random.Philox(key=hash(name) % 2**64)",
         ("tests/faults/test_surroundings.py::test_the_same_bytes_in_other_surroundings",),
     ),
+    Defect(
+        "a new file replaces that of a process that was faster",
+        DURABLE,
+        "            os.link(partial, path)",
+        "            os.replace(partial, path)\n            return",
+        (WRITING + "test_what_is_there_stays_where_only_a_new_file_is_wanted",),
+    ),
 )

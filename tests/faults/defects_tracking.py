@@ -4,8 +4,9 @@ from faults.defect import Defect
 
 JOURNAL, FOLDER = "repro/journal.py", "repro/tracking/folder.py"
 MIRROR, STORE = "repro/tracking/mirror.py", "repro/tracking/store.py"
-OF_JOURNAL, OF_MIRROR, OF_FAULTS = (
-    f"tests/{name}.py::test_" for name in ("test_journal", "tracking/test_mirror", "tracking/test_faults")
+OF_JOURNAL, OF_MIRROR, OF_FAULTS, OF_STORE = (
+    f"tests/{name}.py::test_"
+    for name in ("test_journal", "tracking/test_mirror", "tracking/test_faults", "tracking/test_store")
 )
 
 DEFECTS: tuple[Defect, ...] = (
@@ -130,5 +131,40 @@ DEFECTS: tuple[Defect, ...] = (
         'text = text.replace(secret, "***")',
         "pass",
         (f"{OF_FAULTS}no_password_reaches_a_file_or_a_message[no such thing: {{password}}]",),
+    ),
+    Defect(
+        "MLflow makes its tables in the file itself",
+        STORE,
+        "if not path.exists() or not path.stat().st_size:",
+        "if path is None:",
+        (f"{OF_STORE}a_new_database_is_absent_or_whole",),
+    ),
+    Defect(
+        "the log of a lost database is mixed with the new one",
+        STORE,
+        "                lost.unlink(missing_ok=True)",
+        "                pass",
+        (f"{OF_STORE}a_new_database_is_absent_or_whole",),
+    ),
+    Defect(
+        "half of a broken database stays in the way",
+        STORE,
+        "for one in (aside, path, *_beside(path)))",
+        "for one in (aside, path))",
+        (f"{OF_STORE}the_remedy_for_a_half_made_database_works_as_it_is_printed",),
+    ),
+    Defect(
+        "a database that others hold is moved away",
+        STORE,
+        "if _is_of_the_surroundings(error):",
+        "if error is None:",
+        (f"{OF_STORE}a_database_that_others_hold_is_not_called_broken",),
+    ),
+    Defect(
+        "what killed processes left of a database stays",
+        STORE,
+        "if durable.is_abandoned(left):",
+        "if left is None:",
+        (f"{OF_STORE}what_killed_processes_left_of_a_new_database_is_swept",),
     ),
 )
