@@ -160,7 +160,7 @@ def test_what_killed_processes_left_of_a_new_database_is_swept(template: Path, t
 def test_killed_at_any_moment_the_next_start_works(tmp_path: Path) -> None:
     """K6: real kills, the moment by chance."""
     code = (
-        "import sys; from repro.tracking.store import connect; print(flush=True); connect(sys.argv[1]); print('done')"
+        "import sys; from repro.tracking.store import connect; print(flush=True); connect(sys.argv[1]); print(1)"
     )
     chance, whole, began = random.Random(seed := time.time_ns() % 10**6), 0, time.monotonic()
     print(f"seed {seed}")
