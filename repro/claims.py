@@ -133,7 +133,7 @@ def suite(records: Sequence[Record], rows: Rows = NO_ROWS) -> Suite:
             name: {row: sample(row, [(run.seed, one.of(run)) for run in runs]) for row, runs in by_row.items()}
             for name, one in endpoints.items()
         },
-        printed={f"{table}/{row}": paper for (table, row), (_, paper) in rows.items()}
+        printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()}
         | {row: runs[0].paper for row, runs in by_row.items()},
     )
 

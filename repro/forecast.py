@@ -7,6 +7,7 @@ from pathlib import Path
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.data.sources import COLLECTIONS
 from repro.hyper import BASE, Hyper
+from repro.labels import label
 from repro.record import load
 from repro.rows import Cell
 from repro.scales import Scale
@@ -22,18 +23,19 @@ FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a
 def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
     """Rows, parameters, tokens, operations, time and disk before anything is trained."""
     speed, source = speed_here(runs)
-    width = max(len(cell.row.name) for cell in asked) + 2
+    names = [label(cell.row.name, vars(cell.hyper)) for cell in asked]
+    width = max(map(len, names)) + 2
     lines = [
-        f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params':>10}{'at paper size':>15}"
+        f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params here':>13}{'at paper size':>15}"
         f"{'tokens':>10}{'FLOPs':>10}{'time':>10}"
     ]
     total = 0.0
-    for cell in asked:
+    for name, cell in zip(names, asked, strict=True):
         flops = expected_flops(cell.hyper, scale, cell.pair)
         total += flops / speed
         lines.append(
-            f"{cell.row.name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) / 1e6:>9.2f}M"
+            f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
+            f"{n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) / 1e6:>12.2f}M"
             f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{flops:>10.1e}{duration(flops / speed):>10}"

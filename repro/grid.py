@@ -4,14 +4,19 @@ Whatever a cell held comes out as text: what Markdown, HTML or LaTeX would take 
 """
 
 import itertools
+import math
 import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repro.escape import flat, markdown_text
 
+if TYPE_CHECKING:
+    from pandas import Series
+
 MINUS = "\N{MINUS SIGN}"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 BOOKTABS = (  # what stands before a tabular, for documents that do not load booktabs
     *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
     r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
@@ -24,6 +29,11 @@ class Column(NamedTuple):
     group: str
     heading: str
     texts: list[str]
+
+
+def numbers(values: "Series[float]", form: str) -> list[str]:
+    """Numbers as they are written, nothing for none."""
+    return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
 
 
 def spans(shown: Iterable[Column]) -> list[tuple[str, int]]:
@@ -54,11 +64,16 @@ def terminal_grid(shown: Sequence[Column], notes: Iterable[str]) -> str:
 def markdown_grid(shown: Iterable[Column]) -> str:
     """A table of GitHub's Markdown: one heading line, so a heading of several columns stands in each."""
     head, *lines = aligned(
-        ["<br>".join(filter(None, (group, markdown_heading(heading).rjust(2)))), *map(markdown_text, texts)]
+        ["<br>".join(filter(None, (group, markdown_heading(heading).rjust(2)))), *map(_markdown_cell, texts)]
         for group, heading, texts in shown
     )
     rule = [f"{'-' * (len(cell) - 1)}:" if i else f":{'-' * (len(cell) - 1)}" for i, cell in enumerate(head)]
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+
+
+def _markdown_cell(text: str) -> str:
+    """Numbers are not broken into lines: neither 2.14 ± 0.04 nor 1 (2)."""
+    return re.sub(r" (?=± |[(][\d.,]+[)]$)|(?<=±) ", NO_BREAK, markdown_text(text))
 
 
 def markdown_heading(symbol: str) -> str:

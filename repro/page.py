@@ -8,8 +8,9 @@ from repro import table2, table3
 from repro.claims import OUTCOMES, Judged
 from repro.escape import markdown_text
 from repro.grid import Column, markdown_grid
+from repro.labels import ABOUT_SIZE
 from repro.record import BASE
-from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, FIGURES, Shelf, departures_list
+from repro.tables import ABOUT_SPREADS, FIGURES, Shelf, about_labels, departures_list
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,9 +62,11 @@ def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
 def _table3(frame: "DataFrame") -> list[str]:
     return [
         "## Table 3",
-        markdown_grid(table3.page_columns(frame)),
+        markdown_grid(table3.page_columns(frame)[0]),
+        about_labels(frame),
         ABOUT_SPREADS,
-        f"{ABOUT_SIZE} A row shows what it changes.",
+        ABOUT_SIZE,
+        f"What the rows change, here and at the paper's size: [{table3.NAME}.md]({table3.NAME}.md).",
         "What departs from the paper's recipe:",
         departures_list(frame.attrs["departures"]),
         "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),

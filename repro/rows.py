@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from repro.hyper import Hyper
+from repro.hyper import BASE, Hyper
 from repro.published import Pair, system
 from repro.record import BASE as BASE_TABLE
 from repro.record import FOLDER, PaperNumbers
+from repro.tables import Listed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +72,7 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
     and rows that cannot be told apart, and for rows that are one and the same.
     """
     _refuse_names(tables)
-    placed = [
-        (BASE_TABLE, -1, BASE_ROW),
-        *((table.name, i, row) for table in tables for i, row in enumerate(table.rows)),
-    ]
+    placed = _placed(tables)
     known = [row.name for _, _, row in placed]
     for name in chosen:
         if name not in known:
@@ -115,3 +113,19 @@ def _refuse_twins(rows: Sequence[tuple[str, Hyper, str]]) -> None:
                 "something, or leave it out."
             )
         seen[hyper, pair] = who
+
+
+def listed(tables: Sequence[Table]) -> dict[tuple[str, str], Listed]:
+    """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change."""
+    found = {}
+    for of, position, row in _placed(tables):
+        at_paper_size = vars(row.change(BASE))
+        changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
+        found[of, row.name] = Listed(position, row.paper.numbers, changes)
+    return found
+
+
+def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:
+    """Table, place and row: the base first, which has none."""
+    of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows)]
+    return [(BASE_TABLE, -1, BASE_ROW), *of_tables]

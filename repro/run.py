@@ -20,8 +20,9 @@ from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.data.corpus import Corpus
 from repro.data.store import Prepared, Split
 from repro.decoding import engine
-from repro.hyper import Hyper
+from repro.hyper import BASE, Hyper
 from repro.journal import Journal, read, read_all
+from repro.labels import relation
 from repro.lease import Lease, Superseded
 from repro.lineage import origin, refuse_changed
 from repro.progress import Progress
@@ -115,6 +116,13 @@ class Run:
             precision=settings.precision,
             engine=settings.engine,
         )
+
+    @cached_property
+    def params(self) -> record.Params:
+        return {
+            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
+            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
+        }
 
     @property
     def folder(self) -> Path:
@@ -268,10 +276,7 @@ class Run:
             hyper=asdict(self.settings.hyper),
             settings={**self._chosen(), "machine": conditions["arithmetic"]},
             paper=self.settings.paper,
-            params={
-                "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
-                "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
-            },
+            params=self.params,
             scores=scores,
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
             cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
@@ -362,7 +367,15 @@ class Run:
             self.folder,
             self.id,
             tags=self._tags(),
-            params={**asdict(settings.hyper), **self._chosen(), "data": self.prepared.data_hash[:16]},
+            params={
+                **asdict(settings.hyper),
+                **self._chosen(),
+                "data": self.prepared.data_hash[:16],
+                "row_changes": relation(vars(settings.scale.base), vars(settings.hyper)),
+                "row_changes_at_paper_size": relation(vars(BASE), vars(settings.paper_hyper)),
+                "parameters_here": self.params["here"],
+                "parameters_at_paper_size": self.params["paper_size"],
+            },
             paper={name: settings.paper[name] for name in ("ppl", "bleu")},
             order=settings.position,
             origin=origin(self.decides, stamp),

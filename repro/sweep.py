@@ -16,10 +16,9 @@ from repro.hyper import BASE
 from repro.latest import LATEST
 from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
-from repro.record import BASE as BASE_TABLE
 from repro.record import Record, path, short
 from repro.report import console, write_scale
-from repro.rows import BASE_ROW, Cell, Table
+from repro.rows import Cell, Table, listed
 from repro.scales import Scale
 from repro.signals import Signals
 from repro.tables import note_rows
@@ -209,11 +208,7 @@ class Sweep:
 
     def _closing(self, made: Sequence[Made], seconds: float) -> str:
         records = [one.record for one in made if one.record]
-        known = {(BASE_TABLE, BASE_ROW.name): (-1, BASE_ROW.paper.numbers)} | {
-            (table.name, row.name): (position, row.paper.numbers)
-            for table in self.tables
-            for position, row in enumerate(table.rows)
-        }
+        known = listed(self.tables)
         written: list[Path] = []
         if records:
             note_rows(self.results / self.scale.name, known)

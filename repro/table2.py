@@ -4,10 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.escape import flat, markdown_text
-from repro.grid import BOOKTABS, Column, markdown_grid, tabular, terminal_grid
+from repro.grid import BOOKTABS, Column, markdown_grid, numbers, tabular, terminal_grid
+from repro.labels import ABOUT_SETTINGS, ABOUT_SIZE, labels, setting_columns, size_columns
 from repro.published import TABLE_2, Pair, System, computed_flops
 from repro.record import BASE
-from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, files, numbers, spreads
+from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, files, spreads
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,6 +24,8 @@ ABOUT_OURS = """\
 BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** are
 counted from the matrix products of the real pieces trained on, not from time and a rate. The first line is the base
 model of Table 3, whose checkpoints are not averaged."""
+
+ABOUT_AVERAGED = "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
 
 
 def printed_columns() -> list[Column]:
@@ -48,7 +51,7 @@ def own_columns(frame: "DataFrame") -> list[Column]:
     """Our runs: test scores by both scorers beside the print, what they computed and how long they took."""
     is_base = frame["table"] == BASE
     return [
-        Column("", "row", list(frame["row"])),
+        Column("", "row", labels(frame)),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
         Column("", "n", [f"{n}" if n else MISSING for n in frame["n"]]),
         Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
@@ -58,6 +61,11 @@ def own_columns(frame: "DataFrame") -> list[Column]:
         Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
     ]
+
+
+def size_of_rows(frame: "DataFrame") -> list[Column]:
+    """What our rows set, and how large they are; of that the paper's Table 2 prints nothing."""
+    return [Column("", "row", labels(frame)), *setting_columns(frame), *size_columns(frame)[:2]]
 
 
 def render(frame: "DataFrame") -> str:
@@ -85,6 +93,11 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         markdown_grid(own_columns(frame)),
         ABOUT_OURS,
         ABOUT_PUBLISHED,
+        "## What our rows are",
+        markdown_grid(size_of_rows(frame)),
+        ABOUT_AVERAGED,
+        ABOUT_SETTINGS,
+        ABOUT_SIZE,
         "## As printed, and the cost column worked out again",
         markdown_grid(printed_columns()),
         ABOUT_PRINTED,
@@ -97,16 +110,19 @@ def markdown(frame: "DataFrame", scale: str) -> str:
 
 
 def latex(frame: "DataFrame", scale: str) -> str:
-    r"""Two tabulars to \input: the printed systems, ruled as in the paper, and our runs."""
+    r"""Three tabulars to \input: the printed systems, ruled as in the paper, our runs, and what their rows are."""
     kinds = [line.kind for line in TABLE_2]
     ruled = {i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]}
+    own = {int((frame["table"] == BASE).sum())}
     return "\n".join(
         [
             *(f"% {flat(note)}" for note in (f"Table 2 at scale {scale}; do not edit.", *frame.attrs["notes"])),
             *BOOKTABS,
             *tabular(printed_columns(), ruled),
             r"\par\medskip",
-            *tabular(own_columns(frame), {int((frame["table"] == BASE).sum())}),
+            *tabular(own_columns(frame), own),
+            r"\par\medskip",
+            *tabular(size_of_rows(frame), own),
             "",
         ]
     )

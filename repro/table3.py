@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from repro.escape import flat, markdown_text
 from repro.grid import BOOKTABS, Column, markdown_grid, tabular
+from repro.labels import ABOUT_SETTINGS, ABOUT_SIZE, SIZE, SYMBOLS
 from repro.record import BASE
-from repro.tables import ABOUT_SIZE, ABOUT_SPREADS, SYMBOLS, Shelf, columns, departures_list, files, numbers
+from repro.tables import ABOUT_SPREADS, Shelf, about_labels, base_in_full, columns, departures_list, files
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -24,20 +25,19 @@ def frame_of(shelf: Shelf) -> "DataFrame | None":
     return shelf.frame({BASE, *names})
 
 
-def page_columns(frame: "DataFrame") -> list[Column]:
-    """What varies, the scores beside the paper's, and the size: the columns of the paper's table."""
-    settings = {*SYMBOLS.values()}
-    kept = [column for column in columns(frame) if column.heading in settings or column.group.endswith("(dev)")]
-    runs = next(column for column in columns(frame) if column.heading == "n")
-    kept.insert(sum(column.heading in settings for column in kept), runs)
-    parts = [of.removeprefix(PARTS) for of in frame["table"]]
-    labels = [f"({part}) " if len(part) == 1 else "" for part in parts]
-    return [
-        Column("", "row", [label + row for label, row in zip(labels, frame["row"], strict=True)]),
-        *(column for column in kept if column.heading != "Δ"),
-        Column("parameters (M)", "ours", numbers(frame["params/paper_size"] / 1e6, ".1f")),
-        Column("parameters (M)", "paper", numbers(frame["paper/params"], ".0f")),
+def page_columns(frame: "DataFrame") -> tuple[list[Column], list[Column]]:
+    """The columns of the paper's table in two grids: the scores beside the paper's and the size; what varies."""
+    row, *others = columns(frame)
+    letters = [of.removeprefix(PARTS) for of in frame["table"]]
+    under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
+    row = row._replace(texts=[letter + name for letter, name in zip(under, row.texts, strict=True)])
+    varies = [column for column in others if column.heading in SYMBOLS.values()]
+    scores = [
+        column
+        for column in others
+        if column.heading == "n" or column.group == SIZE or (column.group.endswith("(dev)") and column.heading != "Δ")
     ]
+    return [row, *scores], [row, *varies] if varies else []
 
 
 def build(shelf: Shelf) -> dict[Path, str]:
@@ -51,14 +51,17 @@ def build(shelf: Shelf) -> dict[Path, str]:
 def markdown(frame: "DataFrame", scale: str) -> str:
     """The page for a code host."""
     claim = frame.attrs["shared"].get(("settings", "claim"))
+    scores, varies = page_columns(frame)
     parts = [
         "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
         f"# Table 3 at scale {markdown_text(scale)}",
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
-        markdown_grid(page_columns(frame)),
+        markdown_grid(scores),
+        about_labels(frame),
         ABOUT_SPREADS,
         ABOUT_SIZE,
-        "A row shows what it changes.",
+        *(["## What the rows change", markdown_grid(varies)] if varies else []),
+        f"{ABOUT_SETTINGS} {base_in_full(frame)}".strip(),
         "## Departures from the paper's recipe",
         departures_list(frame.attrs["departures"]),
         "## Notes" if frame.attrs["notes"] else "",
@@ -68,14 +71,16 @@ def markdown(frame: "DataFrame", scale: str) -> str:
 
 
 def latex(frame: "DataFrame", scale: str) -> str:
-    r"""A tabular to \input, ruled between the groups as in the paper."""
+    r"""Two tabulars to \input, ruled between the groups as in the paper."""
+    scores, varies = page_columns(frame)
     tables = list(frame["table"])
     ruled = {i for i in range(1, len(tables)) if tables[i] != tables[i - 1]}
     return "\n".join(
         [
             *(f"% {flat(note)}" for note in (f"Table 3 at scale {scale}; do not edit.", *frame.attrs["notes"])),
             *BOOKTABS,
-            *tabular(page_columns(frame), ruled),
+            *tabular(scores, ruled),
+            *([r"\par\medskip", *tabular(varies, ruled)] if varies else []),
             "",
         ]
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.data.card import repeated
 from repro.durable import write_json
@@ -20,40 +20,48 @@ from repro.escape import flat, markdown_text, sheet_text
 from repro.fidelity import Departure, departures
 from repro.grid import (
     BOOKTABS,
-    MINUS,
     Column,
     markdown_grid,
     markdown_heading,
+    numbers,
     tabular,
     terminal_grid,
+)
+from repro.labels import (
+    ABOUT_LABELS,
+    ABOUT_SETTINGS,
+    ABOUT_SIZE,
+    AT_PAPER_SIZE,
+    SIZE,
+    SYMBOLS,
+    at_paper_size,
+    both,
+    labels,
+    setting_columns,
+    size_columns,
 )
 from repro.record import BASE, PaperNumbers, Record, load, path
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 CONFIDENCE = 0.95
 MISSING = "missing"
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
-SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
-    "n_layers": "N",
-    "d_model": "d_model",
-    "d_ff": "d_ff",
-    "n_heads": "h",
-    "d_k": "d_k",
-    "d_v": "d_v",
-    "dropout": "P_drop",
-    "label_smoothing": "ε_ls",
-    "learned_positions": "positions",
-    "steps": "steps",
-    "warmup": "warm-up",
-    "average": "averaged",
-    "average_every": "apart",  # updates between averaged checkpoints
-}
-Rows = Mapping[tuple[str, str], tuple[int, PaperNumbers]]  # (table, row) -> its place in the table, the printed numbers
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
+
+
+class Listed(NamedTuple):
+    """A row that an experiment has, whether it was run or not."""
+
+    position: int  # in its table; the base row has -1
+    paper: PaperNumbers
+    changes: Mapping[str, Any] | None = None  # the fields of Hyper that it changes at the paper's size; None: not known
+
+
+Rows = Mapping[tuple[str, str], Listed]  # by (table, row)
 
 
 # From records to a frame
@@ -86,7 +94,7 @@ def load_records(folder: Path) -> list[Record]:
     return [record for _, record in found.values()]
 
 
-def noted_rows(folder: Path) -> dict[tuple[str, str], tuple[int, PaperNumbers]]:
+def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
     """The rows that the experiments of this scale have, from rows.json: what is not there can be missed."""
     file = folder / "rows.json"
     if not file.exists():
@@ -94,7 +102,11 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], tuple[int, PaperNumbers]]:
     try:
         listed = json.loads(file.read_bytes())
         return {
-            (of, row["row"]): (row["position"], PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]))
+            (of, row["row"]): Listed(
+                row["position"],
+                PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]),
+                dict(row["paper_size"]) if row.get("paper_size") is not None else None,  # older lists do not tell
+            )
             for of, rows in listed.items()
             for row in rows
         }
@@ -107,8 +119,9 @@ def note_rows(folder: Path, rows: Rows) -> None:
     renewed = {of for of, _ in rows}
     everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
     listed: dict[str, list[dict[str, Any]]] = {}
-    for (of, row), (position, paper) in sorted(everything.items(), key=lambda item: (item[0][0], item[1][0])):
-        listed.setdefault(of, []).append({"row": row, "position": position, **paper})
+    for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
+        entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes}
+        listed.setdefault(of, []).append(entry)
     write_json(folder / "rows.json", listed)
 
 
@@ -182,6 +195,9 @@ def table(
     frame = pd.DataFrame([_line(key, known[key], runs[key]) for key in known], dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
+    sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
+    for name in SYMBOLS:
+        frame[name + AT_PAPER_SIZE] = pd.Series([size[name] for size in sizes], dtype=object)
     for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
         of_base = frame.loc[frame["table"] == BASE, score]
         frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
@@ -220,13 +236,13 @@ def _refuse_mixtures(records: Iterable[Record]) -> None:
 
 def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
     """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
-    known = {(record.table, record.row): (record.position, record.paper) for record in records} | dict(rows)
+    known = {(record.table, record.row): Listed(record.position, record.paper) for record in records} | dict(rows)
     for of in {of for of, _ in known}:
-        positions = {position for key, (position, _) in known.items() if key[0] == of}
+        positions = {row.position for key, row in known.items() if key[0] == of}
         for gap in set(range(max(positions))) - positions:
-            known[of, f"(row {gap + 1})"] = gap, PaperNumbers(ppl=None, bleu=None, params=None)
-    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key][0], key[1]))
-    return {key: known[key][1] for key in order}
+            known[of, f"(row {gap + 1})"] = Listed(gap, PaperNumbers(ppl=None, bleu=None, params=None))
+    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key].position, key[1]))
+    return {key: known[key].paper for key in order}
 
 
 def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> dict[str, Any]:
@@ -332,13 +348,7 @@ def _disagreements(facts: Facts) -> Iterable[str]:
 def columns(frame: "DataFrame") -> list[Column]:
     """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
     is_base = frame["table"] == BASE
-    shown = [Column("", "row", list(frame["row"]))]
-    for name, symbol in SYMBOLS.items():
-        texts = [setting(value) for value in frame[name]]
-        if len({*texts} - {""}) > 1:  # as in the paper: the base in full, of another row what it changes
-            of_base = texts[0] if is_base[0] else None
-            changes = [text if i == 0 or text != of_base else "" for i, text in enumerate(texts)]
-            shown.append(Column("", symbol, changes))
+    shown = [Column("", "row", labels(frame)), *setting_columns(frame)]
     runs = zip(frame["n"], frame["diverged"], strict=True)
     shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
     for name, decimals in (("ppl", 2), ("bleu", 1)):
@@ -353,23 +363,10 @@ def columns(frame: "DataFrame") -> list[Column]:
         *shown,
         Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
         Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
-        Column("parameters (M)", "ours", numbers(frame["params/paper_size"] / 1e6, ".1f")),
-        Column("parameters (M)", "paper", numbers(frame["paper/params"], ".0f")),
+        *size_columns(frame),
         Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
     ]
-
-
-def setting(value: Any) -> str:
-    """One hyper-parameter as it is written."""
-    if isinstance(value, bool):
-        return "learned" if value else "sinusoidal"
-    return "" if value is None else f"{value:,}"
-
-
-def numbers(values: "Series[float]", form: str) -> list[str]:
-    """Numbers as they are written, nothing for none."""
-    return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
 
 
 def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
@@ -390,16 +387,21 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], i
     return texts, decimals
 
 
-def halves(shown: Sequence[Column]) -> tuple[list[Column], list[Column]]:
-    """What stands in the paper's Table 3, and the rest, each led by the names of the rows."""
-    first = [column for column in shown if column.group in ("", "PPL (dev)", "BLEU (dev)")]
-    return first, [shown[0], *(column for column in shown if column not in first)]
+def parts(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:
+    """How the rows scored, what they are, and the test set with the time: each led by the names of the rows.
+
+    Three grids, because a code host has no room for all of it in one.
+    """
+    row, *others = shown
+    scores = [column for column in others if column.heading == "n" or column.group.endswith("(dev)")]
+    size = [column for column in others if column.heading in SYMBOLS.values() or column.group == SIZE]
+    rest = [column for column in others if column not in (*scores, *size)]
+    return [row, *scores], [row, *size], [row, *rest]
 
 
 def render(frame: "DataFrame") -> str:
     """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
-    shown = [column for column in halves(columns(frame))[0] if column.heading not in SYMBOLS.values()]
-    return terminal_grid(shown, frame.attrs["notes"])
+    return terminal_grid(parts(columns(frame))[0], frame.attrs["notes"])
 
 
 ABOUT_SPREADS = """\
@@ -408,12 +410,11 @@ ABOUT_SPREADS = """\
 printed, for newstest2013."""
 ABOUT_DELTA = "**Δ** is the difference between the number before it and that of the base row."
 ABOUT_PUBLISHED = "**published** is BLEU as the paper's authors took it: Moses tokens, compounds split."
-ABOUT_SIZE = "**parameters** are those of the row at the paper's size, computed and as printed."
 
 
 def markdown(frame: "DataFrame", scale: str, name: str) -> str:
-    """For a code host: the dev scores as in Table 3, then the test scores, then how all of it was made."""
-    scores, rest = halves(columns(frame))
+    """For a code host: the dev scores, what the rows are, the test scores, and how all of it was made."""
+    scores, size, rest = parts(columns(frame))
     shared, notes = dict(frame.attrs["shared"]), frame.attrs["notes"]
     claim = shared.pop(("settings", "claim"), None)
     said = {key: f"{markdown_text(key[1])} {markdown_text(value)}".strip() for key, value in shared.items()}
@@ -421,20 +422,21 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         f"- {heading}: {', '.join(text for _, text in group)}"
         for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
     ]
-    settings = {symbol: setting(frame[field].iloc[0]) for field, symbol in SYMBOLS.items()}
-    base = [f"{markdown_heading(symbol)} {text}" for symbol, text in settings.items() if text]
-    has_base = frame["table"].iloc[0] == BASE and frame["n"].iloc[0] > 0
-    parts = [
+    page = [
         f"<!-- Made by `python -m repro.report` from the records in {name}/ and {BASE}/; do not edit. -->",
         f"# {markdown_text(name)} at scale {markdown_text(scale)}",
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(scores),
+        about_labels(frame),
         ABOUT_SPREADS,
         ABOUT_DELTA,
-        f"Base row: {', '.join(base)}. Another row shows what it changes." if has_base else "",
-        "## Test set, size and time",
+        "## What the rows are",
+        markdown_grid(size),
+        f"{ABOUT_SETTINGS} {base_in_full(frame)}".strip(),
+        ABOUT_SIZE,
+        "## Test set and time",
         markdown_grid(rest),
-        f"{ABOUT_PUBLISHED} {ABOUT_SIZE}",
+        ABOUT_PUBLISHED,
         "## Departures from the paper's recipe",
         departures_list(frame.attrs["departures"]),
         "## Notes" if notes else "",
@@ -444,7 +446,21 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         f"`python -m repro.report` made this page from {frame['n'].sum()} of them.",
         "\n".join([*facts, f"- cost: {_cost(frame)}"]),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, page)) + "\n"
+
+
+def about_labels(frame: "DataFrame") -> str:
+    """What "(here 1)" means, where a row has it."""
+    return ABOUT_LABELS if labels(frame) != list(frame["row"]) else ""
+
+
+def base_in_full(frame: "DataFrame") -> str:
+    """Every setting of the base row; nothing where it was not run."""
+    if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
+        return ""
+    pairs = {symbol: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0]) for name, symbol in SYMBOLS.items()}
+    said = [f"{markdown_heading(symbol)} {both(*pair)}" for symbol, pair in pairs.items() if pair[0] is not None]
+    return f"Base row: {', '.join(said)}."
 
 
 def departures_list(found: Iterable[Departure]) -> str:
@@ -489,12 +505,13 @@ def _sheet_cell(value: Any) -> Any:
 
 
 def latex(frame: "DataFrame", scale: str, name: str) -> str:
-    r"""Two tabulars to \input, ruled by booktabs where the document loads it."""
+    r"""Three tabulars to \input, ruled by booktabs where the document loads it."""
     claim = frame.attrs["shared"].get(("settings", "claim"))
     comments = [
         f"Made from the records in {name}/ and {BASE}/ by python -m repro.report; do not edit.",
         *([f"A table of scale {scale} may claim {claim}."] if claim else []),
         "a +- b: mean over n seeds, half-width of its 95 % t-interval; of two seeds: mean [lowest, highest].",
+        "(here x): the value at this scale of what a row's name says; in brackets: that at the paper's size.",
         r"An article has room for it in \footnotesize with \tabcolsep at 3pt.",
         *frame.attrs["notes"],
     ]
@@ -503,5 +520,6 @@ def latex(frame: "DataFrame", scale: str, name: str) -> str:
         *(f"% {flat(comment)}" for comment in comments),
         *BOOKTABS,
     ]
-    scores, rest = halves(columns(frame))
-    return "\n".join([*lines, *tabular(scores, ruled), r"\par\medskip", *tabular(rest, ruled), ""])
+    grids = [tabular(part, ruled) for part in parts(columns(frame))]
+    between = itertools.chain.from_iterable((r"\par\medskip", *grid) for grid in grids[1:])
+    return "\n".join([*lines, *grids[0], *between, ""])

@@ -86,6 +86,19 @@ def test_a_run_keeps_its_tokenizer(made: Path) -> None:
         assert hashlib.sha256(kept).hexdigest() == one.tokenizer["sha256"]
 
 
+def test_mlflow_is_told_of_a_row_what_it_changes_and_both_counts(made: Path) -> None:
+    told = {}
+    for one in records(made):
+        run = json.loads((made / "runs" / one.run / "run.json").read_text("utf-8"))
+        told[one.row] = run["params"]
+    assert told["h=4"]["row_changes"] == "h 8 -> 4, d_k 8 -> 16, d_v 8 -> 16"
+    assert told["h=4"]["row_changes_at_paper_size"] == "h 8 -> 4, d_k 64 -> 128, d_v 64 -> 128"
+    assert told["base"]["row_changes"] == "nothing"
+    for one in records(made):
+        counts = told[one.row]["parameters_here"], told[one.row]["parameters_at_paper_size"]
+        assert counts == (one.params["here"], one.params["paper_size"])
+
+
 def test_losses_fall(made: Path) -> None:
     for path in (made / "runs").glob("*/journal.jsonl"):
         losses = [line["nll"] for line in read_journal(path) if line["kind"] == "train"]

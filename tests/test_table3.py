@@ -9,7 +9,7 @@ from paper_runs import changed, paper_run
 
 from repro import table3
 from repro.record import PaperNumbers, path
-from repro.tables import Shelf, note_rows, noted_rows
+from repro.tables import Listed, Shelf, note_rows, noted_rows
 
 NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
 
@@ -28,17 +28,18 @@ def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> N
     fill(tmp_path)
     page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
-    assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"]
+    assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"] * 2
     assert "None: every run keeps to it." in page
 
 
 def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> None:
     fill(tmp_path)
     note_rows(
-        tmp_path / "paper", {("table3_E", "learned positions"): (0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))}
+        tmp_path / "paper",
+        {("table3_E", "learned positions"): Listed(0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))},
     )
     files = table3.build(Shelf.read(tmp_path / "paper"))
-    [line] = [line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line]
+    line, _ = (line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line)
     assert line.split("|")[1].strip() == "(E) learned positions"
     assert "missing" in line
     assert "4.92" in line
@@ -55,10 +56,11 @@ def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
 
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
     a, b = ("table3_A", "h=1"), ("table3_B", "d_k=16")
-    note_rows(tmp_path, {a: (0, NUMBERS), ("table3_A", "h=4"): (1, NUMBERS)})
-    note_rows(tmp_path, {b: (0, NUMBERS)})
-    note_rows(tmp_path, {a: (0, NUMBERS)})
-    assert noted_rows(tmp_path) == {a: (0, NUMBERS), b: (0, NUMBERS)}
+    heads = Listed(0, NUMBERS, {"n_heads": 1, "d_k": 512, "d_v": 512})
+    note_rows(tmp_path, {a: heads, ("table3_A", "h=4"): Listed(1, NUMBERS)})
+    note_rows(tmp_path, {b: Listed(0, NUMBERS)})
+    note_rows(tmp_path, {a: heads})
+    assert noted_rows(tmp_path) == {a: heads, b: Listed(0, NUMBERS)}
 
 
 def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:

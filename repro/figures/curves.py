@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from repro.figures import style
+from repro.labels import label
 from repro.record import BASE, Record
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def bands(records: Iterable[Record], kind: Kind) -> list[Band]:
         at = [[curve[step] for curve in curves] for step in steps]
         if steps:
             mean = tuple(map(statistics.fmean, at))
-            found.append(Band(row, len(runs), steps, mean, tuple(map(min, at)), tuple(map(max, at))))
+            low, high = tuple(map(min, at)), tuple(map(max, at))
+            found.append(Band(label(row, runs[0].hyper), len(runs), steps, mean, low, high))
     return found
 
 

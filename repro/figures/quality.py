@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from repro.figures import style
 from repro.figures.curves import rows_of
+from repro.labels import label
 from repro.record import BASE, Record
 from repro.tables import interval
 
@@ -48,7 +49,7 @@ def points(records: Iterable[Record], score: Score) -> list[Point]:
             mean, half_width = interval(values)
             low, high = (min(values), max(values)) if half_width is None else (mean - half_width, mean + half_width)
             flops = statistics.fmean(run.cost["flops"] for run in runs)
-            found.append(Point(table, row, len(runs), flops, mean, low, high))
+            found.append(Point(table, label(row, runs[0].hyper), len(runs), flops, mean, low, high))
     return found
 
 
