@@ -11,13 +11,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 
 from repro import determinism, durable, machine, record
 from repro.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.data.corpus import Corpus
+from repro.data.pair import languages
 from repro.data.store import Prepared, Split
 from repro.decoding import engine
 from repro.hyper import BASE, Hyper
@@ -104,7 +105,7 @@ class Run:
         settings = self.settings
         return Trial(
             prepared=self.prepared,
-            target=self.corpus.pair.split("-")[1],
+            target=languages(self.corpus.pair)[1],
             in_tokens=self.corpus.in_tokens,
             hyper=settings.hyper,
             seed=settings.seed,
@@ -270,7 +271,7 @@ class Run:
                 n_dev=len(self.prepared.dev),
                 n_test=len(self.prepared.test),
                 dropped=self.prepared.train.dropped,
-                repeats=record.RepeatFacts(**self.prepared.repeats),
+                repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
             ),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),
@@ -383,13 +384,14 @@ class Run:
 
     def _chosen(self) -> dict[str, str | int | float]:
         """What was chosen beside the row."""
+        pieces = self.corpus.pieces(self.settings.scale.pieces(self.corpus.pair), asked=None)
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
             "fill": self.settings.scale.fill,
             "max_length": self.settings.scale.max_length,
             "rules": " ".join(self.settings.scale.rules),
-            "pieces": self.settings.scale.pieces(self.corpus.pair).kind,
-            "vocab_size": self.settings.scale.pieces(self.corpus.pair).size,
+            "pieces": pieces.kind,
+            "vocab_size": pieces.size,
             "precision": self.settings.precision,
             "engine": self.settings.engine,
             "devices": self.settings.devices,

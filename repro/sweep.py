@@ -115,10 +115,12 @@ class Sweep:
         from repro.data.prepare import prepare
 
         data_dir = Path(self.options.data_dir) if self.options.data_dir else None
-        corpus = open_corpus(self.scale.corpus, pair, data_dir=data_dir, cache=self.cache, sizes=self.scale.grammar)
+        corpus = open_corpus(
+            self.scale.corpus, pair, data_dir=data_dir, cache=self.cache, sizes=self.scale.grammar, tell=progress.say
+        )
         prepared = prepare(
             corpus,
-            pieces=self.scale.pieces(pair),
+            pieces=corpus.pieces(self.scale.pieces(pair), asked=self.options.vocab_size),
             cache=self.cache,
             max_length=self.scale.max_length,
             rules=self.scale.rules,

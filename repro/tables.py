@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repro.data.card import repeated
 from repro.durable import write_json
@@ -322,7 +322,7 @@ def _repeats(records: Iterable[Record]) -> Iterable[str]:
     """Held-out text that the training text repeats, and sources that are their targets; of each text once."""
     texts = {record.corpus["sha256"]: record for record in records}
     for record in texts.values():
-        for sentence in repeated(record.corpus.get("repeats", {})):
+        for sentence in repeated(cast("Mapping[str, float]", record.corpus.get("repeats", {}))):
             yield f"{record.corpus['name']} {record.pair}: {sentence}"
 
 

@@ -47,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "fetch" and options.list:
             print(_listing(options.corpus))
             return 0
+        if options.command == "import":
+            _import(options)
+            return 0
         name, pair = _name_and_pair(options.corpus)
         if options.command == "fetch":
             _fetch(name, pair, options)
@@ -85,6 +88,15 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     fetch.add_argument("--offline", action="store_true", help="use archives that were put there by hand")
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and the disk it takes")
 
+    own = commands.add_parser("import", help="make a folder for --data-dir of text of your own: docs/own_text.md")
+    own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two files share")
+    own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
+    own.add_argument("--to", type=Path, required=True, help="the new folder")
+    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="of a table; numbers if it has no header")
+    for split in ("dev", "test"):
+        own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
+        own.add_argument(f"--{split}-share", type=float, help="of the training text, to be taken from it: 0.01")
+
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text")
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
     for command in (prepare, inspect):
@@ -103,13 +115,36 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _name_and_pair(corpus: str | None) -> tuple[str, str]:
     """("news_commentary", "en-de") for "news-commentary-en-de"."""
-    name, *pair = (corpus or "").rsplit("-", 2)
-    name = name.replace("-", "_")
-    if len(pair) != 2 or name not in CORPORA:
+    parts = (corpus or "").split("-")
+    cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
+    if (cut := next(cuts, None)) is None:
         raise ValueError(
             f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are {', '.join(CORPORA)}."
         )
-    return name, "-".join(pair)
+    return "_".join(parts[:cut]), "-".join(parts[cut:])
+
+
+# Import ----------------------------------------------------------------------------------------------------
+
+
+def _import(options: argparse.Namespace) -> None:
+    from repro.data.importer import import_text
+
+    made = import_text(
+        options.text,
+        options.to,
+        options.pair,
+        held_out={"dev": options.dev, "test": options.test},
+        shares={"dev": options.dev_share, "test": options.test_share},
+        columns=options.columns and (options.columns[0], options.columns[1]),
+    )
+    sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
+    joined = f"; {made.joined:,} sentences had line feeds inside, which are blanks now" if made.joined else ""
+    print(
+        f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
+        f"  {python()} -m repro.data prepare folder-{options.pair} --data-dir {options.to}\n"
+        f"  {python()} experiments/table3_A.py --pair {options.pair} --data-dir {options.to}"
+    )
 
 
 # Fetch -----------------------------------------------------------------------------------------------------
@@ -190,10 +225,12 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     from repro.data.prepare import prepare
 
     scale = _scale(name, pair, options)
-    corpus = open_corpus(name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar)
+    corpus = open_corpus(
+        name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print
+    )
     prepared = prepare(
         corpus,
-        pieces=scale.pieces(pair),
+        pieces=corpus.pieces(scale.pieces(pair), asked=options.vocab_size),
         cache=options.cache_dir,
         max_length=scale.max_length,
         rules=scale.rules,

@@ -9,12 +9,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from repro import durable
 
 MANIFEST = "manifest.json"
 MAKING = "making"  # ends the name of a folder that is not whole yet
+T = TypeVar("T")
 
 
 def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
@@ -42,6 +43,32 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return verified(folder)
+
+
+def made_new(folder: Path, make: Callable[[Path], T]) -> T:
+    """Have `folder`, which must be absent or empty, as `make` fills it, or not at all; returns what `make` returned.
+
+    It is not looked after later: what is in it may be changed.
+    """
+    _refuse_full(folder)
+    durable.make_folder(folder.parent)
+    _sweep(folder)
+    work = durable.beside(folder, MAKING)
+    with durable.named(work):
+        work.mkdir()
+    try:
+        made = make(work)
+        _refuse_full(folder)  # another process may have been faster
+        with durable.named(folder):
+            work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return made
+
+
+def _refuse_full(folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
 
 
 def verified(folder: Path) -> dict[str, Any]:

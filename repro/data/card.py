@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from repro import durable
 from repro.data.cleaning import RULES
+from repro.data.pair import languages
 from repro.escape import markdown_text
 
 NAME = "data_card"
@@ -316,7 +317,7 @@ def markdown(card: Mapping[str, Any]) -> str:
 
 
 def _sides(card: Mapping[str, Any]) -> list[str]:
-    return [f"{side} ({language})" for side, language in zip(SIDES, card["pair"].split("-"), strict=True)]
+    return [f"{side} ({language})" for side, language in zip(SIDES, languages(card["pair"]), strict=True)]
 
 
 def _splits(card: Mapping[str, Any]) -> str:

@@ -2,18 +2,19 @@
 
 import hashlib
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from repro.data.cache import MANIFEST, made_once, stated, verified
+from repro.data.pair import languages
 from repro.data.pieces import Pieces
 from repro.data.sources import CAPTIONS, COLLECTIONS
-from repro.data.text import Fingerprint, Parallel
+from repro.data.text import Fingerprint, Parallel, slow_to_read
 
 PROJECT = Path(__file__).resolve().parents[2]
+GIVEN = "vocab"  # the file of pieces in a folder of one's own text
 FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
 
 
@@ -159,6 +160,16 @@ class Corpus:
     licence: str
     origin: str
 
+    def pieces(self, of_scale: Pieces, *, asked: int | None) -> Pieces:
+        """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
+        if self.vocabulary is None:
+            return of_scale
+        if asked is not None:
+            raise ValueError(
+                f"--vocab-size {asked}: the text comes in pieces of its own, {self.vocabulary} says so. Leave it out."
+            )
+        return Pieces("given", 0)
+
     @property
     def sha256(self) -> str:
         """Of all texts and their places; plain or gzip, and where they lie, is all one."""
@@ -166,7 +177,13 @@ class Corpus:
 
 
 def open_corpus(
-    name: str, pair: str, *, data_dir: Path | None, cache: Path, sizes: GrammarSizes | None = None
+    name: str,
+    pair: str,
+    *,
+    data_dir: Path | None,
+    cache: Path,
+    sizes: GrammarSizes | None = None,
+    tell: Callable[[str], object] = lambda said: None,
 ) -> Corpus:
     """Find (or generate) the files of a corpus and refuse what is missing, unequal, empty or altered.
 
@@ -181,22 +198,26 @@ def open_corpus(
     for split, part, stems in _wanted(folder, name, pair):
         sides = _sides(folder, stems, pair)
         assert sides is not None  # _find looked, generating wrote
+        for path in sides:
+            if warning := slow_to_read(path):
+                tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
         found = text.fingerprints()
         if (sides[0].parent / MANIFEST).exists():
             _check_fetched(sides[0].parent, found, pair, is_held_out=split != "train")
-        for path, language, one in zip(sides, pair.split("-"), found, strict=True):
+        for path, language, one in zip(sides, languages(pair), found, strict=True):
             _recognise(path, one.sha256, name, pair, f"{stems[0]}.{language}")
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
+    vocabulary = _vocabulary(folder, known, pair)
     return Corpus(
         name=name,
         pair=pair,
         train=tuple(texts["train"]),
         dev=texts["dev"][0],
         test=texts["test"][0],
-        vocabulary=_vocabulary(folder, known, pair),
-        in_tokens=known.in_tokens,
+        vocabulary=vocabulary,
+        in_tokens=known.in_tokens or vocabulary is not None,
         files=files,
         licence=known.licence,
         origin=known.origin,
@@ -211,12 +232,7 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     if name not in CORPORA:
         raise ValueError(f"Unknown corpus {name!r}; expected one of {', '.join(CORPORA)}.")
     known = CORPORA[name]
-    if not re.fullmatch(r"\w+-\w+", pair, re.ASCII):
-        raise ValueError(f"A pair is two languages like 'en-de', got {pair!r}.")
-    if len({*pair.split("-")}) < 2:
-        raise ValueError(
-            f"A pair is two different languages like 'en-de', got {pair!r}: there is nothing to translate."
-        )
+    languages(pair)  # refuses what is none
     if known.folders and pair not in known.folders:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
     if name != "grammar":
@@ -278,7 +294,7 @@ def _sides(folder: Path, stems: tuple[str, ...], pair: str) -> tuple[Path, Path]
     """The two files of a text, in `folder` or in the folder of its own that fetching makes; None if one is missing."""
     for stem in stems:
         for place in (folder, folder / f"{stem}-{pair}"):
-            source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in pair.split("-"))
+            source, target = (_plain_or_gzip(place / f"{stem}.{language}") for language in languages(pair))
             if source and target:
                 return source, target
     return None
@@ -289,7 +305,7 @@ def _plain_or_gzip(path: Path) -> Path | None:
 
 
 def _expected(stems: tuple[str, ...], pair: str) -> str:
-    return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in pair.split("-"))
+    return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
 def _recognise(path: Path, found: str, name: str, pair: str, file: str) -> None:
@@ -307,7 +323,7 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
     facts = verified(folder) if is_held_out else stated(folder)[0]
     if "archive" not in facts:  # it was generated, not unpacked
         return
-    for language, one in zip(pair.split("-"), found, strict=True):
+    for language, one in zip(languages(pair), found, strict=True):
         expected = facts["files"][language]["n_lines"]
         if one.n_lines != expected:
             raise ValueError(
@@ -318,6 +334,8 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
 
 def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:
     """The file of given pieces, one a line."""
+    if not known.folders:  # text of the reader's own says by this file that it is in pieces
+        return place if (place := folder / GIVEN).is_file() else None
     if pair not in known.pieces or known.pieces[pair].kind != "given":
         return None
     stem = known.train[-1]  # as fetching names it

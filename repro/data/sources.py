@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from repro.data.pair import languages
+
 MB = 1_000_000
 TEXT_BYTES_A_PAIR = 361  # both sides, uncompressed: 14,758,986,622 bytes in 40,853,137 en-fr pairs of WMT 2015
 
@@ -115,7 +117,7 @@ def _sides(
             Member(language=other, name=f"{stem}.{other}{end}", form=form, max_bytes=max_bytes),
         )
         for pair, stem in stems.items()
-        for one, other in [pair.split("-")]
+        for one, other in [languages(pair)]
     }
 
 

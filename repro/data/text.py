@@ -30,6 +30,8 @@ MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps me
 MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
 BLOCK = 1 << 20
 PASSAGE = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
+GZIP = b"\x1f\x8b"  # how such a file begins
+SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few passages
 NOTED_FROM = 1 << 26  # bytes; the fingerprint of a smaller file is faster computed than trusted
 
 
@@ -63,7 +65,7 @@ class Passage:
             texts = []
             for (side, path), line in zip(sides, raw, strict=True):
                 try:
-                    texts.append(_text(line))
+                    texts.append(as_text(line))
                 except ValueError as reason:
                     if not self.may_drop:
                         raise ValueError(
@@ -177,6 +179,18 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
     return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // PASSAGE)]))
 
 
+def slow_to_read(path: Path) -> str | None:
+    """What to do about a large gzip file, before it is read: from its middle it can only be read from its beginning."""
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        if size < SLOW_GZIP or file.read(2) != GZIP:
+            return None
+    return (
+        f"{path} is {size / 1e6:,.0f} MB of gzip: each of its passages of {PASSAGE:,} lines is found by unpacking all "
+        f"that stands before it, so the time grows with the square of the size. Unpack it first: gunzip {path.name}"
+    )
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """The lines of one text; blank ones come as "". A ValueError names the line that is no text."""
     for number, line in enumerate(_lines(path, 0), 1):
@@ -184,7 +198,7 @@ def read_lines(path: Path) -> Iterator[str]:
             yield ""
             continue
         try:
-            yield _text(line)
+            yield as_text(line)
         except ValueError as reason:
             raise ValueError(f"{path}, line {number:,} {reason}. Correct it.") from None
 
@@ -193,7 +207,7 @@ def read_lines(path: Path) -> Iterator[str]:
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """The uncompressed bytes of `path`, after a byte order mark if there is one."""
     with open(path, "rb") as file:
-        is_gzip = file.peek(2)[:2] == b"\x1f\x8b"
+        is_gzip = file.peek(2)[:2] == GZIP
         reader = io.BufferedReader(gzip.GzipFile(fileobj=file), BLOCK) if is_gzip else file
         try:
             if reader.peek(3)[:3] == codecs.BOM_UTF8:
@@ -215,7 +229,7 @@ def _lines(path: Path, mark: int) -> Iterator[bytes]:
             yield line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _text(line: bytes) -> str:
+def as_text(line: bytes) -> str:
     """The line as text; a ValueError says what is wrong with it."""
     too_long = f"is longer than {MAX_CHARACTERS:,} characters"
     if len(line) > MAX_BYTES:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import repro.data
-from repro.data import corpus
+from repro.data import corpus, text
 from repro.data.card import Overlap
 from repro.data.corpus import (
     CORPORA,
@@ -19,6 +19,7 @@ from repro.data.corpus import (
     GrammarSizes,
     open_corpus,
 )
+from repro.data.pieces import Pieces
 from repro.data.text import fingerprint
 
 
@@ -62,6 +63,50 @@ def test_corpora_of_tokens_are_named(tmp_path: Path) -> None:
     # they are scored as they are cut; whatever else is plain text
     assert {name for name, known in corpus.CORPORA.items() if known.in_tokens} == {"multi30k_tok", "wmt16_britz"}
     assert not opened(six_files(tmp_path)).in_tokens
+
+
+def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path) -> None:
+    chosen = Pieces("bpe", 300)
+    plain = opened(six_files(tmp_path / "plain"))
+    assert (plain.vocabulary, plain.in_tokens, plain.pieces(chosen, asked=300)) == (None, False, chosen)
+    written(six_files(tmp_path / "given"), "vocab", b"eins\nzwei\n")
+    given = opened(tmp_path / "given")
+    assert (given.vocabulary, given.in_tokens) == (tmp_path / "given" / "vocab", True)
+    assert given.pieces(chosen, asked=None) == Pieces("given", 0)
+    with pytest.raises(ValueError, match="--vocab-size 300: the text comes in pieces of its own, .*vocab says so"):
+        given.pieces(chosen, asked=300)
+
+
+def test_languages_may_be_tags(tmp_path: Path) -> None:
+    for name, content in (("en", b"one\n"), ("zh-Hans", b"\xe4\xb8\x80\n")):
+        for split in ("train", "dev", "test"):
+            written(tmp_path, f"{split}.{name}", content)
+    found = opened(tmp_path, pair="zh-Hans-en")
+    assert list(found.train[0].pairs()) == [("一", "one")]
+    assert list(found.files) == [f"{split}.{side}" for split in ("train", "dev", "test") for side in ("zh-Hans", "en")]
+    with pytest.raises(FileNotFoundError, match="train.zh-Hant"):
+        opened(tmp_path, pair="en-zh-Hant")
+
+
+def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = six_files(tmp_path, train_en=gzip.compress(b"one\ntwo\n", mtime=0))
+    (folder / "train.en").rename(folder / "train.en.gz")
+    monkeypatch.setattr(text, "NOTED_FROM", 0)  # what has been read has left a note in the cache
+    told: list[tuple[str, bool]] = []
+    for name, at_least in (("small", 1 << 26), ("large", 20)):
+        monkeypatch.setattr(text, "SLOW_GZIP", at_least)
+        cache = tmp_path / name
+        open_corpus(
+            "folder",
+            "en-de",
+            data_dir=folder,
+            cache=cache,
+            tell=lambda said, cache=cache: told.append((said, cache.exists())),
+        )
+    [(said, was_read)] = told  # nothing of the small file, and nothing of the plain ones
+    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: each of its passages of 262,144 lines")
+    assert said.endswith("Unpack it first: gunzip train.en.gz")
+    assert not was_read
 
 
 def test_the_hash_is_of_the_text_and_its_places(tmp_path: Path) -> None:
