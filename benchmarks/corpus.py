@@ -26,6 +26,7 @@ from repro.record import PaperNumbers, Record
 from repro.rows import BASE_ROW
 from repro.run import Run, Settings
 from repro.scales import SCALES
+from repro.tracking.tracker import Tracker
 
 
 @contextmanager
@@ -76,7 +77,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
             corpus=corpus,
             prepared=prepared,
             runs=runs / name.replace(" ", "-"),  # a patched model has the same settings, so its own folder
-            tracking_uri=f"sqlite:///{runs / 'mlflow.db'}",
+            tracker=Tracker(f"sqlite:///{runs / 'mlflow.db'}"),
             progress=progress,
             should_stop=lambda: False,
         ).execute()

@@ -32,6 +32,7 @@ from repro.stamp import provenance
 from repro.tracking.folder import write_run
 from repro.tracking.mirror import Mirror
 from repro.tracking.store import connect
+from repro.tracking.tracker import Tracker
 
 NONE, AGAIN = "none", "none again"
 SECONDS = 5.0  # that the slow tracker thinks
@@ -89,7 +90,7 @@ def step_times(folder: Path, uri: str | None, n_steps: int) -> list[float]:
     write_run(folder, folder.name, tags={"table": "none", "scale": "benchmark"}, params={}, paper={})
     seconds = []
     with Journal(folder / "journal.jsonl") as journal:
-        mirror = Mirror(uri, folder, tell=lambda _: None) if uri else None
+        mirror = Mirror(Tracker(uri, tell=lambda _: None), folder) if uri else None
         for step in range(n_steps):
             began = time.perf_counter()
             loss = (model(batch) - batch).square().mean()

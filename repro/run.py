@@ -32,6 +32,7 @@ from repro.scales import Scale
 from repro.stamp import Provenance, cleared, fingerprint, provenance
 from repro.tracking.folder import is_training, write_run
 from repro.tracking.mirror import Mirror
+from repro.tracking.tracker import Tracker
 from repro.trained import TOKENIZER
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
@@ -84,7 +85,7 @@ class Run:
     corpus: Corpus
     prepared: Prepared
     runs: Path
-    tracking_uri: str
+    tracker: Tracker
     progress: Progress
     should_stop: Callable[[], bool]
     is_first: bool = True  # of the processes that train together: it alone writes, decodes and scores
@@ -164,7 +165,7 @@ class Run:
 
     def refuse_if_changed(self) -> None:
         """Raise `lineage.Changed` where this run would silently begin anew what another folder holds half made."""
-        refuse_changed(self.runs, self.id, self._tags(), self.decides)
+        refuse_changed(self.runs, self.id, self.tags, self.decides)
 
     def execute(self) -> Record | None:
         """Train or go on, evaluate, write `record.json`. Processes after the first train, and wait for the record.
@@ -192,12 +193,14 @@ class Run:
             self.progress.say(f"{self.settings.name}: run {self.id}")
             durable.sweep(self.folder, alone=True)
             self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
-            mirror = Mirror(self.tracking_uri, self.folder, tell=self.progress.say)
+            mirror = Mirror(self.tracker, self.folder)
             outcome = "KILLED"
             try:
                 done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
-                outcome = "FINISHED" if done.status == "finished" else "FAILED"
                 journal.sync()
+                lease.check()
+                done.save(self.folder / "record.json")  # before anybody waits for MLflow
+                outcome = "FINISHED" if done.status == "finished" else "FAILED"
             except Stopped:
                 raise  # it goes on some time
             except Superseded:
@@ -208,8 +211,10 @@ class Run:
                 raise
             finally:
                 mirror.close(outcome)
-            lease.check()
-            done.save(self.folder / "record.json")
+            if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
+                done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
+                lease.check()
+                done.save(self.folder / "record.json")
         return done
 
     def _wait(self) -> Record:
@@ -347,7 +352,8 @@ class Run:
         finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
-    def _tags(self) -> dict[str, str | int]:
+    @property
+    def tags(self) -> dict[str, str | int]:
         """The names that the run goes by."""
         settings = self.settings
         return {
@@ -367,7 +373,7 @@ class Run:
         write_run(
             self.folder,
             self.id,
-            tags=self._tags(),
+            tags=self.tags,
             params={
                 **asdict(settings.hyper),
                 **self._chosen(),

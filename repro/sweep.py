@@ -4,6 +4,7 @@ import errno
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from signal import SIGTERM
@@ -22,8 +23,8 @@ from repro.rows import Cell, Table, listed
 from repro.scales import Scale
 from repro.signals import Signals
 from repro.tables import note_rows
-from repro.tracking.store import check_store
-from repro.tracking.views import install_view
+from repro.tracking.tracker import Tracker
+from repro.tracking.views import View, install_views, view_of
 
 if TYPE_CHECKING:
     from repro.data.corpus import Corpus
@@ -77,19 +78,20 @@ class Sweep:
         from repro.training.fit import OutOfMemory
 
         started = time.monotonic()
-        with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress:
-            if warning := check_store(self.options.tracking_uri):
-                progress.say(warning)
+        with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress, ExitStack() as at_the_end:
+            tracker = Tracker(self.options.tracking_uri, runs=self.runs, tell=progress.say)
+            tracker.look()
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
             self.scale = self._named_after_text()
-            runs = [self._run(cell, progress, signals) for cell in self.cells]
+            runs = [self._run(cell, tracker, progress, signals) for cell in self.cells]
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()
             progress.say(board(runs, self.runs))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
+                at_the_end.callback(install_views, tracker, self._views(to_come))
             made: list[Made] = []
             for cell, run in zip(self.cells, runs, strict=True):
                 signals.training = True
@@ -143,7 +145,7 @@ class Sweep:
         corpus, _ = self.texts.get(self.options.pair) or next(iter(self.texts.values()))
         return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
 
-    def _run(self, cell: Cell, progress: Progress, signals: Signals) -> "Run":
+    def _run(self, cell: Cell, tracker: Tracker, progress: Progress, signals: Signals) -> "Run":
         from repro.run import Run, Settings
 
         corpus, prepared = self.texts[cell.pair]
@@ -168,7 +170,7 @@ class Sweep:
             corpus=corpus,
             prepared=prepared,
             runs=self.runs,
-            tracking_uri=self.options.tracking_uri,
+            tracker=tracker,
             progress=progress,
             should_stop=signals.should_stop,
             is_first=self.is_first,
@@ -184,7 +186,6 @@ class Sweep:
                 if self.is_first:
                     check_room([run], self.runs)  # others may have filled the disk meanwhile
                 done = run.execute()
-                self._install_views(run, progress)
             except (BlockingIOError, Superseded, NoProgress) as error:
                 if self.options.devices > 1:
                     raise  # the other processes of this run wait for this one: end them all
@@ -194,19 +195,14 @@ class Sweep:
             progress.say(_summary(done))
         return done
 
-    def _install_views(self, run: "Run", progress: Progress) -> None:
-        """Save the views of its tables in MLflow for `repro.ui` to open; a tracker in trouble costs only those."""
-        for table in self.tables:
-            if self.is_first and table.name in run.settings.tables:
-                install_view(
-                    self.options.tracking_uri,
-                    scale=self.scale.name,
-                    table=table.name,
-                    title=table.title,
-                    corpus=run.corpus.name,
-                    pair=run.corpus.pair,
-                    tell=progress.say,
-                )
+    def _views(self, runs: "Sequence[Run]") -> dict[View, None]:
+        """What `repro.ui` opens: the views of the tables that show the runs, each once."""
+        return {
+            view_of(run.tags, table.name, table.title): None
+            for run in runs
+            for table in self.tables
+            if table.name in run.settings.tables
+        }
 
     def _closing(self, made: Sequence[Made], seconds: float) -> str:
         records = [one.record for one in made if one.record]

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from paper_runs import paper_run
@@ -21,6 +21,7 @@ from repro.run import Run
 from repro.scales import SCALES
 from repro.sweep import board
 from repro.tables import noted_rows
+from repro.tracking.tracker import Tracker
 
 SCALE = SCALES["smoke"]
 
@@ -152,6 +153,38 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     launch(tmp_path, experiment("table_x"), rows=["base"])
     assert len(asked) == 4
     assert (base / "journal.jsonl").read_bytes() == before
+
+
+class LateMirror:
+    """Knows MLflow's name for the run only when it is closed, and notes what was safe by then."""
+
+    safe: ClassVar[list[tuple[str, bool]]] = []
+
+    def __init__(self, _: Tracker, folder: Path) -> None:
+        self.folder = folder
+        self.run_id: str | None = None
+
+    def close(self, status: str) -> None:
+        self.safe.append((status, (self.folder / "record.json").exists()))
+        self.run_id = "f00d"
+
+
+def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = experiment("table_x"), experiment("table_y", "wide")
+    other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
+    views: list[list[str]] = []
+    monkeypatch.setattr("repro.run.Mirror", LateMirror)
+    monkeypatch.setattr(LateMirror, "safe", [])
+    monkeypatch.setattr(
+        "repro.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
+    )
+    launch(tmp_path, one, other, rows=["base", "wide"])
+    assert LateMirror.safe == [("FINISHED", True)] * 2
+    records = [load(path) for path in tmp_path.glob("runs/*/record.json")]
+    assert [done.stamp["mlflow_run"] for done in records] == ["f00d"] * 2
+    assert views == [["table_x", "table_y"]]
 
 
 def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from repro.command import Parser, ended
 from repro.tracking.folder import describe
 from repro.tracking.mirror import restore, sync
 from repro.tracking.store import DEFAULT_URI, check_store, connect, reason, say
-from repro.tracking.views import install_view
+from repro.tracking.views import install_view, view_of
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -52,21 +52,19 @@ def main(argv: list[str] | None = None) -> int:
 
 def _sync_all(uri: str, folders: list[Path]) -> int:
     """Sync each folder, then the view of each table among them; 1 if a folder failed."""
-    failed, views = 0, {}
+    failed, views = 0, set()
     for folder in folders:
         try:
             tags = describe(folder)["tags"]
             sync(uri, folder)
             print(f"{folder}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
-            for table in tags.get("tables", tags.get("table", "")).split():
-                view = table, tags.get("scale", "none"), tags.get("corpus"), tags.get("pair")
-                views[view] = tags.get("title", table)
+            tables = tags.get("tables", tags.get("table", "")).split()
+            views |= {view_of(tags, table, tags.get("title", table)) for table in tables if table != "base"}
         except Exception as error:  # the next folder may well be sound
             say(f"{folder}: {reason(error)}")
             failed = 1
-    for (table, scale, corpus, pair), title in views.items():
-        if table != "base":
-            install_view(uri, scale=scale, table=table, title=title, corpus=corpus, pair=pair)
+    for view in sorted(views, key=lambda view: view.key):
+        install_view(uri, view)
     return failed
 
 

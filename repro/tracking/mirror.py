@@ -9,7 +9,7 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 from repro import durable
 from repro.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
 from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, printed
-from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason, repair, say
+from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.system import measure
+from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
@@ -175,55 +176,35 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
 class Mirror:
     """Carries a run folder to MLflow while training writes it, in a thread that training never waits for.
 
-    The tracker's troubles stay here: told once, with what to type to repair them, and tried again every
-    few seconds. The thread also notes what the machine does.
+    The tracker's troubles stay with it: it is tried again every few seconds, and nobody waits. The thread also notes
+    what the machine does.
     """
 
-    def __init__(
-        self,
-        uri: str,
-        folder: Path,
-        *,
-        tell: Callable[[str], None] = say,
-        every: float = 3.0,
-        sample: float = 5.0,
-    ) -> None:
-        self.uri, self.folder = uri, folder
+    def __init__(self, tracker: Tracker, folder: Path, *, every: float = 3.0, sample: float = 5.0) -> None:
+        self.tracker, self.folder = tracker, folder
         self.run_id: str | None = None  # MLflow's, as soon as it is known
-        self._tell, self._every, self._sample = tell, every, sample
+        self._every, self._sample = every, sample
         self._status = "KILLED"
-        self._told = self._complete = self._in_trouble = False
+        self._complete = False
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"mirror of {folder.name}", daemon=True)
         self._thread.start()
 
     def close(self, status: str = "FINISHED", timeout: float | None = None) -> bool:
-        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed.
+        """Send the rest and the status, FINISHED, FAILED or KILLED; False, and told, if that failed or took too long.
 
-        Waits 30 s for a tracker that is slow, 5 s for one that was in trouble last time.
+        What is safe without MLflow belongs before this call.
         """
-        timeout = timeout or (5.0 if self._in_trouble else 30.0)
         self._status = status
         self._closing.set()
-        self._thread.join(timeout)
-        if not self._complete:
-            self._complain(f"no answer within {timeout:g} s")
-        return self._complete
-
-    def _complain(self, error: object) -> None:
-        if not self._told:
-            self._told = True
-            self._tell(
-                f"MLflow at {hide(self.uri)} is behind: {reason(error)}. Nothing is lost, {self.folder} has it "
-                f"all; to catch up type: {repair(self.uri, self.folder)}"
-            )
+        return self.tracker.wait(self._thread, timeout) and self._complete
 
     def _follow(self) -> None:
         try:
             with locked(self.folder, patience=60.0), Journal(self.folder / JOURNALS[1]) as machine:
                 self._carry(machine)
         except Exception as error:
-            self._complain(error)
+            self.tracker.fails(error)
 
     def _carry(self, machine: Journal) -> None:
         remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
@@ -236,19 +217,21 @@ class Mirror:
                     machine.append("system", n_samples, **measure())
                     n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
                 if remote is None and (closing or time.monotonic() >= try_at):
-                    remote = Remote(self.uri, self.folder)
+                    remote = Remote(self.tracker.uri, self.folder)
                     self.run_id = remote.run_id
                     remote.become("RUNNING")
                 if remote:
                     remote.catch_up()
+                    n_failures = 0
+                    self.tracker.answers()
                     if closing:
                         remote.become(self._status)
                         self._complete = True
-                    self._in_trouble, n_failures = False, 0
+                        self.tracker.has_all()
             except Exception as error:  # whatever the tracker does, training goes on
-                remote, self._in_trouble, n_failures = None, True, n_failures + 1
+                remote, n_failures = None, n_failures + 1
                 try_at = time.monotonic() + min(LONGEST_PAUSE, self._every * 2 ** min(n_failures, 10))
-                self._complain(error)
+                self.tracker.fails(error)
             if closing:
                 return
             self._closing.wait(self._every)

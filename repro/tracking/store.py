@@ -22,7 +22,7 @@ from typing import Any
 from repro import durable
 from repro.journal import locked
 
-DEFAULT_URI = "sqlite:///mlflow.db"
+DEFAULT_URI, RUNS = "sqlite:///mlflow.db", Path("runs")
 QUIET = {  # MLflow as a guest: no reports home, no chatter, no minutes of retries inside one call
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "DO_NOT_TRACK": "true",
@@ -37,10 +37,10 @@ def experiment_name(scale: str) -> str:
     return f"Attention Is All You Need / {scale}"
 
 
-def repair(uri: str, folder: Path | None = None) -> str:
-    """What to type to bring MLflow in line with one run folder, or with all."""
+def repair(uri: str, runs: Path = RUNS) -> str:
+    """What to type to bring MLflow in line with all runs of a folder."""
     where = "" if uri == DEFAULT_URI else f" --tracking-uri {shlex.quote(hide(uri))}"
-    return f"python -m repro.tracking sync{where}" + (f" {shlex.quote(str(folder))}" if folder else "")
+    return f"python -m repro.tracking sync{where}" + ("" if runs == RUNS else f" {shlex.quote(str(runs))}/*")
 
 
 def hide(text: str) -> str:
@@ -53,11 +53,11 @@ def hide(text: str) -> str:
     return re.sub(r"(?<=://)\S*@|(?<=\?)\S+", "***", text)
 
 
-def check_store(uri: str) -> str | None:
+def check_store(uri: str, runs: Path = RUNS) -> str | None:
     """Look at a tracking store before work begins, without MLflow.
 
     Raises for a store that can never work. Returns a warning for a server that does not answer now:
-    training goes on with its journal.
+    training goes on with its journal, and what stands in `runs` can be synced later.
     """
     if uri.startswith("sqlite:"):
         _check_file(sqlite_path(uri))
@@ -69,7 +69,7 @@ def check_store(uri: str) -> str | None:
                 "MLflow takes the user from MLFLOW_TRACKING_USERNAME and the password from MLFLOW_TRACKING_PASSWORD."
             )
         why = _silence(uri)
-        return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri)}"
+        return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri, runs)}"
     raise ValueError(
         f"--tracking-uri {hide(uri)}: expected sqlite:///FILE, as in {DEFAULT_URI}, or http(s)://SERVER. MLflow's "
         "file store is no longer kept up, and any other database belongs behind an MLflow server."

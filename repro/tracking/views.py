@@ -11,11 +11,14 @@ import time
 import urllib.parse
 import zlib
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from repro.tracking.mirror import table_names
 from repro.tracking.store import connect, experiment_id, hide, reason, repair, say
+from repro.tracking.tracker import Tracker
 
+NARROWED = ("corpus", "pair")  # tags: runs that differ in one are never averaged together
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
 ROW = {  # numbers of a row, the mean over its seeds as the paper would print it: from where, decimals
@@ -31,6 +34,37 @@ COLUMNS = {  # of a view, in this order: width in pixels
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Which runs a page shows: those of a table at a scale, narrowed to some values of tags.
+
+    A mean over two corpora is the mean of nothing, so a view that is not narrowed to one is for the eye only.
+    """
+
+    scale: str
+    table: str
+    title: str
+    note: str = ""
+    narrowed: tuple[tuple[str, str], ...] = ()  # tag, value
+
+    @property
+    def key(self) -> str:
+        """Its name in links."""
+        return "-".join((self.table, *(value for _, value in self.narrowed)))
+
+    @property
+    def filter(self) -> str:
+        """Its runs, as MLflow is asked for them."""
+        narrowed = [f" AND tags.{tag} = '{value}'" for tag, value in self.narrowed]
+        return f"tags.tables LIKE '% {self.table} %'" + "".join(narrowed)
+
+
+def view_of(tags: Mapping[str, object], table: str, title: str) -> View:
+    """The view of a table that shows the run with these tags."""
+    narrowed = tuple((name, str(tags[name])) for name in NARROWED if name in tags)
+    return View(scale=str(tags.get("scale", "none")), table=table, title=title, narrowed=narrowed)
+
+
 def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
     """A view as MLflow stores it; `time` in milliseconds."""
     packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
@@ -44,21 +78,10 @@ def decode_view(text: str) -> dict[str, Any]:
     return state
 
 
-def view_key(table: str, corpus: str | None = None, pair: str | None = None) -> str:
-    """The name of a view in links: its table, then the corpus and the pair it is narrowed to."""
-    return "-".join(part for part in (table, corpus, pair) if part)
-
-
 def view_path(experiment_id: str, key: str | None = None) -> str:
     """The part of MLflow's address that opens a view, on the page for training and not that for prompts."""
     share = f"&viewStateShareKey={urllib.parse.quote(key, safe='')}" if key else ""
     return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}"
-
-
-def view_filter(table: str, corpus: str | None = None, pair: str | None = None) -> str:
-    """MLflow's filter for the runs of a table."""
-    narrow = [f" AND tags.{tag} = '{value}'" for tag, value in (("corpus", corpus), ("pair", pair)) if value]
-    return f"tags.tables LIKE '% {table} %'" + "".join(narrow)
 
 
 def view_state(where: str, rows: Iterable[str]) -> dict[str, Any]:
@@ -83,42 +106,36 @@ def view_state(where: str, rows: Iterable[str]) -> dict[str, Any]:
     }
 
 
-def install_view(
-    uri: str,
-    *,
-    scale: str,
-    table: str,
-    title: str,
-    note: str = "",
-    corpus: str | None = None,
-    pair: str | None = None,
-    tell: Callable[[str], None] = say,
-) -> str | None:
-    """Save the view of a table and bring its rows up to date; gives its path, or None (told) if that failed.
+def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str | None:
+    """Save a view and bring its rows up to date; gives its path, or None (told) if that failed.
 
-    To be called when runs were added. Name corpus and pair where the scale has runs of several: a mean
-    over two corpora is the mean of nothing.
+    To be called when runs were added.
     """
     try:
         client = connect(uri)
-        experiment = experiment_id(client, uri, scale)
+        experiment = experiment_id(client, uri, view.scale)
         for run in client.search_runs([experiment], "tags.table = 'base'"):  # the base row is in every table
-            client.set_tag(run.info.run_id, "tables", table_names(run.data.tags.get("tables", ""), table))
-        key, where = view_key(table, corpus, pair), view_filter(table, corpus, pair)
+            client.set_tag(run.info.run_id, "tables", table_names(run.data.tags.get("tables", ""), view.table))
         rows: dict[str, list[Any]] = {}
-        for run in client.search_runs([experiment], where):
+        for run in client.search_runs([experiment], view.filter):
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
         for runs in rows.values():
             _log_row(client, runs)
-        client.set_experiment_tag(
-            experiment, VIEW + key, encode_view(title, view_state(where, rows), round(time.time() * 1000))
-        )
-        client.set_experiment_tag(experiment, NOTE + key, json.dumps({"title": title, "note": note}))
+        state, now = view_state(view.filter, rows), round(time.time() * 1000)
+        client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.title, state, now))
+        client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.title, "note": view.note}))
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
-        return view_path(experiment, key)
+        return view_path(experiment, view.key)
     except Exception as error:
-        tell(f"MLflow at {hide(uri)} lacks the view of {table} ({reason(error)}); try again by: {repair(uri)}")
+        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({reason(error)}); try again by: {repair(uri)}")
         return None
+
+
+def install_views(tracker: Tracker, views: Iterable[View]) -> None:
+    """Save views in a thread that is left behind where MLflow does not answer in time; told if they are not saved."""
+    said: list[str] = []
+    if tracker.ask(lambda: [install_view(tracker.uri, view, said.append) for view in views]) and said:
+        tracker.tell(said[0])
 
 
 def _log_row(client: Any, runs: list[Any]) -> None:

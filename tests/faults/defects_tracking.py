@@ -4,6 +4,7 @@ from faults.defect import Defect
 
 JOURNAL, FOLDER = "repro/journal.py", "repro/tracking/folder.py"
 MIRROR, STORE = "repro/tracking/mirror.py", "repro/tracking/store.py"
+RECORD_FIRST = "tests/test_sweep.py::test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once"
 OF_JOURNAL, OF_MIRROR, OF_FAULTS, OF_STORE = (
     f"tests/{name}.py::test_"
     for name in ("test_journal", "tracking/test_mirror", "tracking/test_faults", "tracking/test_store")
@@ -166,5 +167,33 @@ DEFECTS: tuple[Defect, ...] = (
         "if durable.is_abandoned(left):",
         "if left is None:",
         (f"{OF_STORE}what_killed_processes_left_of_a_new_database_is_swept",),
+    ),
+    Defect(
+        "the record waits for MLflow",
+        "repro/run.py",
+        'done.save(self.folder / "record.json")  # before anybody waits for MLflow',
+        "pass",
+        (RECORD_FIRST,),
+    ),
+    Defect(
+        "MLflow's name for a short run is forgotten",
+        "repro/run.py",
+        'if mirror.run_id != done.stamp["mlflow_run"]:',
+        "if mirror is None:",
+        (RECORD_FIRST,),
+    ),
+    Defect(
+        "each run waits for a tracker that did not answer",
+        "repro/tracking/tracker.py",
+        "        self.patience = 0.0\n",
+        "",
+        ("tests/tracking/test_tracker.py::test_after_one_wait_in_vain_nothing_is_waited_for",),
+    ),
+    Defect(
+        "a view that never comes is waited for",
+        "repro/tracking/tracker.py",
+        "        thread.join(patience)",
+        "        thread.join(60)",
+        ("tests/tracking/test_tracker.py::test_views_are_made_apart",),
     ),
 )

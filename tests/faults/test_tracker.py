@@ -42,13 +42,14 @@ AWAY = """
 import resource, sys, time
 from pathlib import Path
 from repro.tracking.mirror import Mirror
+from repro.tracking.tracker import Tracker
 from repro.tracking.store import connect
 try:
     connect(sys.argv[1])  # imports MLflow
 except Exception:
     pass
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-mirror = Mirror(sys.argv[1], Path(sys.argv[2]), every=0.1, tell=lambda text: None)
+mirror = Mirror(Tracker(sys.argv[1], tell=lambda text: None), Path(sys.argv[2]), every=0.1)
 time.sleep(5)
 mirror.close(timeout=30)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -121,7 +121,7 @@ def play(plan: Plan) -> None:
     )  # fmt: skip
     scales.SCALES["tiny"] = replace(tiny, **plan.scale)
     run.Mirror = NoMirror  # type: ignore[assignment, misc]
-    sweep.install_view = lambda *_, **__: None  # type: ignore[assignment]
+    sweep.install_views = lambda *_: None
     sweep.write_scale = lambda *_: []  # tables have tests of their own
     sweep.console = lambda *_: ""
     for act in plan.acts:

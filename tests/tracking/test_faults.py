@@ -23,7 +23,8 @@ from repro.journal import Journal, read
 from repro.tracking.__main__ import main as tracking_main
 from repro.tracking.mirror import Mirror, sync
 from repro.tracking.store import check_store, connect, experiment_name, reason, sqlite_path
-from repro.tracking.views import install_view
+from repro.tracking.tracker import Tracker
+from repro.tracking.views import View, install_view
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_a_tracker_that_breaks_is_caught_up_with(
     """V2: sound, then broken, then sound again, while one run is written."""
     told: list[str] = []
     with Journal(folder / "journal.jsonl") as journal:
-        thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+        thread = Mirror(Tracker(server.uri, runs=folder.parent, tell=told.append), folder, every=0.02)
         train(journal, 100)
         wait_for(lambda: thread.run_id is not None)
         server.fault = BROKEN[fault]
@@ -75,7 +76,7 @@ def test_a_tracker_that_breaks_is_caught_up_with(
     assert same(stored(server.uri, thread.run_id), shown(folder))
     assert run_of(server.uri, thread.run_id).info.status == "FINISHED"
     assert len(told) == 1
-    assert f"python -m repro.tracking sync --tracking-uri {server.uri} {folder}" in told[0]
+    assert f"python -m repro.tracking sync --tracking-uri {server.uri} {folder.parent}/*" in told[0]
 
 
 @pytest.mark.parametrize("fault", ["500", "reply lost", "hangs"])
@@ -84,7 +85,7 @@ def test_a_tracker_broken_to_the_end_is_synced_afterwards(server: TrackingServer
     server.fault = BROKEN[fault]
     told: list[str] = []
     with Journal(folder / "journal.jsonl") as journal:
-        thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+        thread = Mirror(Tracker(server.uri, runs=folder.parent, tell=told.append), folder, every=0.02)
         train(journal, 100)
         wait_for(lambda: bool(told))
         assert not thread.close("FAILED", timeout=1.5)
@@ -105,7 +106,7 @@ def test_training_makes_no_call_to_the_tracker(folder: Path, monkeypatch: pytest
         raise ConnectionError("too late")
 
     monkeypatch.setattr("repro.tracking.mirror.connect", never)
-    thread = Mirror("http://127.0.0.1:1", folder, tell=lambda _: None, every=0.01)
+    thread = Mirror(Tracker("http://127.0.0.1:1", runs=folder.parent, tell=lambda _: None), folder, every=0.01)
     try:
         assert called.wait(60)
         with Journal(folder / "journal.jsonl") as journal:
@@ -126,7 +127,7 @@ def test_a_locked_database_is_waited_for(new_store: Callable[[], str], folder: P
     with closing(sqlite3.connect(sqlite_path(uri), isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with Journal(folder / "journal.jsonl") as journal:
-            thread = Mirror(uri, folder, tell=told.append, every=0.02)
+            thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
             train(journal, 100)
             wait_for(lambda: bool(told))  # SQLite itself waits 5 s
             other.execute("ROLLBACK")
@@ -142,7 +143,7 @@ def test_what_is_deleted_in_mlflow_is_made_again(new_store: Callable[[], str], f
     uri, told = new_store(), []
     client = connect(uri)
     with Journal(folder / "journal.jsonl") as journal:
-        thread = Mirror(uri, folder, tell=told.append, every=0.02)
+        thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
         wait_for(lambda: thread.run_id is not None)
         if how == "run":
             client.delete_run(thread.run_id)
@@ -171,7 +172,7 @@ def test_a_lost_database_is_never_written_to(new_store: Callable[[], str], folde
     if how == "replaced":
         shutil.copy(sqlite_path(other), path)
     told: list[str] = []
-    thread = Mirror(uri, folder, tell=told.append, every=0.02)
+    thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
     assert not thread.close()
     assert "was deleted or replaced" in told[0]
 
@@ -243,9 +244,10 @@ import sys, time
 from pathlib import Path
 from repro.journal import Journal
 from repro.tracking.mirror import Mirror
+from repro.tracking.tracker import Tracker
 folder = Path(sys.argv[2])
 with Journal(folder / "journal.jsonl") as journal:
-    mirror = Mirror(sys.argv[1], folder, every=0.02)
+    mirror = Mirror(Tracker(sys.argv[1]), folder, every=0.02)
     for step in range(1_000, 3_000):
         journal.append("train", step, loss=1 / step)
     while True:
@@ -267,7 +269,7 @@ def test_a_killed_run_does_not_stay_running(new_store: Callable[[], str], folder
     assert run_of(uri, run.info.run_id).info.status == "KILLED"
     assert same(stored(uri, run.info.run_id), shown(folder))
     with Journal(folder / "journal.jsonl") as journal:  # the same command again
-        thread = Mirror(uri, folder, every=0.02)
+        thread = Mirror(Tracker(uri), folder, every=0.02)
         for step in range(2_500, 3_100):
             journal.append("train", step, loss=1 / step)
         assert thread.close("FINISHED")
@@ -277,7 +279,7 @@ def test_a_killed_run_does_not_stay_running(new_store: Callable[[], str], folder
 
 def test_a_run_that_failed_stays_failed(new_store: Callable[[], str], folder: Path) -> None:
     uri = new_store()
-    thread = Mirror(uri, folder, every=0.02)
+    thread = Mirror(Tracker(uri), folder, every=0.02)
     assert thread.close("FAILED")
     sync(uri, folder)
     assert thread.run_id is not None
@@ -317,10 +319,10 @@ def test_no_password_reaches_a_file_or_a_message(
 
     server.fault = refuse
     told: list[str] = []
-    thread = Mirror(server.uri, folder, tell=told.append, every=0.02)
+    thread = Mirror(Tracker(server.uri, runs=folder.parent, tell=told.append), folder, every=0.02)
     wait_for(lambda: bool(told))
     thread.close(timeout=5)
-    install_view(server.uri, scale="smoke", table="table2", title="Table 2", tell=told.append)
+    install_view(server.uri, View(scale="smoke", table="table2", title="Table 2"), told.append)
     with pytest.raises(Exception, match="hush") as caught:  # as MLflow raises it
         sync(server.uri, folder)
     assert "hush" not in reason(caught.value)
@@ -362,7 +364,7 @@ def test_a_dead_tracker_holds_nothing_in_memory(folder: Path, monkeypatch: pytes
         importlib.import_module("mlflow.entities")  # the library itself is not what is measured
     tracemalloc.start()
     try:
-        thread = Mirror("http://127.0.0.1:1", folder, tell=lambda _: None, every=0.01)
+        thread = Mirror(Tracker("http://127.0.0.1:1", runs=folder.parent, tell=lambda _: None), folder, every=0.01)
         assert away.wait(30)
         with Journal(folder / "journal.jsonl") as journal:
             train(journal, n_lines, 1_000)

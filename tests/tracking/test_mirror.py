@@ -16,6 +16,7 @@ from repro.journal import Journal, read
 from repro.tracking.folder import JOURNALS, Point
 from repro.tracking.mirror import Mirror, restore, sync
 from repro.tracking.store import connect, experiment_id, sqlite_path
+from repro.tracking.tracker import Tracker
 
 
 def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: Path) -> None:
@@ -117,7 +118,7 @@ def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, m
 def test_a_database_deleted_in_use_is_told(new_store: Callable[[], str], folder: Path) -> None:
     uri = new_store()
     told: list[str] = []
-    thread = Mirror(uri, folder, tell=told.append, every=0.02)
+    thread = Mirror(Tracker(uri, runs=folder.parent, tell=told.append), folder, every=0.02)
     wait_for(lambda: thread.run_id is not None)
     for path in sqlite_path(uri).parent.glob("mlflow.db*"):
         path.unlink()
@@ -132,7 +133,7 @@ def test_the_thread_carries_a_run_while_it_is_written(store: str, folder: Path) 
     told: list[str] = []
     for outcome, first in (("KILLED", 100), ("FINISHED", 200)):  # stopped, then gone on with
         with Journal(folder / "journal.jsonl") as journal:
-            thread = Mirror(store, folder, tell=told.append, every=0.02, sample=0.05)
+            thread = Mirror(Tracker(store, runs=folder.parent, tell=told.append), folder, every=0.02, sample=0.05)
             for step in range(first, first + 20):
                 journal.append("train", step, loss=1 / step)
             wait_for(lambda thread=thread: thread.run_id is not None)  # type: ignore[misc]
@@ -169,21 +170,21 @@ def test_what_was_missed_while_the_tracker_was_away_follows(
     monkeypatch.setattr("repro.tracking.mirror.BATCH", 20)
     monkeypatch.setattr("repro.tracking.mirror.LONGEST_PAUSE", 0.02)
     told: list[str] = []
-    thread = Mirror(store, folder, tell=told.append, every=0.01)
+    thread = Mirror(Tracker(store, runs=folder.parent, tell=told.append), folder, every=0.01)
     wait_for(lambda: n_calls > 30)
     monkeypatch.undo()
     assert thread.close()
     assert thread.run_id is not None
     assert same(stored(store, thread.run_id), shown(folder))
     assert len(told) == 1
-    assert f"python -m repro.tracking sync --tracking-uri {store} {folder}" in told[0]
+    assert f"python -m repro.tracking sync --tracking-uri {store} {folder.parent}/*" in told[0]
 
 
 def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> None:
     """V1, F7: there MLflow's own client blocks for four minutes, then stops the training."""
     told: list[str] = []
     began = time.monotonic()
-    thread = Mirror(dead, folder, tell=told.append, every=0.05)
+    thread = Mirror(Tracker(dead, runs=folder.parent, tell=told.append), folder, every=0.05)
     here = threading.get_ident()
     with Journal(folder / "journal.jsonl") as journal:
         for step in range(100, 200):
@@ -194,5 +195,5 @@ def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> Non
     assert not thread.close(timeout=0.5)
     assert time.monotonic() - began < 5.0
     assert len(told) == 1
-    assert f"python -m repro.tracking sync --tracking-uri {dead} {folder}" in told[0]
+    assert f"python -m repro.tracking sync --tracking-uri {dead} {folder.parent}/*" in told[0]
     assert len([line for line in read(folder / "journal.jsonl") if line["step"] >= 100]) == 100

@@ -64,7 +64,7 @@ def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     with closing(sqlite3.connect(folder / "mlflow.db")) as database:
         assert database.execute("SELECT value FROM metrics").fetchall() == [(2.5,)]
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' '{folder}/runs'")
+    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' '{folder}/runs'/*")
 
 
 def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tracked_runs import describe
 from repro.journal import Journal
 from repro.tracking.mirror import sync
 from repro.tracking.store import connect
-from repro.tracking.views import decode_view, encode_view, install_view, view_filter, view_key, view_path, view_state
+from repro.tracking.views import View, decode_view, encode_view, install_view, view_path, view_state
 
 
 def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -32,10 +32,11 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
         sync(uri, folder)
     told: list[str] = []
     for _ in range(2):  # the second time changes nothing
-        path = install_view(
-            uri, scale="smoke", table="table3_A", title="Table 3 (A): heads", note="One head loses 0.9 BLEU.",
-            corpus="grammar", pair="en-de", tell=told.append,
+        view = View(
+            scale="smoke", table="table3_A", title="Table 3 (A): heads", note="One head loses 0.9 BLEU.",
+            narrowed=(("corpus", "grammar"), ("pair", "en-de")),
         )  # fmt: skip
+        path = install_view(uri, view, told.append)
     assert told == []
     client = connect(uri)
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
@@ -77,14 +78,15 @@ def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
 def test_a_view_that_fails_costs_the_view_only(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
     told: list[str] = []
-    assert install_view(store, scale="smoke", table="table2", title="Table 2", tell=told.append) is None
+    assert install_view(store, View(scale="smoke", table="table2", title="Table 2"), told.append) is None
     assert len(told) == 1
     assert "lacks the view of table2 (division by zero)" in told[0]
 
 
 def test_a_view_without_runs_or_limits_is_the_plain_table() -> None:
-    assert view_key("table3_A") == "table3_A"
-    assert view_filter("table3_A") == "tags.tables LIKE '% table3_A %'"
+    view = View(scale="smoke", table="table3_A", title="Table 3 (A)")
+    assert view.key == "table3_A"
+    assert view.filter == "tags.tables LIKE '% table3_A %'"
     assert view_path("7") == "/#/experiments/7/runs?workflowType=machine_learning"
     state = view_state("x", [])
     assert decode_view(encode_view("t", state, 5)) == state

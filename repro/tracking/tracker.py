@@ -1,0 +1,73 @@
+"""MLflow as one process meets it: how long the process waits for it, and what it says of its troubles.
+
+No work depends on the tracker: what it is asked it is asked in threads, and a thread that does not come back in time is
+left behind. After one was, nothing is waited for until the tracker is heard of again; so a tracker that is silent, or
+that answers a byte at a time for ever, costs one wait in all.
+"""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from repro.tracking.store import RUNS, Broken, check_store, hide, reason, repair, say
+
+FILE, SERVER, IN_TROUBLE = 30.0, 10.0, 5.0  # seconds: a new file has to be made, a server only to answer
+
+
+class Tracker:
+    """The store at `uri`, for the runs in a folder, and how it has behaved so far."""
+
+    def __init__(self, uri: str, *, runs: Path = RUNS, tell: Callable[[str], None] = say) -> None:
+        self.uri, self._runs, self._tell, self._told = uri, runs, tell, False
+        self._usual = FILE if uri.startswith("sqlite:") else SERVER
+        self.patience = self._usual  # seconds that the next wait may last
+
+    def look(self) -> None:
+        """Raise for a store that can never work, before work begins; tell of a server that does not answer now."""
+        if warning := check_store(self.uri, self._runs):
+            self.patience = IN_TROUBLE
+            self.tell(warning)
+
+    def tell(self, trouble: str) -> None:
+        """Say it, unless something was said since MLflow last had all of a run."""
+        if not self._told:
+            self._told = True
+            self._tell(trouble)
+
+    def answers(self) -> None:
+        """To be called when it has done what it was asked."""
+        self.patience = self._usual
+
+    def has_all(self) -> None:
+        """To be called when it has all of a run."""
+        self._told = False
+        self.answers()
+
+    def fails(self, error: object) -> None:
+        """To be called when it has not done what it was asked; told with what to type later."""
+        self.patience = min(self.patience, IN_TROUBLE)
+        if isinstance(error, Broken):
+            self.tell(reason(error))
+        else:
+            self.tell(
+                f"MLflow at {hide(self.uri)} is behind: {reason(error)}. Nothing is lost, the journals in {self._runs} "
+                f"have it all; to catch up type: {repair(self.uri, self._runs)}"
+            )
+
+    def wait(self, thread: threading.Thread, patience: float | None = None) -> bool:
+        """Wait for a thread that asks it something; False, and told, if it was left behind."""
+        patience = self.patience if patience is None else patience
+        thread.join(patience)
+        if not thread.is_alive():
+            return True
+        self.fails(f"no answer within {patience:g} s")
+        self.patience = 0.0
+        return False
+
+    def ask(self, work: Callable[[], object]) -> bool:
+        """Do some work with it in a thread; False if that was left behind, or not begun as others were."""
+        if not self.patience:
+            return False
+        thread = threading.Thread(target=work, name="work with the tracker", daemon=True)
+        thread.start()
+        return self.wait(thread)

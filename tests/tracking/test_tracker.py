@@ -1,0 +1,138 @@
+"""A tracker in trouble costs a process one wait with an end, and one sentence."""
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from loopback import LoopbackServer
+from tracked_runs import describe, python, wait_for
+from tracking_server import Handler
+
+from repro.journal import Journal
+from repro.tracking.tracker import IN_TROUBLE, SERVER, Tracker
+from repro.tracking.views import View, install_views
+
+
+@pytest.fixture
+def asleep() -> Iterator[threading.Thread]:
+    """A thread that ends when the test does."""
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, daemon=True)
+    thread.start()
+    yield thread
+    end.set()
+
+
+def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) -> None:
+    told: list[str] = []
+    tracker = Tracker("http://127.0.0.1:1", runs=Path("there"), tell=told.append)
+    assert tracker.patience == SERVER
+    tracker.patience = 0.02
+    assert not tracker.wait(asleep)
+    assert tracker.patience == 0.0
+    assert not tracker.wait(asleep)
+    assert not tracker.ask(lambda: 1 / 0)  # not even begun
+    assert told == [
+        "MLflow at http://127.0.0.1:1 is behind: no answer within 0.02 s. Nothing is lost, the journals in there have "
+        "it all; to catch up type: python -m repro.tracking sync --tracking-uri http://127.0.0.1:1 there/*"
+    ]
+    tracker.answers()  # a thread that was left behind came through
+    assert tracker.patience == SERVER
+    tracker.fails("503")
+    assert tracker.patience == IN_TROUBLE
+    assert len(told) == 1
+    tracker.has_all()
+    tracker.fails("503")
+    assert len(told) == 2
+
+
+def test_a_server_that_is_silent_at_the_start_is_told_of_once(dead: str) -> None:
+    told: list[str] = []
+    tracker = Tracker(dead, tell=told.append)
+    tracker.look()
+    tracker.fails("it still does not answer")
+    assert len(told) == 1
+    assert told[0].endswith(f"python -m repro.tracking sync --tracking-uri {dead}")
+    assert tracker.patience == IN_TROUBLE
+
+
+def test_views_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLflow's client waits for each piece of an answer, not for the answer: views need an end of their own."""
+    told: list[str] = []
+    end, here = threading.Event(), threading.get_ident()
+    seen: list[int] = []
+
+    def install(*_: object) -> None:
+        seen.append(threading.get_ident())
+        end.wait()
+
+    monkeypatch.setattr("repro.tracking.views.install_view", install)
+    tracker = Tracker("http://127.0.0.1:1", tell=told.append)
+    tracker.patience = 0.5
+    try:
+        install_views(tracker, [View(scale="smoke", table="table2", title="Table 2")])
+    finally:
+        end.set()
+    assert seen != [here]
+    assert len(told) == 1
+    assert "no answer within 0.5 s" in told[0]
+
+
+class Dripping(LoopbackServer):
+    """Answers one byte at a time, for ever."""
+
+    def __init__(self) -> None:
+        class Drip(Handler):
+            def real(self) -> tuple[int, bytes]:
+                return 200, b""
+
+        super().__init__(Drip)
+        self.asked: list[str] = []
+        self.mlflow = SimpleNamespace()
+
+    def fault(self, handler: Handler) -> None:
+        handler.send(200, b"", 10**9)
+        while not self.closing.wait(0.05):
+            handler.wfile.write(b" ")
+            handler.wfile.flush()
+
+
+SWEEP = """
+import sys
+from pathlib import Path
+from repro.journal import Journal
+from repro.tracking import tracker
+from repro.tracking.mirror import Mirror
+from repro.tracking.views import View, install_views
+tracker.SERVER = tracker.IN_TROUBLE = 0.5
+uri, runs = sys.argv[1], Path(sys.argv[2])
+mlflow = tracker.Tracker(uri, runs=runs)
+for folder in sorted(runs.iterdir()):
+    mirror = Mirror(mlflow, folder, every=0.02)
+    if folder.name.endswith("0"):
+        sys.stdin.readline()  # it has begun to drip
+    mirror.close()
+install_views(mlflow, [View(scale="smoke", table="table2", title="Table 2")])
+print("the end")
+"""
+
+
+def test_a_process_ends_though_its_tracker_drips(tmp_path: Path) -> None:
+    """No read ever times out, as each brings a byte."""
+    for i in range(3):
+        describe(folder := tmp_path / "runs" / f"{i:016x}", folder.name)
+        with Journal(folder / "journal.jsonl") as journal:
+            journal.append("train", 1, loss=1.0)
+    with Dripping() as server:
+        process = python(SWEEP, f"http://127.0.0.1:{server.server_port}", tmp_path / "runs", stdin=subprocess.PIPE)
+        wait_for(lambda: bool(server.asked) or process.poll() is not None)
+        said, _ = process.communicate(b"\n")
+        assert not server.closing.is_set(), "it still dripped"
+    assert process.returncode == 0, said
+    lines = said.decode().strip().split("\n")
+    assert lines[-1] == "the end"
+    assert [line for line in lines[:-1] if "is behind: no answer within 0.5 s" not in line] == []
+    assert len(lines) == 2
