@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from markdown_it import MarkdownIt
+from paper_runs import told_apart
 
 from repro import claims
 from repro.claims import Judged, Suite, build, judge, judge_suite, may_judge
@@ -36,6 +37,7 @@ from repro.paper_claims import (
     LOG_PPL,
     SCALES,
     TABLE3,
+    TEST_BLEU,
     Claim,
     direction,
     fingerprint,
@@ -513,3 +515,12 @@ def test_judging_needs_no_framework() -> None:
     code = "import sys, repro.claims; print(sorted({'torch', 'lightning', 'mlflow', 'pandas'} & {*sys.modules}))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert found.stdout.strip() == "[]"
+
+
+def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:
+    record = told_apart("h=1", "table3_A", paper=PaperNumbers(ppl=5.29, bleu=24.9, params=None))
+    assert {one.name: (one.of(record), one.printed(record.paper)) for one in (LOG_PPL, BLEU, TEST_BLEU)} == {
+        "log PPL": (-1.25, pytest.approx(-1.665_818_246)),  # ln 5.29
+        "BLEU": (21.1, 24.9),
+        "BLEU (test)": (34.4, 24.9),
+    }

@@ -84,6 +84,25 @@ def test_base_and_big_drop_out_as_the_paper_says(
     assert broken == ([(breaks, {here: [row]})] if breaks else [])
 
 
+@pytest.mark.parametrize(
+    ("row", "table", "average", "keeps"),
+    [
+        ("base", "base", 1, True),
+        ("base", "base", 5, False),
+        ("h=1", "table3_A", 5, False),
+        ("big", "table3_big", 20, False),  # Table 3 averages none
+        ("base en-de", "table2", 5, True),
+        ("base en-de", "table2", 1, False),
+        ("base en-fr", "table2", 20, False),
+        ("big en-de", "table2", 20, True),
+        ("big en-fr", "table2", 5, False),
+    ],
+)
+def test_checkpoints_are_averaged_as_section_6_1_says(row: str, table: str, average: int, keeps: bool) -> None:
+    found = {departure.name for departure in departures([paper_run(row, table, hyper=changed(average=average))])}
+    assert ("averaging" not in found) == keeps
+
+
 def test_the_departure_says_what_the_paper_has_for_each_pair() -> None:
     [rule] = [rule for rule in RULES if rule.name == "dropout of the big model"]
     assert rule.paper == "0.3 (en-de), 0.1 (en-fr)"

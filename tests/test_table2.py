@@ -4,13 +4,13 @@ import csv
 import io
 from pathlib import Path
 
-from paper_runs import changed, paper_run
+from paper_runs import changed, paper_run, told_apart
 
 from repro import table2
 from repro.grid import NO_BREAK
 from repro.record import PaperNumbers, path
 from repro.rows import printed
-from repro.tables import Listed, Shelf, note_rows
+from repro.tables import Listed, Shelf, note_rows, table
 
 CORPUS = paper_run().corpus
 
@@ -78,3 +78,19 @@ def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
     assert table2.build(Shelf.read(tmp_path / "paper")) == {}
+
+
+def test_each_number_stands_under_its_heading() -> None:
+    printed_there = PaperNumbers(ppl=None, bleu=28.4, params=None)
+    shown = table2.own_columns(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))
+    places = {text: f"{column.group} {column.heading}" for column in shown for text in column.texts}
+    assert {text: places.get(text) for text in ("33.3", "34.4", "28.4", "7.3e17", "711", "7.4", "21.1", "22.2")} == {
+        "33.3": "BLEU (test) sacreBLEU",
+        "34.4": "BLEU (test) published",
+        "28.4": "BLEU (test) paper",
+        "7.3e17": "training FLOPs",
+        "711": "training seconds",
+        "7.4": "training GPU hours",
+        "21.1": None,  # of dev: Table 2 is about the test set
+        "22.2": None,
+    }

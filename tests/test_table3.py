@@ -5,9 +5,10 @@ import io
 from pathlib import Path
 
 import pytest
-from paper_runs import changed, paper_run
+from paper_runs import changed, paper_run, told_apart
 
-from repro import table3
+from repro import table3, tables
+from repro.grid import Column
 from repro.record import PaperNumbers, path
 from repro.tables import Listed, Shelf, note_rows, noted_rows
 
@@ -75,3 +76,42 @@ def test_names_are_text_on_the_page(tmp_path: Path) -> None:
     page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
     assert "a|b" not in page
     assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
+
+
+def places(shown: list[Column], text: str) -> list[str]:
+    """The headings over a text."""
+    return [f"{column.group} {column.heading}".strip() for column in shown if text in column.texts]
+
+
+PAPER = PaperNumbers(ppl=5.29, bleu=24.9, params=58.0)
+
+
+def test_each_number_stands_under_its_heading() -> None:
+    frame = tables.table([told_apart("h=1", "table3_A", position=0, paper=PAPER)])
+    for shown in (tables.columns(frame), table3.page_columns(frame)[0]):
+        assert places(shown, "3.49") == ["PPL (dev) ours"]
+        assert places(shown, "21.1") == ["BLEU (dev) ours"]
+        assert places(shown, "5.29") == ["PPL (dev) paper"]
+        assert places(shown, "24.9") == ["BLEU (dev) paper"]
+        assert places(shown, "58") == ["parameters (M) paper"]
+        assert places(shown, "51.50") == ["parameters (M) here"]
+        assert places(shown, "52.6") == ["parameters (M) at paper size"]
+        assert not places(shown, "22.2"), "as published is for the test set"
+        assert not places(shown, "4.48"), "no perplexity of test is printed"
+    both = tables.columns(frame)
+    assert places(both, "33.3") == ["BLEU (test) sacreBLEU"]
+    assert places(both, "34.4") == ["BLEU (test) published"]
+    assert places(both, "711") == ["seconds a run training"]
+    assert places(both, "722") == ["seconds a run decoding"]
+
+
+def test_each_number_of_the_sheet_stands_under_its_name() -> None:
+    [line] = csv.DictReader(io.StringIO(tables.sheet(tables.table([told_apart("h=1", "table3_A", paper=PAPER)]))))
+    expected = {
+        "dev/nll": 1.25, "dev/ppl": 3.49, "dev/bleu": 21.1, "dev/bleu_published": 22.2,
+        "test/nll": 1.5, "test/ppl": 4.48, "test/bleu": 33.3, "test/bleu_published": 34.4,
+        "paper/ppl": 5.29, "paper/bleu": 24.9, "paper/params": 58.0,
+        "params/here": 51_500_000, "params/paper_size": 52_600_000,
+        "cost/train_seconds": 711, "cost/decode_seconds": 722, "cost/flops": 7.3e17, "cost/gpu_hours": 7.4,
+    }  # fmt: skip
+    assert {name: float(line[name]) for name in expected} == expected

@@ -79,6 +79,8 @@ def test_equivalence_is_two_one_sided_tests() -> None:
 def test_holm_by_hand() -> None:
     # m = 4: 0.001 < 0.05/4, 0.01 < 0.05/3, 0.03 > 0.05/2, so 0.04 is held against 0.05/2 as well
     assert holm([0.03, 0.001, 0.04, 0.01]) == pytest.approx([0.025, 0.0125, 0.025, 0.05 / 3])
+    # each at the level of its own place: 0.015 > 0.05/4 and 0.024 > 0.05/3 are small enough where they stand
+    assert holm([0.015, 0.2, 0.01, 0.024]) == pytest.approx([0.05 / 3, 0.05, 0.0125, 0.025])
     assert holm([]) == []
     assert holm([0.05]) == [0.05]
 

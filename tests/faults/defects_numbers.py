@@ -16,6 +16,19 @@ AS_SECTION_6_1 = (f"{ROWS}table_2_is_averaged_dropped_out_and_scored_as_section_
 ENGINES = "tests/decoding/test_engine.py::test_"
 PRINTED = ("tests/test_published.py::test_each_number_is_the_printed_one",)
 
+TABLE3 = "tests/test_table3.py::test_"
+OF_ENDPOINTS = "tests/test_claims.py::test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better"
+RUN, TRIAL = "repro/run.py", "repro/trial.py"
+FIT, TRANSLATE = "repro/training/fit.py", "repro/decoding/translate.py"
+OF_RUN = "tests/test_run.py::test_"
+SCORED = (f"{OF_RUN}each_split_is_scored_on_its_own_references",)
+TRAINED = (f"{OF_RUN}losses_and_rates_are_those_of_the_training_written_by_hand",)
+COUNTED = (f"{OF_RUN}what_was_read_is_counted_by_sides",)
+PERPLEXITY = tuple(
+    f"{OF_RUN}perplexity_is_that_of_all_pieces_under_the_averaged_weights[{split}]" for split in ("dev", "test")
+)
+SEARCHED = (f"{OF_RUN}translations_are_those_of_the_plain_search[test-5]",)
+
 DEFECTS: tuple[Defect, ...] = (
     # the model
     Defect(
@@ -139,5 +152,157 @@ DEFECTS: tuple[Defect, ...] = (
         "(dtype == torch.bfloat16 and has_bfloat16())",
         "dtype == torch.bfloat16",
         (f"{ENGINES}a_processor_without_bfloat16_products_of_its_own_translates_all_the_same",),
+    ),
+    # a run
+    Defect(
+        "the test score is computed on dev",
+        RUN,
+        'self._evaluate(opened, "test", self.prepared.test)',
+        'self._evaluate(opened, "test", self.prepared.dev)',
+        SCORED,
+    ),
+    Defect(
+        "the dev score is computed on test",
+        RUN,
+        'self._evaluate(opened, "dev", self.prepared.dev)',
+        'self._evaluate(opened, "dev", self.prepared.test)',
+        SCORED,
+    ),
+    Defect(
+        "references are scored against translations",
+        TRIAL,
+        "plain=sacrebleu_score(hypotheses, split.references,",
+        "plain=sacrebleu_score(split.references, hypotheses,",
+        SCORED,
+    ),
+    Defect(
+        "perplexity in bits",
+        TRIAL,
+        "ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),",
+        "ppl=torch.tensor(nll, dtype=torch.float64).exp2().item(),",
+        SCORED,
+    ),
+    Defect(
+        "source and target are swapped in training",
+        TRIAL,
+        "(self.prepared.train.source, self.prepared.train.target),",
+        "(self.prepared.train.target, self.prepared.train.source),",
+        COUNTED + TRAINED,
+    ),
+    Defect(
+        "the sides of what was read are swapped",
+        FIT,
+        "source_tokens=batch.n_source,\n            target_tokens=batch.n_target,",
+        "source_tokens=batch.n_target,\n            target_tokens=batch.n_source,",
+        COUNTED,
+    ),
+    Defect(
+        "perplexity is the mean of batches",
+        TRANSLATE,
+        "        total += nll.item()\n        n += batch.n_target\n",
+        "        total += nll.item() / batch.n_target\n        n += 1\n",
+        PERPLEXITY[:1],
+    ),
+    Defect(
+        "a run averages the perplexity of batches",
+        TRIAL,
+        "        nll = model.mean_nll(some())\n",
+        "        each = [model.mean_nll([batch]) for batch in some()]\n        nll = sum(each) / len(each)\n",
+        PERPLEXITY[:1],
+    ),
+    Defect(
+        "a run decodes with its last checkpoint",
+        TRIAL,
+        "fit.averaged(checkpoints, run, self.hyper.averaged_steps)",
+        "fit.averaged(checkpoints, run, self.hyper.averaged_steps[-1:])",
+        PERPLEXITY,
+    ),
+    Defect(
+        "every seed begins with the weights of the first",
+        TRIAL,
+        "self.prepared.tokenizer.size, self.seed)",
+        "self.prepared.tokenizer.size, 1)",
+        TRAINED,
+    ),
+    Defect(
+        "every seed reads in the order of the first",
+        TRIAL,
+        "            seed=self.seed,\n            accumulate=",
+        "            seed=1,\n            accumulate=",
+        TRAINED,
+    ),
+    Defect(
+        "a run translates greedily",
+        TRIAL,
+        "model.translate(split.source, between=between)",
+        "model.translate(split.source, width=1, between=between)",
+        SEARCHED,
+    ),
+    Defect(
+        "alpha is not the paper's",
+        TRANSLATE,
+        "ALPHA = 0.6",
+        "ALPHA = 0.0",
+        SEARCHED,
+    ),
+    Defect(
+        "translations end sooner than the paper's",
+        TRANSLATE,
+        "EXTRA = 50",
+        "EXTRA = 5",
+        SEARCHED,
+    ),
+    # tables and claims
+    Defect(
+        "Table 2 shows the scores of dev",
+        "repro/table2.py",
+        'spreads(frame, "test/bleu", 1)',
+        'spreads(frame, "dev/bleu", 1)',
+        ("tests/test_table2.py::test_each_number_stands_under_its_heading",),
+    ),
+    Defect(
+        "a table shows the test scores of one scorer under the other",
+        "repro/tables.py",
+        'Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),',
+        'Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu_published", 1)[0]),',
+        (f"{TABLE3}each_number_stands_under_its_heading",),
+    ),
+    Defect(
+        "a table shows the test scores for those of dev",
+        "repro/tables.py",
+        'group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)',
+        'group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"test/{name}", decimals)',
+        (f"{TABLE3}each_number_stands_under_its_heading",),
+    ),
+    Defect(
+        "the sheet has the test scores twice",
+        "repro/tables.py",
+        'run["scores"][split][name]',
+        'run["scores"]["test"][name]',
+        (f"{TABLE3}each_number_of_the_sheet_stands_under_its_name",),
+    ),
+    Defect(
+        "claims about the test set are judged on dev",
+        "repro/paper_claims.py",
+        "record.scores[self.split][self.score]",
+        'record.scores["dev"][self.score]',
+        (OF_ENDPOINTS,),
+    ),
+    Defect(
+        "five checkpoints of the big model are enough",
+        FIDELITY,
+        'AVERAGED = {"base": 5, "big": 20}',
+        'AVERAGED = {"base": 5, "big": 5}',
+        (
+            f"{RULES}checkpoints_are_averaged_as_section_6_1_says[big en-de-table2-20-True]",
+            f"{RULES}checkpoints_are_averaged_as_section_6_1_says[big en-fr-table2-5-False]",
+        ),
+    ),
+    Defect(
+        "Holm's procedure does not step down",
+        "repro/verdicts.py",
+        "p_values[i] <= alpha / (m - place)",
+        "p_values[i] <= alpha / m",
+        ("tests/test_verdicts.py::test_holm_by_hand",),
     ),
 )
