@@ -18,7 +18,7 @@ from repro.data.cleaning import RULES, check_rules
 from repro.data.corpus import CORPORA, find
 from repro.durable import DiskError
 from repro.forecast import forecast
-from repro.launch import launch
+from repro.launch import launch, rank
 from repro.processors import processors
 from repro.record import short
 from repro.rows import Paper, Row, Table, cells, printed
@@ -60,11 +60,12 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             return 0
         for pair in pairs:
             find(scale.corpus, pair, data_dir)  # before anything takes time
-        if options.devices > 1 and "LOCAL_RANK" not in os.environ:
+        number = rank(options.devices, os.environ)
+        if options.devices > 1 and number is None:
             print(f"{name} at scale {scale.name}: {options.devices} processes begin", flush=True)
             return launch(sys.argv, options.devices)
         command.outlive_reader()
-        if os.environ.get("RANK", "0") == "0":
+        if not number:
             # before what takes seconds
             print(f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(pairs)}", flush=True)
         from repro.sweep import Sweep

@@ -15,6 +15,7 @@ from repro.data.corpus import CORPORA
 from repro.forecast import duration, expected_flops, run_bytes, run_files, size, speed_here
 from repro.hyper import BASE
 from repro.latest import LATEST
+from repro.launch import rank
 from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
 from repro.record import Record, path, short
@@ -62,7 +63,7 @@ class Sweep:
         self.results, self.runs, self.cache = (
             Path(folder) for folder in (options.results_dir, options.runs_dir, options.cache_dir)
         )
-        self.is_first = int(os.environ.get("RANK", "0")) == 0
+        self.is_first = not rank(options.devices, os.environ)
         self.texts: dict[str, tuple[Corpus, Prepared]] = {}  # by pair
 
     def run(self, signals: Signals) -> int:

@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 JOURNAL, TRACKING, TERMINAL = "tests/test_journal.py::", "tests/tracking/", "tests/test_terminal.py::"
+LAUNCH = "tests/test_launch.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -45,17 +46,17 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/lease.py",
         "    except (OSError, ValueError, RecursionError):\n        return {}",
         "    except OSError:\n        return {}",
-        ("tests/test_lease.py::test_after_a_damaged_owner_the_same_command_goes_on",),
+        (
+            "tests/test_lease.py::test_after_a_damaged_owner_the_same_command_goes_on",
+            "tests/test_lease.py::test_an_owner_whose_file_is_damaged_is_still_heard",
+        ),
     ),
     Defect(
         "an owner's checksum is not asked",
         "repro/lease.py",
         'return signed.read(attempt / _OWNER, "an owner", FORMAT)',
         'return __import__("json").loads((attempt / _OWNER).read_bytes())',
-        (
-            "tests/test_lease.py::test_no_flipped_bit_makes_the_living_dead",
-            "tests/test_lease.py::test_an_owner_whose_file_is_damaged_is_still_heard",
-        ),
+        ("tests/test_lease.py::test_no_flipped_bit_makes_the_living_dead",),
     ),
     Defect(
         "a peak that was not reset is taken for the run's",
@@ -115,5 +116,19 @@ DEFECTS: tuple[Defect, ...] = (
         "            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)",
         "            pass",
         (TERMINAL + "test_closed_streams_cost_nothing_and_no_file_gets_their_place",),
+    ),
+    Defect(
+        "what is left of a launcher is believed",
+        "repro/launch.py",
+        "    if left:\n",
+        "    if not ALONE:\n",
+        (LAUNCH + "test_what_is_left_of_a_launcher_is_named",),
+    ),
+    Defect(
+        "a number without a launcher keeps --devices from starting any",
+        "repro/experiment.py",
+        "if options.devices > 1 and number is None:",
+        'if options.devices > 1 and "LOCAL_RANK" not in os.environ:',
+        (LAUNCH + "test_zero_of_one_starts_its_own",),
     ),
 )

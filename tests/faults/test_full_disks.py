@@ -2,10 +2,12 @@
 
 import os
 import runpy
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +54,8 @@ def _own_signals() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The row made with TMPDIR on a full disk of its own: nothing that must last is written there."""
-    folder = tmp_path_factory.mktemp("made")
+    """The row made in a folder of an odd name, with TMPDIR on a full disk of its own: nothing that lasts goes there."""
+    folder = tmp_path_factory.mktemp("made") / "what? 100%#a"
     with pytest.MonkeyPatch.context() as patch, tmpfs(folder / "tmp", 2**14) as tmp:
         fill(tmp)
         patch.setattr(tempfile, "tempdir", str(tmp))
@@ -66,6 +68,16 @@ def test_results_elsewhere_than_tmpdir(made: Path) -> None:
     [done] = (made / "runs").glob("*/record.json")
     assert record.load(done).status == "finished"
     assert not list(made.rglob("*.partial"))
+
+
+def test_a_folder_may_have_any_name(made: Path) -> None:
+    """In an address ? begins a query, % a spelling, # a fragment."""
+    assert [path.name for path in made.parent.iterdir()] == [made.name]
+    assert {path.name for path in made.iterdir()} >= {"results", "runs", "cache", "mlflow.db"}
+    with closing(sqlite3.connect(made / "mlflow.db")) as database:
+        [found] = database.execute("SELECT value FROM metrics WHERE key = 'final/dev_bleu'").fetchall()
+    [done] = (made / "runs").glob("*/record.json")
+    assert found == (record.load(done).scores["dev"]["bleu"],)
 
 
 @pytest.mark.parametrize("name", ["results", "runs", "cache"])
