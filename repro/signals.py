@@ -1,12 +1,14 @@
 """What a signal does: before training it ends the process, during training it asks, and a second one ends it at once.
 
-Nothing but a flag is set while a run trains: it stops at its next optimizer step, with a checkpoint.
+Each is answered at once, on the terminal. While a run trains nothing else happens but that a flag is set: it stops at
+its next optimizer step, with a checkpoint.
 """
 
 import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from types import FrameType
 
 STOPPING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name))
@@ -33,11 +35,22 @@ class Signals:
             return
         if self.received:
             # not by an exception, which others may catch, delay or answer with work: what lasts is whole at any time
-            os.write(2, b"\nStopped at once; the same command goes on from the last checkpoint.\n")
+            _answer(b"Stopped at once; the same command goes on from the last checkpoint.")
             os._exit(128 + number)
         self.received, self.since = number, now
         if not self.training:
+            _answer(b"Stopped before training.")
             sys.exit(128 + number)
+        _answer(b"Stopping after this step, with a checkpoint. A second time ends it at once.")
 
     def should_stop(self) -> bool:
         return bool(self.received)
+
+
+def _answer(words: bytes) -> None:
+    """Say it on the terminal now: not through streams, which may be in the middle of a line of their own."""
+    if os.environ.get("RANK", "0") == "0":  # of several processes the first speaks
+        # the moving lines of a terminal go up as many lines as they have before they are drawn again
+        below = b"\n\n" if os.isatty(2) else b"\n"
+        with suppress(OSError):  # nobody is there to read it
+            os.write(2, b"\n" + words + below)
