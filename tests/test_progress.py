@@ -95,7 +95,6 @@ def test_the_answer_to_a_signal_stays_under_moving_lines(n_runs: int) -> None:
         stdout=theirs,
         stderr=theirs,
         env=environment,
-        **hears,
     )
     os.close(theirs)
     written = b""

@@ -39,8 +39,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the end of a pager is an error",
         "repro/command.py",
-        "        _lead_nowhere()\n        return 128",
-        "        return 128",
+        "    except BrokenPipeError:\n        _lead_nowhere()\n        return",
+        "    except ZeroDivisionError:\n        _lead_nowhere()\n        return",
         (f"{OF_COMMAND}a_command_ends_quietly_with_its_reader[1]",),
     ),
     Defect(
@@ -48,21 +48,21 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/command.py",
         "super().__init__(**settings, allow_abbrev=False)",
         "super().__init__(**settings)",
-        (f"{OF_COMMAND}a_command_of_several_names_its_own_options[words0---bea is no option; is --beam meant?]",),
+        (f"{OF_COMMAND}a_command_of_several_names_its_own_options",),
     ),
     Defect(
         "torch comes before the first word",
         "repro/experiment.py",
         "        command.outlive_reader()\n",
         "        import torch  # noqa: F401\n        command.outlive_reader()\n",
-        (f"{OF_COMMAND}something_is_said_before_what_takes_seconds[command0-table3_A at scale smoke: 5 runs, en-de]",),
+        (f"{OF_COMMAND}something_is_said_before_what_takes_seconds",),
     ),
     Defect(
         "latest is a run that diverged",
         "repro/latest.py",
         'if record.load(file).status == "finished":',
         "if record.load(file):",
-        (f"{OF_LATEST}a_run_is_found_by_what_is_typed[latest-1a3c]",),
+        (f"{OF_LATEST}a_run_is_found_by_what_is_typed",),
     ),
     Defect(
         "latest is the last by name",
@@ -76,9 +76,7 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/latest.py",
         "if len(found) == 1:",
         "if found:",
-        (
-            f"{OF_LATEST}what_means_no_run_or_several_is_named[1a-2 runs in .*runs begin with 1a: 1a2b, 1a3c. Type more of the id.]",
-        ),
+        (f"{OF_LATEST}what_means_no_run_or_several_is_named",),
     ),
     Defect(
         "any tokenizer of the run's folder is taken",
