@@ -20,7 +20,7 @@ from repro.stamp import Provenance
 
 FORMAT: Literal[2] = 2
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
-OPTIONAL = ("determinism",)  # keys that older records lack, and keep lacking when they are written again
+OPTIONAL = ("determinism", "test_subset")  # keys that older records lack, and keep lacking when they are written again
 POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
@@ -86,6 +86,17 @@ class Scores(TypedDict):
 
     dev: Score
     test: Score
+
+
+class SubsetScore(TypedDict):
+    """BLEU on those lines of test that are a test set of their own."""
+
+    name: str
+    n: int  # sentence pairs
+    bleu: float
+    bleu_signature: str
+    bleu_published: float | None
+    bleu_published_signature: str | None
 
 
 class Cost(TypedDict):
@@ -159,6 +170,7 @@ class Record:
     stamp: Stamp
     status: Literal["finished", "diverged"]
     determinism: Determinism | None = None  # None: of the time before this was looked at
+    test_subset: SubsetScore | None = None  # None: test has none, or its files were not there, or the run diverged
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")

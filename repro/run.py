@@ -7,7 +7,7 @@ is recognised and what was interrupted goes on.
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -37,7 +37,7 @@ from repro.trained import TOKENIZER
 from repro.training import fit
 from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import NonFinite, TranslationModule
-from repro.trial import Trial
+from repro.trial import Scored, Trial
 
 NOT_SCORED = record.Score(
     nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
@@ -98,7 +98,8 @@ class Run:
     @cached_property
     def decides(self) -> dict[str, Any]:
         """All that decides the result, by fields."""
-        return {**self.trial.decides, "corpus": self.corpus.sha256, "code": fingerprint()}
+        subset = {"test_subset": self.corpus.subset.sha256} if self.corpus.subset else {}  # what the record will say
+        return {**self.trial.decides, "corpus": self.corpus.sha256, **subset, "code": fingerprint()}
 
     @cached_property
     def trial(self) -> Trial:
@@ -237,7 +238,7 @@ class Run:
         status: Literal["finished", "diverged"] = "finished"
         scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
         fitted = self._train(module, journal, conditions)
-        started, weights = time.monotonic(), None
+        started, weights, subset = time.monotonic(), None, None
         if fitted.diverged:
             self._note(fitted.diverged)
             status = "diverged"
@@ -246,10 +247,10 @@ class Run:
             model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
             weights = determinism.digest(model.state_dict())
             with self.trial.opened(model) as opened:
-                scores = record.Scores(
-                    dev=self._evaluate(opened, "dev", self.prepared.dev),
-                    test=self._evaluate(opened, "test", self.prepared.test),
-                )
+                dev = self._evaluate(opened, "dev", self.prepared.dev)
+                test = self._evaluate(opened, "test", self.prepared.test)
+            scores = record.Scores(dev=_facts(dev), test=_facts(test))
+            subset = self._score_subset(test.hypotheses)
         # one line: the journal keeps one of each kind and step
         journal.append(
             "final",
@@ -295,6 +296,7 @@ class Run:
                 lines=read_all(self.folder / "journal.jsonl"),
                 weights=weights,
             ),
+            test_subset=subset,
         )
 
     def _note(self, diverged: NonFinite) -> None:
@@ -326,7 +328,7 @@ class Run:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
 
-    def _evaluate(self, model: engine.Engine, name: str, split: Split) -> record.Score:
+    def _evaluate(self, model: engine.Engine, name: str, split: Split) -> Scored:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
@@ -337,13 +339,20 @@ class Run:
 
         scored = self.trial.score(model, split, between=between)
         durable.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
-        return record.Score(
-            nll=scored.nll,
-            ppl=scored.ppl,
-            bleu=scored.plain.bleu,
-            bleu_signature=scored.plain.signature,
-            bleu_published=scored.published.bleu if scored.published else None,
-            bleu_published_signature=scored.published.signature if scored.published else None,
+        return scored
+
+    def _score_subset(self, hypotheses: Sequence[str]) -> record.SubsetScore | None:
+        """Both BLEU scores of those lines of test that are a test set of their own, from the translation of all."""
+        if (subset := self.corpus.subset) is None:
+            return None
+        plain, published = self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)
+        return record.SubsetScore(
+            name=subset.name,
+            n=len(subset.places),
+            bleu=plain.bleu,
+            bleu_signature=plain.signature,
+            bleu_published=published.bleu if published else None,
+            bleu_published_signature=published.signature if published else None,
         )
 
     def _curve(self, kind: str) -> record.Curve:
@@ -427,6 +436,17 @@ class Run:
             peak_memory_bytes=peak_memory,
             gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
         )
+
+
+def _facts(scored: Scored) -> record.Score:
+    return record.Score(
+        nll=scored.nll,
+        ppl=scored.ppl,
+        bleu=scored.plain.bleu,
+        bleu_signature=scored.plain.signature,
+        bleu_published=scored.published.bleu if scored.published else None,
+        bleu_published_signature=scored.published.signature if scored.published else None,
+    )
 
 
 class _Silence:

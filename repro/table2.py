@@ -50,6 +50,12 @@ def printed_columns() -> list[Column]:
 def own_columns(frame: "DataFrame") -> list[Column]:
     """Our runs: test scores by both scorers beside the print, what they computed and how long they took."""
     is_base = frame["table"] == BASE
+    subset = []
+    if "test_subset/bleu" in frame:
+        subset = [
+            Column("BLEU (test subset)", "sacreBLEU", spreads(frame, "test_subset/bleu", 1)[0]),
+            Column("BLEU (test subset)", "published", spreads(frame, "test_subset/bleu_published", 1)[0]),
+        ]
     return [
         Column("", "row", labels(frame)),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
@@ -57,6 +63,7 @@ def own_columns(frame: "DataFrame") -> list[Column]:
         Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
         Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
         Column("BLEU (test)", "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
+        *subset,
         Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
         Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
@@ -66,6 +73,16 @@ def own_columns(frame: "DataFrame") -> list[Column]:
 def size_of_rows(frame: "DataFrame") -> list[Column]:
     """What our rows set, and how large they are; of that the paper's Table 2 prints nothing."""
     return [Column("", "row", labels(frame)), *setting_columns(frame), *size_columns(frame)[:2]]
+
+
+def _about_subset(frame: "DataFrame") -> str:
+    """Which lines of the test set are scored on their own too; nothing where none are."""
+    if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
+        return ""
+    return (
+        f"The **test subset** is {markdown_text(which)}: the same translations, scored on those lines alone. The paper "
+        "does not say which of the two sets it scored."
+    )
 
 
 def render(frame: "DataFrame") -> str:
@@ -92,6 +109,7 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         "## Our runs",
         markdown_grid(own_columns(frame)),
         ABOUT_OURS,
+        _about_subset(frame),
         ABOUT_PUBLISHED,
         "## What our rows are",
         markdown_grid(size_of_rows(frame)),

@@ -259,13 +259,21 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> 
     for score in SCORES:
         split, name = score.split("/")
         found = [run["scores"][split][name] for run in finished]
-        values = [value for value in found if value is not None]  # not every language has a published protocol
-        line[score], line[f"{score}_half_width"] = interval(values) if values else (None, None)
-        line[f"{score}_min"], line[f"{score}_max"] = min(values, default=None), max(values, default=None)
+        line |= _spread(score, [value for value in found if value is not None])  # not every language has a protocol
+    if finished and all(run["test_subset"] for run in finished):
+        for name in ("bleu", "bleu_published"):
+            values = [run["test_subset"][name] for run in finished if run["test_subset"][name] is not None]
+            line |= _spread(f"test_subset/{name}", values)
     for name in COSTS:
         values = [run["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None
     return line
+
+
+def _spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
+    mean, half_width = interval(values) if values else (None, None)
+    ends = {f"{score}_min": min(values, default=None), f"{score}_max": max(values, default=None)}
+    return {score: mean, f"{score}_half_width": half_width, **ends}
 
 
 # What a reader must know about it
@@ -277,11 +285,13 @@ def _facts(records: Iterable[Record]) -> Facts:
     for record in records:
         corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
         pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
+        subset = record.test_subset
         own: dict[tuple[str, str], Any] = {
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
             ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
             ("sacreBLEU", ""): score["bleu_signature"],
             ("published BLEU", ""): score["bleu_published_signature"],
+            **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): stamp["fingerprint"][:12],
             ("device", ""): stamp["device"] or stamp["cpu"],

@@ -4,7 +4,7 @@
 nothing here writes a record, a table or to the tracker. Paper: sections 5 and 6.1.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -135,14 +135,18 @@ class Trial:
 
         nll = model.mean_nll(some())
         hypotheses = [self.prepared.tokenizer.decode(line) for line in model.translate(split.source, between=between)]
-        tokens_of = self.target if self.in_tokens else None
-        published = None
-        if published_protocol(self.target) is None:
-            published = published_score(hypotheses, split.references, self.target, are_tokens=self.in_tokens)
+        plain, published = self.bleu(hypotheses, split.references)
         return Scored(
             nll=nll,
             ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),
             hypotheses=hypotheses,
-            plain=sacrebleu_score(hypotheses, split.references, tokens_of=tokens_of),
+            plain=plain,
             published=published,
         )
+
+    def bleu(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, Score | None]:
+        """By sacreBLEU, and as the paper's authors took it, where that is defined."""
+        plain = sacrebleu_score(hypotheses, references, tokens_of=self.target if self.in_tokens else None)
+        if published_protocol(self.target) is not None:
+            return plain, None
+        return plain, published_score(hypotheses, references, self.target, are_tokens=self.in_tokens)

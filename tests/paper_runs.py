@@ -22,7 +22,7 @@ def paper_run(row: str = "base", table: str = "base", **other: Any) -> Record:
         "seed": 1,
         "pair": "en-de",
         "corpus": {
-            "name": "wmt14", "sha256": "ab", "n_train": 4_508_785, "n_dev": 3_000, "n_test": 2_737, "dropped": {},
+            "name": "wmt14", "sha256": "ab", "n_train": 4_508_785, "n_dev": 3_000, "n_test": 3_003, "dropped": {},
         },
         "tokenizer": {"sha256": "cd", "size": 37_000},
         "hyper": asdict(BASE),

@@ -29,6 +29,16 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
     [
         ("data", {"corpus": CORPUS | {"name": "multi30k", "n_train": 29_000}}, "multi30k en-de, 29,000 pairs"),
         ("data", {"corpus": CORPUS | {"n_train": 2_000_000}}, "wmt14 en-de, 2,000,000 pairs"),
+        (
+            "data",
+            {
+                "pair": "en-fr",
+                "corpus": CORPUS | {"n_train": 40_842_333},
+                "tokenizer": {"sha256": "cd", "size": 32_000},
+            },
+            "wmt14 en-fr, 40,842,333 pairs",
+        ),
+        ("test set", {"corpus": CORPUS | {"n_test": 2_737}}, "2,737 lines of it"),
         ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "duplicates"}}, "pairs left out by duplicates"),
         ("word-pieces", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
         ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),

@@ -18,7 +18,7 @@ FLOORS: dict[float, str] = {
     1: """
         model.attention model.layers model.embedding model.transformer
         data.lexicon data.sentence data.english data.german data.french data.synthetic
-        data.pair data.pieces data.cache data.sources data.archive data.text data.fetch data.corpus
+        data.pair data.pieces data.cache data.sources data.archive data.text data.subset data.fetch data.corpus
         data.tokenizer data.cleaning data.store data.card data.importer data.prepare
         data.buckets data.order data.batch data.translation
         training.loss training.schedule training.averaging training.checkpoint

@@ -8,7 +8,7 @@ from paper_runs import changed, paper_run, told_apart
 
 from repro import table2
 from repro.grid import NO_BREAK
-from repro.record import PaperNumbers, path
+from repro.record import PaperNumbers, SubsetScore, path
 from repro.rows import printed
 from repro.tables import Listed, Shelf, note_rows, table
 
@@ -52,6 +52,27 @@ def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
     assert lines["GNMT + RL"] == ["24.6", "39.92", "2.3e19", "2.3e19", "1.4e20", "1.4e20"]
     assert lines["Deep-Att + PosUnk"] == ["", "39.2", "", "", "1.0e20", ""]
     assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
+
+
+def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "subset" not in table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    for seed in (1, 2, 3):
+        subset = SubsetScore(
+            name="newstest2014",
+            n=2_737,
+            bleu=20.0 + seed,
+            bleu_signature="x",
+            bleu_published=30.0,
+            bleu_published_signature="x",
+        )
+        record = paper_run(seed=seed, test_subset=subset)
+        record.save(path(tmp_path, record))
+    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    assert "The **test subset** is newstest2014, 2,737 of the lines of test" in text
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    assert lines["base"][2:7] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
+    assert lines["base en-fr"][5:7] == ["", ""]
 
 
 def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:

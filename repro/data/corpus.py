@@ -11,10 +11,12 @@ from repro.data.cache import MANIFEST, made_once, stated, verified
 from repro.data.pair import languages
 from repro.data.pieces import Pieces
 from repro.data.sources import CAPTIONS, COLLECTIONS
+from repro.data.subset import Subset, subset_of
 from repro.data.text import Fingerprint, Parallel, slow_to_read
 
 PROJECT = Path(__file__).resolve().parents[2]
 GIVEN = "vocab"  # the file of pieces in a folder of one's own text
+NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
 
 
@@ -66,25 +68,17 @@ CORPORA = {
     "news_commentary": Named(
         folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
         dev=("newstest2013",),
-        test=("newstest2014",),
+        test=NEWSTEST_2014,
         licence=COLLECTIONS["news_commentary-en-de"].licence,
         origin="Get it with: python -m repro.data fetch news-commentary-en-de (or -en-fr).",
     ),
     "wmt14": Named(
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
         dev=("newstest2013",),
-        test=("newstest2014",),
+        test=NEWSTEST_2014,
         licence=COLLECTIONS["wmt14-en-de"].licence,
         origin="Get it with: python -m repro.data fetch wmt14-en-de (or wmt14-en-fr).",
         pieces={"en-de": Pieces("bpe", 37_000), "en-fr": Pieces("wordpiece", 32_000)},
-    ),
-    "wmt14_full": Named(
-        folders={"en-de": "wmt_ende"},
-        dev=("newstest2013",),
-        test=("newstest2014_full",),  # 3,003 lines; that of wmt14 has 2,737 of them
-        licence=COLLECTIONS["wmt14_full-en-de"].licence,
-        origin="Get it with: python -m repro.data fetch wmt14_full-en-de.",
-        pieces={"en-de": Pieces("bpe", 37_000)},
     ),
     "wmt16_britz": Named(
         folders={"en-de": "wmt16_en_de"},
@@ -154,6 +148,7 @@ class Corpus:
     train: tuple[Parallel, ...]  # its parts, one after the other
     dev: Parallel
     test: Parallel
+    subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
     vocabulary: Path | None  # the pieces that came with text that is in pieces already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
@@ -202,11 +197,7 @@ def open_corpus(
             if warning := slow_to_read(path):
                 tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
-        found = text.fingerprints()
-        if (sides[0].parent / MANIFEST).exists():
-            _check_fetched(sides[0].parent, found, pair, is_held_out=split != "train")
-        for path, language, one in zip(sides, languages(pair), found, strict=True):
-            _recognise(path, one.sha256, name, pair, f"{stems[0]}.{language}")
+        for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
     vocabulary = _vocabulary(folder, known, pair)
@@ -216,6 +207,7 @@ def open_corpus(
         train=tuple(texts["train"]),
         dev=texts["dev"][0],
         test=texts["test"][0],
+        subset=_subset(folder, name, pair, texts["test"][0]),
         vocabulary=vocabulary,
         in_tokens=known.in_tokens or vocabulary is not None,
         files=files,
@@ -240,6 +232,17 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     if data_dir is not None:
         raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")
     return None
+
+
+def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None:
+    """The lines of the test set that are a test set of their own."""
+    fetched = COLLECTIONS.get(f"{name}-{pair}")
+    sides = _sides(folder, (fetched.subset,), pair) if fetched and fetched.subset else None
+    if not fetched or not fetched.subset or not sides or sides[0] == test.source:
+        return None
+    part = Parallel(*sides)
+    _recognised(part, name, pair, (fetched.subset,))
+    return subset_of(fetched.subset, part, test)
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:
@@ -308,14 +311,23 @@ def _expected(stems: tuple[str, ...], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
-def _recognise(path: Path, found: str, name: str, pair: str, file: str) -> None:
+def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
-    expected = SHA256.get(f"{CORPORA[name].folders.get(pair)}/{file}", found)
-    if found != expected and not (path.parent / MANIFEST).exists():
-        raise ValueError(
-            f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {found}. Get it again "
-            "or, to use this text under no name, choose --corpus folder."
-        )
+    found = text.fingerprints()
+    if (text.source.parent / MANIFEST).exists():
+        _check_fetched(text.source.parent, found, pair, is_held_out=not text.may_drop)
+        return found
+    folder = CORPORA[name].folders.get(pair)
+    for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):
+        # by the name it has, or by the usual one where that is a name of others for the same
+        usual = SHA256.get(f"{folder}/{stems[0]}.{language}", one.sha256)
+        expected = SHA256.get(f"{folder}/{path.name.removesuffix('.gz')}", usual)
+        if one.sha256 != expected:
+            raise ValueError(
+                f"{path} is not the text known as {name}: expected SHA-256 {expected}, got {one.sha256}. Get it again "
+                "or, to use this text under no name, choose --corpus folder."
+            )
+    return found
 
 
 def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: str, is_held_out: bool) -> None:

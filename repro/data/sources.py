@@ -84,12 +84,13 @@ class Collection:
     train: tuple[str, ...]  # names of sources
     dev: str
     test: str
+    subset: str | None = None  # lines of test that are a test set of their own
     licence: str
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Training text, dev, test."""
-        return tuple(source(name) for name in (*self.train, self.dev, self.test))
+        """Training text, dev, test and its subset."""
+        return tuple(source(name) for name in (*self.train, self.dev, self.test, self.subset) if name)
 
     @property
     def download_bytes(self) -> int:
@@ -398,7 +399,8 @@ _WMT14_EN_DE = Collection(
     pair="en-de",
     train=("europarl_v7", "commoncrawl", "news_commentary_v9"),
     dev="newstest2013",
-    test="newstest2014",
+    test="newstest2014_full",
+    subset="newstest2014",
     licence="research use (statmt.org/wmt14)",
 )
 _NEWS_EN_DE = replace(_WMT14_EN_DE, name="news_commentary", train=("news_commentary_v9",))
@@ -418,14 +420,15 @@ COLLECTIONS = {
             for pair in ("en-de", "en-fr")
         ),
         _NEWS_EN_DE,
-        replace(_NEWS_EN_DE, pair="en-fr"),
+        replace(_NEWS_EN_DE, pair="en-fr", test="newstest2014", subset=None),
         _WMT14_EN_DE,
         replace(
             _WMT14_EN_DE,
             pair="en-fr",
             train=("europarl_v7", "commoncrawl", "un_2000", "news_commentary_v9", "giga_fren"),
+            test="newstest2014",
+            subset=None,
         ),
-        replace(_WMT14_EN_DE, name="wmt14_full", test="newstest2014_full"),
         Collection(
             name="wmt16_britz",
             pair="en-de",

@@ -21,6 +21,7 @@ from repro.data.prepare import prepare
 from repro.data.synthetic import write_grammar
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
+from repro.record import load
 from repro.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
@@ -105,8 +106,7 @@ def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
 @pytest.mark.parametrize(
     ("corpus", "n_train", "n_test", "pieces"),
     [
-        ("wmt14-en-de", 600, 9, 700),
-        ("wmt14_full-en-de", 600, 10, 700),
+        ("wmt14-en-de", 600, 10, 700),
         ("wmt14-en-fr", 800, 9, 900),
     ],
 )
@@ -160,10 +160,13 @@ def test_a_table_runs_on_it_unchanged(
         "table_x", [Row("x", lambda base: base, Paper(bleu=1.0))], [*argv, *places, "--fill=tokens", "--rows=base"]
     )
     out = capsys.readouterr().out
-    assert "train 600, dev 12, test 9 pairs" in out
-    [record] = (tmp_path / "results").glob("*/base/*.json")
+    assert "train 600, dev 12, test 10 pairs" in out
+    [record] = (tmp_path / "results").rglob("base/*.json")
     assert "by-tokens" in record.parts[-3]
     assert '"fill": "tokens"' in record.read_text("utf-8")
+    scored = load(record).test_subset
+    assert scored is not None
+    assert (scored["name"], scored["n"]) == ("newstest2014", 9)
 
 
 def test_unpacked_text_is_known_by_what_was_unpacked(
@@ -208,7 +211,7 @@ def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: 
     options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300")
     assert "100 pairs" in said(capsys, "fetch", "news-commentary-en-de", options[0])
     assert "training-parallel-commoncrawl.tgz" not in {path.removeprefix("/") for path, _ in server.log}
-    assert "train 100, dev 12, test 9 pairs" in said(capsys, "prepare", "news-commentary-en-de", *options)
+    assert "train 100, dev 12, test 10 pairs" in said(capsys, "prepare", "news-commentary-en-de", *options)
 
 
 def captions(texts: Mapping[str, bytes], mtime: int = 0) -> bytes:

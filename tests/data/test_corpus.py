@@ -339,11 +339,13 @@ def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: st
     folder = real_text / CORPORA["wmt14"].folders[pair]
     if not folder.is_dir():
         pytest.skip(f"needs the real text: {folder} is absent.")
-    for stem in ("newstest2013", "newstest2014"):
+    stems = ("newstest2013", "newstest2014", *(("newstest2014_full",) if pair == "en-de" else ()))
+    for stem in stems:
         for language in pair.split("-"):
             shutil.copy(folder / f"{stem}.{language}.gz", tmp_path)
     for language in pair.split("-"):
         written(tmp_path, f"train.{language}", b"a\n")
     found = open_corpus("wmt14", pair, data_dir=tmp_path, cache=tmp_path)
     assert len(list(found.dev.pairs())) == 3_000
-    assert len(list(found.test.pairs())) == {"en-de": 2_737, "en-fr": 3_003}[pair]
+    assert len(list(found.test.pairs())) == 3_003
+    assert (len(found.subset.places) if found.subset else None) == {"en-de": 2_737, "en-fr": None}[pair]

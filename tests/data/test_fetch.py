@@ -782,13 +782,13 @@ def test_what_must_be_fetched(tmp_path: Path) -> None:
     wanted = collection("wmt14", "en-de")
     archives, texts = tmp_path / "archives", tmp_path / "texts"
     assert [one.name for one in missing(wanted, archives, texts)] == [
-        *("europarl_v7", "commoncrawl", "news_commentary_v9", "newstest2013", "newstest2014")
+        *("europarl_v7", "commoncrawl", "news_commentary_v9", "newstest2013", "newstest2014_full", "newstest2014")
     ]
     assert sum(one.size_at_most for one in missing(wanted, archives)) == wanted.download_bytes
     touched(archives, "training-parallel-commoncrawl.tgz")
     touched(texts / "newstest2013-en-de", "manifest.json")
     assert [one.name for one in missing(wanted, archives, texts)] == [
-        *("europarl_v7", "news_commentary_v9", "newstest2014")
+        *("europarl_v7", "news_commentary_v9", "newstest2014_full", "newstest2014")
     ]
     said = instructions(wanted, archives, texts)
     assert said.split("\n")[0] == f"Put these files into {archives}, under these names:"

@@ -60,7 +60,8 @@ def test_a_collection_is_complete(key: str) -> None:
     one = COLLECTIONS[key]
     assert key == f"{one.name}-{one.pair}"
     assert collection(one.name, one.pair) is one
-    assert len({*one.train, one.dev, one.test}) == len(one.train) + 2
+    assert len({*one.train, one.dev, one.test, one.subset}) == len(one.train) + 3
+    assert len(one.sources) == len(one.train) + 2 + (one.subset is not None)
     assert all(one.pair in part.members for part in one.sources)
     assert one.n_train == sum(SOURCES[name].n_pairs[one.pair] for name in one.train)
     assert one.licence
@@ -83,7 +84,7 @@ def test_news_commentary_is_the_part_of_wmt14_that_is_news() -> None:
 
 def test_bytes_to_download() -> None:
     german = collection("wmt14", "en-de")
-    assert german.download_bytes == 657_632_379 + 918_311_367 + 80_418_416 + 38_654_961 + 64_000_000
+    assert german.download_bytes == 657_632_379 + 918_311_367 + 80_418_416 + 38_654_961 + 2 * 64_000_000
     britz = collection("wmt16_britz", "en-de")
     assert britz.download_bytes == source("wmt16_britz").size_at_most  # one archive for all three
     assert german.text_bytes == pytest.approx(1.6e9, rel=0.05)
@@ -95,16 +96,17 @@ def test_the_two_forms_of_newstest2014_are_two_sources() -> None:
     assert (filtered.n_pairs["en-fr"], full.n_pairs["en-fr"]) == (3_003, 3_003)
     assert filtered.archive != full.archive
     assert not {m.name for m in members(filtered)} & {m.name for m in members(full)}
-    assert collection("wmt14", "en-de").test == "newstest2014"
-    assert collection("wmt14_full", "en-de").test == "newstest2014_full"
+    german, french = collection("wmt14", "en-de"), collection("wmt14", "en-fr")
+    assert (german.test, german.subset) == ("newstest2014_full", "newstest2014")
+    assert (french.test, french.subset) == ("newstest2014", None)  # the two have the same 3,003 lines
     assert {m.form for m in members(filtered)} == {Form.SGM}
 
 
 def test_what_is_not_in_the_manifest_is_named() -> None:
     with pytest.raises(ValueError, match=r"Unknown source 'europarl'; expected one of europarl_v7, commoncrawl"):
         source("europarl")
-    with pytest.raises(ValueError, match=r"No collection 'wmt14_full' for 'en-fr'; expected one of multi30k-en-de, "):
-        collection("wmt14_full", "en-fr")
+    with pytest.raises(ValueError, match=r"No collection 'wmt16_britz' for 'en-fr'; expected one of multi30k-en-de, "):
+        collection("wmt16_britz", "en-fr")
 
 
 def test_the_manifest_is_data_only() -> None:

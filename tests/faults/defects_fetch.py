@@ -5,6 +5,7 @@ from faults.defect import Defect
 FETCH = "repro/data/fetch.py"
 OF_FETCH = "tests/data/test_fetch.py::"
 OF_COMMANDS = "tests/data/test_commands.py::"
+OF_SUBSET = "tests/data/test_subset.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -58,5 +59,37 @@ DEFECTS: tuple[Defect, ...] = (
         """os.environ.get("REPRO_DATA") or PROJECT""",
         "PROJECT",
         (f"{OF_COMMANDS}test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there",),
+    ),
+    # the test set and its part
+    Defect(
+        "the first lines of a test set pass for those of its part",
+        "repro/run.py",
+        "self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)",
+        "self.trial.bleu(hypotheses[: len(subset.places)], subset.references)",
+        (f"{OF_SUBSET}test_the_part_is_scored_from_the_lines_of_its_own",),
+    ),
+    Defect(
+        "the lines of a part are taken in the order of the whole",
+        "repro/data/subset.py",
+        "places=tuple(places)",
+        "places=tuple(sorted(places))",
+        (
+            f"{OF_SUBSET}test_lines_are_found_in_whatever_order",
+            f"{OF_SUBSET}test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored",
+        ),
+    ),
+    Defect(
+        "a run scored on 2,737 lines keeps to the paper",
+        "repro/fidelity.py",
+        """kept=lambda record: record.corpus["n_test"] == NEWSTEST_2014""",
+        """kept=lambda record: record.corpus["n_test"] <= NEWSTEST_2014""",
+        ("tests/test_fidelity.py::test_what_departs_is_named[test set-other3-2,737 lines of it]",),
+    ),
+    Defect(
+        "40.8 million pairs pass for 36",
+        "repro/fidelity.py",
+        "PAPER_PAIRS.get(record.pair, 0), share=0.05)",
+        "PAPER_PAIRS.get(record.pair, 0), share=0.15)",
+        ("tests/test_fidelity.py::test_what_departs_is_named[data-other2-wmt14 en-fr, 40,842,333 pairs]",),
     ),
 )
