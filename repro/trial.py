@@ -66,6 +66,7 @@ class Trial:
             "seed": self.seed,
             "tokenizer": self.prepared.tokenizer.sha256,
             "data": self.prepared.data_hash,
+            "in_tokens": self.in_tokens,  # how it is scored
             "batch_tokens": self.batch_tokens,
             "fill": self.fill,
             "shares": self.shares,  # each has its own dropout

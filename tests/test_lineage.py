@@ -121,6 +121,7 @@ def test_what_decides_is_all_there() -> None:
         "corpus",
         "tokenizer",
         "data",
+        "in_tokens",
         "batch_tokens",
         "fill",
         "shares",

@@ -1,5 +1,6 @@
 """A reader's own text, of languages that the paper never saw: from a folder to a table, in a few steps."""
 
+import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -80,17 +81,24 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     assert f"Note on {seen}" in said
 
 
-def test_text_in_pieces_of_a_language_with_a_tag(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_text_in_pieces_of_a_language_with_a_tag(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # cut by the reader, as the set of Britz et al. is: nothing is learned, and nothing is cut again
     pieces = [(f"a{i % 5}@@ b{i % 3} &quot; .", f"c{i % 5}@@ d{i % 3} &quot; .") for i in range(40)]
     splits = {"train": pieces, "dev": [pieces[1], ("b1 .", "d1 .")], "test": pieces[2:4]}
     text = written(tmp_path / "text", "en", "de-AT", splits)
     vocabulary = sorted({piece for pair in pieces for line in pair for piece in line.split(" ")})
     (text / "vocab").write_bytes("".join(f"{piece}\n" for piece in vocabulary).encode())
+    (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
+    (text / "train.en").unlink()
+    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
     done = trained(tmp_path, text, "en-de-AT")
     assert done.tokenizer["size"] == len(vocabulary) + 3  # with <pad>, </s> and the unknown
     assert (done.settings["pieces"], done.settings["vocab_size"], done.pair) == ("given", 0, "en-de-AT")
     for score in (done.scores["dev"], done.scores["test"]):
         assert "|tok:given-unescaped|" in (score["bleu_published_signature"] or "")
         assert "|detok:moses-de-sacremoses-" in (score["bleu_signature"] or "")
-    assert "50.0 % of the dev pairs" in capsys.readouterr().out.replace("\n", " ")
+    said = capsys.readouterr().out.replace("\n", " ")
+    assert "50.0 % of the dev pairs" in said
+    assert "Unpack it first: gunzip train.en.gz" in said

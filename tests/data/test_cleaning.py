@@ -211,6 +211,11 @@ def test_the_same_model_for_ever(py3langid: None) -> None:
     assert identity(["language"]) == {"language": f"1, py3langid {importlib.metadata.version('py3langid')}"}
 
 
+@pytest.mark.parametrize("pair", ["en-GB-de-AT", "en-Latn-de", "en-de-1996"])
+def test_a_tag_is_in_its_language(py3langid: None, pair: str) -> None:
+    assert one_reason("Das ist doch kein Haus.", GERMAN, "language", pair=pair) == "source is not English"
+
+
 def test_an_unknown_language_is_refused(py3langid: None) -> None:
     with pytest.raises(ValueError, match=r"no language 'xx' of pair 'en-xx'; expected two of ar, bg"):
         reasons(["language"], "en-xx", [], [])

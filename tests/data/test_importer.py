@@ -329,7 +329,7 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: py
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = put(tmp_path / "a.tsv", b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200)))
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}"]
     assert main([*command, "--test-share=0.1"]) == 2
@@ -340,5 +340,31 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert f"-m repro.data prepare folder-es-zh-Hans --data-dir {tmp_path / 'made'}\n" in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
+    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
     assert main(["prepare", "folder-es-zh-Hans", *options]) == 0
-    assert "folder-es-zh-Hans: train 1" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "folder-es-zh-Hans: train 1" in said
+    assert "Note" not in said  # no source stands on both sides
+    assert "Unpack" not in said
+
+
+def test_preparing_tells_of_large_gzip_and_of_repeated_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for split in ("train", "dev", "test"):
+        put(tmp_path / f"{split}.en.gz", gzip.compress(b"one %d\n" % len(split) * 3))
+        put(tmp_path / f"{split}.es", b"uno %d\n" % len(split) * 3)
+    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
+    options = [f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
+    assert main(["prepare", "folder-en-es", *options]) == 0
+    said = capsys.readouterr().out
+    assert [line.rpartition(" ")[2] for line in said.split("\n") if "Unpack it first" in line] == [
+        "train.en.gz",
+        "dev.en.gz",
+        "test.en.gz",
+    ]
+    assert "Note" not in said
+    put(tmp_path / "dev.en.gz", gzip.compress(b"one 5\n" * 3))  # as in train
+    assert main(["prepare", "folder-en-es", *options]) == 0
+    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences stand in the training text."
+    assert note in capsys.readouterr().out

@@ -1,0 +1,164 @@
+"""Defects of own text, of repeated text and of scoring, and the tests that must notice them."""
+
+from faults.defect import Defect
+
+BLEU, CARD, CORPUS = "repro/decoding/bleu.py", "repro/data/card.py", "repro/data/corpus.py"
+IMPORTER, PAIR, PREPARE = "repro/data/importer.py", "repro/data/pair.py", "repro/data/prepare.py"
+OF_BLEU, OF_CARD, OF_IMPORTER = (
+    f"tests/{name}.py::" for name in ("decoding/test_bleu", "data/test_card", "data/test_importer")
+)
+IN_PIECES = ("tests/test_own_text.py::test_text_in_pieces_of_a_language_with_a_tag",)
+SPANISH = "tests/test_own_text.py::test_a_language_that_the_authors_never_scored_is_trained_to_the_end"
+OF_PREPARE = "tests/data/test_prepare.py::"
+
+DEFECTS: tuple[Defect, ...] = (
+    # scoring
+    Defect(
+        "every language is said to have a published protocol",
+        BLEU,
+        "    if _rules(language) in LANGUAGES:\n",
+        "    if True:\n",
+        (f"{OF_BLEU}test_a_language_without_a_protocol_says_so_and_is_refused[es]",),
+    ),
+    Defect(
+        "a run into a language without a protocol fails after its training",
+        "repro/trial.py",
+        "        if published_protocol(self.target) is None:\n",
+        "        if True:\n",
+        (SPANISH,),
+    ),
+    Defect(
+        "a finished record may lack any score",
+        "repro/record.py",
+        'missing[0] in (set(), {"bleu_published", "bleu_published_signature"})',
+        "True",
+        ("tests/test_record.py::test_a_finished_run_may_lack_the_published_score_and_nothing_else",),
+    ),
+    Defect(
+        "given tokens are cut again, as published",
+        "repro/trial.py",
+        "self.target, are_tokens=self.in_tokens)",
+        "self.target)",
+        IN_PIECES,
+    ),
+    Defect(
+        "given tokens are cut again by sacreBLEU",
+        "repro/trial.py",
+        "split.references, tokens_of=tokens_of)",
+        "split.references)",
+        IN_PIECES,
+    ),
+    Defect(
+        "the references of given tokens keep their escapes",
+        BLEU,
+        "    line = unescaped(tokens).replace(SPLIT_DASH",
+        "    line = tokens.replace(SPLIT_DASH",
+        (f"{OF_BLEU}test_given_tokens_by_hand",),
+    ),
+    Defect(
+        "the text of Britz et al. is taken for plain text",
+        CORPUS,
+        "in_tokens=known.in_tokens or vocabulary is not None,",
+        "in_tokens=False,",
+        IN_PIECES,
+    ),
+    # repeated text
+    Defect(
+        "a held-out source with another target counts as a pair",
+        CARD,
+        "if normal and normal == held_out:",
+        "if normal:",
+        (
+            f"{OF_CARD}test_lines_are_compared_by_their_words",
+            f"{OF_PREPARE}test_held_out_text_in_the_training_text_is_counted",
+        ),
+    ),
+    Defect(
+        "a held-out line counts once for each shard that has it",
+        CARD,
+        "(sorted({i for shard in train for i in shard.get(what, {}).get(split, ())}) for what in SEEN)",
+        "(sorted(i for shard in train for i in shard.get(what, {}).get(split, ())) for what in SEEN)",
+        (f"{OF_PREPARE}test_repeated_text_is_counted_over_all_shards_and_once",),
+    ),
+    Defect(
+        "sources that are their targets are not counted",
+        PREPARE,
+        "            same_sides += sum(source == target for source, target in zip(*lines, strict=True))\n",
+        "",
+        (f"{OF_PREPARE}test_held_out_text_in_the_training_text_is_counted",),
+    ),
+    Defect(
+        "nobody is told of repeated text when a table is made",
+        "repro/sweep.py",
+        "        for sentence in repeated(prepared.repeats):\n",
+        "        for sentence in ():\n",
+        (SPANISH,),
+    ),
+    # own text
+    Defect(
+        "a pair is cut at its first dash",
+        PAIR,
+        "if len(parts) == 2 else [i for i, part in enumerate(parts) if LANGUAGE.fullmatch(part)]",
+        "",
+        ("tests/data/test_pair.py::test_a_pair_is_two_tags[zh-Hans-en-found3]",),
+    ),
+    Defect(
+        "dev is drawn by the source as it is spelt",
+        IMPORTER,
+        "    words = normalised(source) or source\n",
+        "    words = source\n",
+        (f"{OF_IMPORTER}test_no_source_stands_on_both_sides_however_often_it_comes",),
+    ),
+    Defect(
+        "an empty line may become held-out text",
+        IMPORTER,
+        "may_move = drawn and _is_sentence(source) and _is_sentence(target)",
+        "may_move = drawn",
+        (f"{OF_IMPORTER}test_what_is_no_sentence_never_becomes_held_out",),
+    ),
+    Defect(
+        "a ragged table is read",
+        IMPORTER,
+        "        if len(cells) != n_columns:\n",
+        "        if len(cells) < 2:\n",
+        (f"{OF_IMPORTER}test_bad_text_is_named_and_nothing_is_written",),
+    ),
+    Defect(
+        "the longer of two files is cut off",
+        IMPORTER,
+        "    if n_source != n_target:\n",
+        "    if False:\n",
+        (f"{OF_IMPORTER}test_sides_of_different_length_are_named",),
+    ),
+    Defect(
+        "a folder that holds something is written over",
+        "repro/data/cache.py",
+        "    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):\n",
+        "    if folder.is_file():\n",
+        (f"{OF_IMPORTER}test_a_folder_that_holds_something_is_left_alone",),
+    ),
+    Defect(
+        "a vocabulary in the folder is overlooked",
+        CORPUS,
+        "        return place if (place := folder / GIVEN).is_file() else None\n",
+        "        return None\n",
+        ("tests/data/test_corpus.py::test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens",),
+    ),
+    Defect(
+        "large gzip is warned of after it was read",
+        CORPUS,
+        """        for path in sides:
+            if warning := slow_to_read(path):
+                tell(warning)
+        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+        found = text.fingerprints()
+""",
+        """        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+        found = text.fingerprints()
+        for path in sides:
+            if warning := slow_to_read(path):
+                tell(warning)
+""",
+        ("tests/data/test_corpus.py::test_large_gzip_is_warned_of_before_it_is_read",),
+    ),
+)
