@@ -16,6 +16,7 @@ from types import MappingProxyType
 
 from repro.escape import markdown_text, sheet_text
 from repro.grid import MINUS
+from repro.labels import label
 from repro.paper_claims import CLAIMS, SCALES, Claim, Endpoint, fingerprint
 from repro.record import PaperNumbers, Record
 from repro.tables import Rows, Shelf
@@ -202,7 +203,7 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise) -> _Cell
     values = {row: runs.values for row, runs in samples.items()}
     total = contrast(values, claim.rows, weights, noise) if weights and not refused else None
     if not may_judge(suite.scale, claim):
-        return cell(_not_judged(f"not at this scale, from {claim.scale} on"), total)
+        return cell(_not_judged(f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALES[-1])}"), total)
     if refused:
         return cell(refused)
     if claim.kind == "best of family":
@@ -277,7 +278,7 @@ def _combined(claim: Claim, found: Sequence[Found]) -> Judged:
     """One verdict of two endpoints: what either shows, unless they show opposite things."""
     outcomes = {one.verdict.outcome for one in found}
     reasons = {one.endpoint.name: one.verdict.reason for one in found}
-    if len({*reasons.values()}) == 1:
+    if outcomes <= {"not judged", "unstable"} and len({*reasons.values()}) == 1:
         reason = found[0].verdict.reason
     else:
         reason = "; ".join(f"{name} {text}" for name, text in reasons.items())
@@ -325,7 +326,9 @@ def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
         return {}
     n_dirty = sum(record.stamp["dirty"] for record in records)
     return {
-        shelf.folder / f"{NAME}.md": markdown(judged, shelf.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty),
+        shelf.folder / f"{NAME}.md": markdown(
+            judged, shelf.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty, here=sizes_here(records)
+        ),
         shelf.folder / f"{NAME}.csv": table(judged),
     }
 
@@ -353,7 +356,15 @@ and levels were listed before the runs. A verdict on trained rows holds for the 
 full: [how verdicts are made](../../docs/claims.md)."""
 
 
-def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int = 0) -> str:
+def sizes_here(records: Iterable[Record]) -> str:
+    """What the paper's sizes, of which claims speak, are at this scale; nothing where they are the same."""
+    in_order = sorted(records, key=lambda record: (record.table, record.position))
+    named = {record.row: label(record.row, record.hyper) for record in in_order}
+    others = ", ".join(text for row, text in named.items() if text != row)
+    return f"Claims speak of the paper's sizes. At this scale its rows are {markdown_text(others)}." if others else ""
+
+
+def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int = 0, here: str = "") -> str:
     """The page for a code host: the counts, then the claims table by table, then the procedure."""
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for result in results:
@@ -365,6 +376,7 @@ def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int
         f"# The claims of the paper at scale {markdown_text(scale)}",
         f"{len(results)} claims, {n_runs} runs.{left_out} {_in_words(results)}",
         _summary(groups),
+        *([here] if here else []),
         ABOUT_NUMBERS,
         *(part for key, members in groups.items() for part in (f"## {ABOUT[key]}", *_section(members))),
         "## How it was judged",

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro import table2, table3
-from repro.claims import OUTCOMES, Judged
+from repro.claims import OUTCOMES, Judged, sizes_here
 from repro.escape import markdown_text
 from repro.grid import Column, markdown_grid
 from repro.labels import ABOUT_SIZE
@@ -28,6 +28,9 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
     "quality_and_cost": "Quality against the cost of training, every row of Table 3",
 }
+ABOUT_REASONS = """\
+In brackets stand the claim's number and what its rows showed on each score: bounds of a difference, or of a slope,
+that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm of PPL."""
 CURVES = "curves_"  # and a table: how its rows learned
 
 
@@ -50,7 +53,9 @@ def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
         *(_table3(frame) if frame is not None else []),
         "## Verdicts on the paper's claims",
         _counts(judged),
-        _settled(judged),
+        sizes_here(records),
+        ABOUT_REASONS if (settled := _settled(judged)) else "",
+        settled,
         "Every claim with its numbers, its verdict and the power behind it: [claims.md](claims.md).",
         "## Tables",
         _links(shelf),

@@ -332,11 +332,22 @@ def test_a_scale_judges_what_it_can_bear(scale: str, id: str, may: bool) -> None
 
 def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
     result = of(judge_suite(made(AS_PRINTED, scale="laptop", s=0.05)), "C28f")
-    assert (result.verdict, result.reason) == ("not judged", "not at this scale, from paper on")
+    assert (result.verdict, result.reason) == ("not judged", "needs scale paper")
     found = result.found[1]
     assert found.value == pytest.approx(0.9, abs=0.1)
     assert found.printed == pytest.approx(0.9)
     assert found.low is not None
+
+
+def test_the_scale_that_a_claim_needs_is_named() -> None:
+    result = of(judge_suite(made(AS_PRINTED, scale="laptop", s=0.05)), "C28d")
+    assert (result.verdict, result.reason) == ("not judged", "needs scale captions or a larger one")
+
+
+def test_a_claim_on_one_score_names_it() -> None:
+    result = of(judge_suite(made(AS_PRINTED, s=0.05)), "C27c")
+    assert result.verdict == "reproduced"
+    assert result.reason.startswith("BLEU above ")
 
 
 def test_endpoints_that_disagree_settle_nothing() -> None:

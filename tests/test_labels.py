@@ -13,6 +13,7 @@ import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
 
 from repro import report, table2, table3, tables
+from repro.claims import sizes_here
 from repro.figures.curves import bands
 from repro.figures.quality import points
 from repro.forecast import forecast
@@ -194,7 +195,16 @@ def test_records_without_a_list_of_rows_still_make_a_table() -> None:
 def test_figures_name_rows_alike() -> None:
     names = ["base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"]
     assert [band.row for band in bands(runs(), "dev")] == names
-    assert [point.row for point in points(runs(), "bleu")] == names
+    assert [point.label for point in points(runs(), "bleu")] == names
+
+
+def test_verdicts_say_what_the_sizes_of_their_claims_are_here(shelf: Shelf) -> None:
+    report.write_scale(shelf.folder.parent, "laptop")
+    for page in ("claims.md", "README.md"):
+        text = (shelf.folder / page).read_text("utf-8")
+        assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
+    at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
+    assert sizes_here(at_paper_size) == ""
 
 
 def test_a_dry_run_names_both_counts(tmp_path: Path) -> None:

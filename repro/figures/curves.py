@@ -78,9 +78,10 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
         axes.grid(True)
     left.set_ylabel("loss (nats per word-piece, unsmoothed)")
     handles, labels = right.get_legend_handles_labels()
-    lines = -(-len(labels) // 5)
+    across = 5 if max(map(len, labels)) < 20 else 4
+    lines = -(-len(labels) // across)
     foot = (0.08 + 0.2 * (lines + 1)) / figure.get_figheight()
-    figure.legend(handles, labels, loc="lower center", ncols=5, handlelength=3.2, title=title, columnspacing=1.4)
+    figure.legend(handles, labels, loc="lower center", ncols=across, handlelength=3.2, title=title, columnspacing=1.4)
     figure.tight_layout(rect=(0, foot, 1, 1), w_pad=1.5)
 
 

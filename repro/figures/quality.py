@@ -3,6 +3,7 @@
 import functools
 import math
 import statistics
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ class Point:
     mean: float
     low: float  # of three seeds and more the 95 % t-interval, of two their range, of one itself
     high: float
+    label: str = ""  # the name with its value at this scale, too long for the picture itself
 
 
 def points(records: Iterable[Record], score: Score) -> list[Point]:
@@ -49,7 +51,7 @@ def points(records: Iterable[Record], score: Score) -> list[Point]:
             mean, half_width = interval(values)
             low, high = (min(values), max(values)) if half_width is None else (mean - half_width, mean + half_width)
             flops = statistics.fmean(run.cost["flops"] for run in runs)
-            found.append(Point(table, label(row, runs[0].hyper), len(runs), flops, mean, low, high))
+            found.append(Point(table, row, len(runs), flops, mean, low, high, label(row, runs[0].hyper)))
     return found
 
 
@@ -75,11 +77,17 @@ def _paint(figure: "Figure", bleu: Sequence[Point], ppl: Sequence[Point]) -> Non
     _room(above, bleu)
     _room(below, ppl)
     _ticks(below)
-    below.set_xlabel("training cost (floating-point operations)")
+    below.set_xlabel(_under("training cost (floating-point operations)", bleu))
     above.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=8, columnspacing=1.2, handletextpad=0.2)
     figure.tight_layout()
     for axes, found in ((above, bleu), (below, ppl)):
         _labels(axes, found)
+
+
+def _under(cost: str, found: Sequence[Point]) -> str:
+    """The name of the axis, and what the rows are at this scale that are named after the paper's sizes."""
+    others = ", ".join(point.label for point in found if point.label not in ("", point.row))
+    return "\n".join([cost, "", *textwrap.wrap(f"Rows bear the paper's names: {others}.", 110)]) if others else cost
 
 
 def _points(axes: "Axes", found: Sequence[Point]) -> None:

@@ -43,6 +43,20 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_LABELS}a_page_shows_both_sizes_of_a_row_and_both_counts",),
     ),
     Defect(
+        "a verdict does not say what the paper's sizes are here",
+        "repro/claims.py",
+        'others = ", ".join(text for row, text in named.items() if text != row)',
+        'others = ""',
+        (f"{OF_LABELS}verdicts_say_what_the_sizes_of_their_claims_are_here",),
+    ),
+    Defect(
+        "a bound without the score it is of",
+        "repro/claims.py",
+        'if outcomes <= {"not judged", "unstable"} and len({*reasons.values()}) == 1:',
+        "if len({*reasons.values()}) == 1:",
+        ("tests/test_claims.py::test_a_claim_on_one_score_names_it",),
+    ),
+    Defect(
         "MLflow is told the paper's relation as that of this scale",
         "repro/run.py",
         "relation(vars(settings.scale.base), vars(settings.hyper))",
