@@ -31,7 +31,7 @@ class Signals:
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
-        if self.received and "LOCAL_RANK" in os.environ and now - self.since < ECHO:
+        if self.received and "TORCHELASTIC_RUN_ID" in os.environ and now - self.since < ECHO:
             return
         if self.received:
             # not by an exception, which others may catch, delay or answer with work: what lasts is whole at any time

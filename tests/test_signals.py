@@ -28,7 +28,7 @@ def signals(monkeypatch: pytest.MonkeyPatch) -> Signals:
     def end(code: int) -> None:
         raise Ended(code)
 
-    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
     monkeypatch.setattr(os, "_exit", end)
     return Signals()
 
@@ -111,7 +111,7 @@ def test_of_several_processes_the_first_answers(
 
 def test_what_a_launcher_passes_on_is_not_a_second_one(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
     # Ctrl-C reaches the processes from the terminal, and again from the launcher that had it too
-    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
     signals.training = True
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGINT)

@@ -154,7 +154,7 @@ def _log_row(client: Any, runs: list[Any]) -> None:
             values[key] = round(statistics.fmean(seeds), decimals)
         if source == "final/dev_bleu" and len(seeds) > 1:
             values["row/dev_bleu_sd"] = round(statistics.stdev(seeds), 2)
-    now = round(time.time() * 1000)
+    now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
     changed = {k: v for k, v in values.items() if runs[0].data.metrics.get(k) != v}
     client.log_batch(runs[0].info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
 

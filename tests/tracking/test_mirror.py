@@ -17,6 +17,7 @@ from repro.tracking.folder import JOURNALS, Point
 from repro.tracking.mirror import Mirror, restore, sync
 from repro.tracking.store import connect, experiment_id, sqlite_path
 from repro.tracking.tracker import Tracker
+from repro.tracking.views import View, install_view
 
 
 def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: Path) -> None:
@@ -107,11 +108,15 @@ def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, m
     describe(tmp_path / "run", "clock")
     with Journal(tmp_path / "run" / "journal.jsonl") as journal:
         journal.append("train", 10, loss=2.5)
-    [line] = read(tmp_path / "run" / "journal.jsonl")
+        journal.append("final", 0, dev_ppl=3.25, dev_bleu=50.0)
+    line, _ = read(tmp_path / "run" / "journal.jsonl")
     assert line["time"] == -86_400.5
     run_id = sync(store, tmp_path / "run")
     assert sync(store, tmp_path / "run") == run_id
     assert Point("train/loss", 10, 2.5, 0) in stored(store, run_id)
+    told: list[str] = []
+    install_view(store, View(scale="smoke", table="table3_A", title="Table 3 (A)"), told.append)
+    assert told == []
     assert run_of(store, run_id).info.status == "KILLED"
 
 
