@@ -1,8 +1,10 @@
 """What the package never does, seen while it runs: no shell, no pickle, no network, nothing written elsewhere."""
 
 import os
+import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,9 @@ MODULES = sorted(
 )
 
 
-def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tuple[int, list[str], str]:
+def audited(
+    folder: Path, *program: str, allowed: tuple[Path, ...] = (), package: Path = ROOT
+) -> tuple[int, list[str], str]:
     """The exit code of a program, what it did that it may not, and all it said; home and TMPDIR are in `folder`."""
     home, tmp = folder / "home", folder / "tmp"
     for one in (home, tmp, folder / "here"):
@@ -32,7 +36,7 @@ def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tupl
     fonts = matplotlib.get_cachedir()  # torchmetrics imports matplotlib, which keeps its list of fonts somewhere
     places = os.pathsep.join(str(place) for place in (tmp, fonts, *allowed))
     environment = {name: os.environ[name] for name in ("PATH", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
-    environment |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    environment |= {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
     environment |= {"HOME": str(home), "TMPDIR": str(tmp), "MPLCONFIGDIR": fonts}
     done = subprocess.run(
         [sys.executable, str(ROOT / "tests" / "audited.py"), places, *program],
@@ -42,22 +46,59 @@ def audited(folder: Path, *program: str, allowed: tuple[Path, ...] = ()) -> tupl
     return done.returncode, [line for line in said.split("\n") if line.startswith("VIOLATION")], said
 
 
-def test_the_whole_way_of_a_row(tmp_path: Path) -> None:
-    # in folders whose names a shell would take for commands
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of packages with what a wheel holds: no experiments, no tests, no documents, no checkout."""
+    pytest.importorskip("setuptools")
+    source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "repro", source / "repro", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = "from setuptools import build_meta; build_meta.build_wheel('.')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
+    [wheel] = source.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(site)
+    return site
+
+
+def facts(folder: Path) -> list[tuple[str, int, int]]:
+    """All that is in a folder: names, sizes, times."""
+    found = sorted(folder.rglob("*"))
+    return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+
+
+def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
+    # from an installed wheel and a copy of the experiment, in folders whose names a shell would take for commands
+    before = facts(installed)
+    assert {path.name.partition("-")[0] for path in installed.iterdir()} == {"repro", "attention_repro"}
     tmp_path = tmp_path / "a b; touch here && $(touch here) `touch here` | touch here > here"
     tmp_path.mkdir()
     names = ("results", "runs", "cache")
     places = [f"--{name}-dir={tmp_path / name}" for name in names]
-    command = [str(ROOT / "experiments" / "table3_A.py"), "--scale=smoke", "--rows", "base", "--steps=3", *places]
+    experiment = tmp_path / "table3_A.py"
+    shutil.copy(ROOT / "experiments" / "table3_A.py", experiment)
+    command = [str(experiment), "--scale=smoke", "--rows", "base", "--steps=3", *places]
     database = tmp_path / "db" / "mlflow.db"
     allowed = (*(tmp_path / name for name in names), database.parent)
-    code, wrong, said = audited(tmp_path, *command, f"--tracking-uri=sqlite:///{database}", allowed=allowed)
+    database_of = f"--tracking-uri=sqlite:///{database}"
+    code, wrong, said = audited(tmp_path, *command, database_of, allowed=allowed, package=installed)
     assert code == 0, said
+    assert facts(installed) == before
     assert wrong == [], "\n".join(wrong)
     assert "1 runs in" in said
     assert list((tmp_path / "results").rglob("*.json"))
     assert list((tmp_path / "here").iterdir()) == []
     assert list((tmp_path / "home").iterdir()) == []
+
+
+def test_an_installed_package_keeps_nothing_in_its_own_folder(tmp_path: Path, installed: Path) -> None:
+    # where text is looked for and stored if nobody says where: beside the person, not beside the package
+    (tmp_path / "data.py").write_text("import sys; from repro.data.__main__ import main; sys.exit(main())", "utf-8")
+    for command, code in ((("fetch", "wmt14-en-de", "--dry-run"), 0), (("prepare", "wmt14-en-de"), 2)):
+        found, wrong, said = audited(tmp_path, str(tmp_path / "data.py"), *command, package=installed)
+        assert (found, wrong) == (code, []), said
+        assert str(installed) not in said
+        assert "data" in said
 
 
 class Runs:

@@ -14,7 +14,8 @@ from repro.data.sources import CAPTIONS, COLLECTIONS
 from repro.data.subset import Subset, subset_of
 from repro.data.text import Fingerprint, Parallel, slow_to_read
 
-PROJECT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]
+PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
 GIVEN = "vocab"  # the file of pieces in a folder of one's own text
 NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
