@@ -23,8 +23,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a run into a language without a protocol fails after its training",
         "repro/trial.py",
-        "        if published_protocol(self.target) is None:\n",
-        "        if True:\n",
+        "        if published_protocol(self.target) is not None:\n",
+        "        if False:\n",
         (SPANISH,),
     ),
     Defect(
@@ -44,8 +44,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "given tokens are cut again by sacreBLEU",
         "repro/trial.py",
-        "split.references, tokens_of=tokens_of)",
-        "split.references)",
+        "tokens_of=self.target if self.in_tokens else None)",
+        "tokens_of=None)",
         IN_PIECES,
     ),
     Defect(
@@ -147,17 +147,13 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "large gzip is warned of after it was read",
         CORPUS,
-        """        for path in sides:
-            if warning := slow_to_read(path):
+        """                tell(warning)
+        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+""",
+        """                text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
+                text.fingerprints()
                 tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
-        found = text.fingerprints()
-""",
-        """        text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
-        found = text.fingerprints()
-        for path in sides:
-            if warning := slow_to_read(path):
-                tell(warning)
 """,
         ("tests/data/test_corpus.py::test_large_gzip_is_warned_of_before_it_is_read",),
     ),
