@@ -48,8 +48,8 @@ def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
     parts = [
         "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
         f"# *Attention Is All You Need* at scale {markdown_text(shelf.scale)}",
-        f"{len(records)} runs of {len(rows)} rows, {hours:,.1f} hours in all. A page of this scale may claim "
-        f"**{markdown_text(claim)}**, and says so where the paper claims more.",
+        f"{_several(len(records), 'run')} of {_several(len(rows), 'row')}, {hours:,.1f} hours in all. "
+        f"A page of this scale may claim **{markdown_text(claim)}**, and says so where the paper claims more.",
         *(_table3(frame) if frame is not None else []),
         "## Verdicts on the paper's claims",
         _counts(judged),
@@ -76,6 +76,10 @@ def _table3(frame: "DataFrame") -> list[str]:
         departures_list(frame.attrs["departures"]),
         "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),
     ]
+
+
+def _several(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _counts(judged: Iterable[Judged]) -> str:

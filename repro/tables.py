@@ -522,7 +522,7 @@ def latex(frame: "DataFrame", scale: str, name: str) -> str:
         *([f"A table of scale {scale} may claim {claim}."] if claim else []),
         "a +- b: mean over n seeds, half-width of its 95 % t-interval; of two seeds: mean [lowest, highest].",
         "(here x): the value at this scale of what a row's name says; in brackets: that at the paper's size.",
-        r"An article has room for it in \footnotesize with \tabcolsep at 3pt.",
+        r"Made for \footnotesize with \tabcolsep at 3pt; the widest grids need more than one column of an article.",
         *frame.attrs["notes"],
     ]
     ruled = {int((frame["table"] == BASE).sum())}

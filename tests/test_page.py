@@ -58,6 +58,9 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     fill(tmp_path)
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "9 runs of 3 rows" in text
+    record = paper_run(scale="laptop", settings=paper_run().settings | {"claim": "the sign of large effects"})
+    record.save(path(tmp_path / "alone", record))
+    assert "1 run of 1 row, 0.0 hours" in made(tmp_path / "alone")[tmp_path / "alone/laptop/README.md"]
     assert "may claim **the sign of large effects**" in text
     assert re.search(r"- \*\*reproduced\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
     assert "`python experiments/figures.py --scale laptop` draws them" in text
