@@ -62,8 +62,8 @@ CORPORA = {
         dev=("valid",),
         licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
         origin=(
-            "The sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
-            "is not published, so divide them into train, dev and test and pass --corpus folder --data-dir FOLDER."
+            "Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
+            "is not published, so make one with python -m repro.data import and pass --corpus folder --data-dir FOLDER."
         ),
     ),
     "news_commentary": Named(
