@@ -43,7 +43,7 @@ QUICK = Grid(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the layers, measure them, and write results/table1/."""
     parser = Parser(description=main.__doc__)
-    parser.add_argument("--results-dir", type=Path, default=Path("results"), help="where table1/ is made")
+    parser.add_argument("--results-dir", type=Path, default=Path("results/own"), help="where table1/ is made")
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
     parser.add_argument("--threads", type=int, default=1, help="that PyTorch may use")
     options = parser.parse_args(arguments)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from repro.escape import markdown_text, sheet_text
-from repro.grid import MINUS
+from repro.grid import MINUS, sheet_number
 from repro.labels import label
 from repro.paper_claims import CLAIMS, SCALES, Claim, Endpoint, fingerprint
 from repro.record import PaperNumbers, Record
@@ -488,7 +488,7 @@ def table(results: Iterable[Judged]) -> str:
 
 def _cells(found: Found) -> dict[str, str]:
     def text(number: float | None) -> str:
-        return "" if number is None else f"{number:.12g}"
+        return "" if number is None else sheet_number(number)
 
     verdict = found.verdict
     return {

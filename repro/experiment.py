@@ -32,12 +32,16 @@ BAD_INPUT, DISK = 2, 74  # exit codes; `repro.sweep` has those of runs
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:
     """Run what is missing of a table and print it; the `__main__` of every experiment file."""
-    _main(table, [Table(name=table, rows=rows, title=_title(table))], argv)
+    title, file = _running(table)
+    _main(table, [Table(name=table, rows=rows, title=title, file=file)], argv)
 
 
 def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None:
     """The same for several experiment files at once: their rows as if they stood in one."""
-    tables = [Table(name=one.TABLE, rows=one.ROWS, title=_first_line(one.__doc__)) for one in experiments]
+    tables = [
+        Table(name=one.TABLE, rows=one.ROWS, title=_first_line(one.__doc__), file=Path(str(one.__file__)))
+        for one in experiments
+    ]
     _main("all_tables", tables, argv)
 
 
@@ -148,7 +152,7 @@ def _options(table: str, argv: Sequence[str] | None) -> tuple[Any, dict[str, Any
         help="what translates and scores in the end; those of CTranslate2 need the extra [fast]",
     )
     add("--tracking-uri", default=DEFAULT_URI, help="MLflow store")
-    add("--results-dir", default="results", help="where records and tables go")
+    add("--results-dir", default="results/own", help="where your records and tables go; git ignores results/own")
     add("--runs-dir", default="runs", help="where checkpoints and journals are kept")
     add("--cache-dir", default="cache", help="where prepared text is kept")
     add("--fork", action="store_true", help="begin anew where an unfinished run has other settings, data or code")
@@ -219,12 +223,11 @@ def _whereabouts(corpus: str, pair: str, data_dir: Path | None) -> str:
     )
 
 
-def _title(table: str) -> str:
-    """The first line of the experiment file, where it is what runs; else the table's name."""
+def _running(table: str) -> tuple[str, Path | None]:
+    """The first line of the experiment file and its place, where it is what runs; else the table's name."""
     running = sys.modules["__main__"]
-    if Path(getattr(running, "__file__", None) or "").stem != table:
-        return table
-    return _first_line(running.__doc__) or table
+    file = Path(getattr(running, "__file__", None) or "")
+    return (_first_line(running.__doc__) or table, file) if file.stem == table else (table, None)
 
 
 def _first_line(text: str | None) -> str:

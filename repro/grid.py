@@ -120,3 +120,11 @@ TEX = {
 def tex_text(text: str) -> str:
     """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
     return "".join(TEX.get(c, c if c.isascii() else f"U+{ord(c):04X}") for c in flat(text))
+
+
+SHEET_DIGITS = 9  # another processor makes sums in another order, which shows in the last of 17
+
+
+def sheet_number(value: float) -> str:
+    """A number as it is written into comma-separated values; full precision stays in records and journals."""
+    return f"{value:.{SHEET_DIGITS}g}"

@@ -3,7 +3,7 @@
 Same row, same text, same deciding code, same precision and number of threads: else the seeds are not repetitions.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repro.record import Record
@@ -36,21 +36,19 @@ def by_cell(records: Iterable[Record]) -> Mapping[tuple[str, str], list[Record]]
     return cells
 
 
-def refuse_mixtures(records: Iterable[Record]) -> None:
-    """Raise ValueError where a cell would hold a seed twice, or seeds that are no repetitions of one thing."""
+def mixtures(records: Iterable[Record]) -> Iterator[str]:
+    """A sentence for each cell that would hold a seed twice, or seeds that are no repetitions of one thing."""
     for (table, row), of in by_cell(records).items():
-        first, seeds = of[0], set()
+        seeds: dict[int, Record] = {}
         for record in of:
-            where = f"{table}, row {row!r}"
-            if record.seed in seeds:
-                runs = " and ".join(one.run for one in of if one.seed == record.seed)
-                raise ValueError(f"{where}: runs {runs} have seed {record.seed}. Delete one.")
-            if changed := differences(first, record):
-                raise ValueError(
-                    f"{where}: seeds {first.seed} and {record.seed} differ in {', '.join(changed)}, so they have "
-                    f"no mean. Delete the older records and run those seeds again."
+            if other := seeds.get(record.seed):
+                yield f"{table}, row {row!r}: runs {other.run} and {record.run} have seed {record.seed}. Delete one."
+            elif changed := differences(of[0], record):
+                yield (
+                    f"{table}, row {row!r}: seeds {of[0].seed} and {record.seed} differ in {', '.join(changed)}, so "
+                    "they have no mean. Delete the older records and run those seeds again."
                 )
-            seeds.add(record.seed)
+            seeds.setdefault(record.seed, record)
 
 
 def newest(records: Sequence[Record]) -> tuple[list[Record], list[Record]]:

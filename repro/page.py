@@ -10,7 +10,7 @@ from repro.escape import markdown_text
 from repro.grid import Column, markdown_grid
 from repro.labels import ABOUT_SIZE
 from repro.record import BASE
-from repro.tables import ABOUT_SPREADS, FIGURES, Shelf, about_labels, departures_list
+from repro.tables import ABOUT_SPREADS, FIGURES, Shelf, about_labels, about_own, departures_list
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -69,11 +69,12 @@ def _table3(frame: "DataFrame") -> list[str]:
         "## Table 3",
         markdown_grid(table3.page_columns(frame)[0]),
         about_labels(frame),
+        about_own(frame),
         ABOUT_SPREADS,
         ABOUT_SIZE,
         f"What the rows change, here and at the paper's size: [{table3.NAME}.md]({table3.NAME}.md).",
         "What departs from the paper's recipe:",
-        departures_list(frame.attrs["departures"]),
+        departures_list(frame),
         "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),
     ]
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from repro.hyper import BASE, Hyper
 from repro.published import Pair, system
@@ -51,6 +52,7 @@ class Table:
     name: str
     rows: Sequence[Row]
     title: str
+    file: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -206,6 +206,14 @@ def _committed(root: Path) -> str | None:
         return None
 
 
+def is_committed(file: Path) -> bool | None:
+    """Whether a file is as its commit has it; None where there is no git to ask."""
+    if _git(file.parent, "rev-parse", "--git-dir") is None:
+        return None
+    tracked = _git(file.parent, "ls-files", "--error-unmatch", "--", file.name) is not None
+    return tracked and not _git(file.parent, "status", "--porcelain", "--", file.name)
+
+
 def _release() -> tuple[str | None, str | None]:
     """The same for a package without git: it was built from a commit, and nobody has changed it since."""
     file = PACKAGE / RELEASE

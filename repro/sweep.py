@@ -19,11 +19,12 @@ from repro.launch import rank
 from repro.lease import NoProgress, Superseded
 from repro.progress import Progress
 from repro.record import Record, path, short
-from repro.report import console, write_scale
+from repro.report import PUBLISHED, console, write_scale
 from repro.rows import Cell, Table, listed
 from repro.scales import Scale
 from repro.signals import Signals
-from repro.tables import note_rows
+from repro.stamp import is_committed
+from repro.tables import Shelf, note_rows
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
 
@@ -72,6 +73,11 @@ class Sweep:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
+        if self.results.resolve() == PUBLISHED.resolve():
+            raise ValueError(
+                f"--results-dir {self.results}: this is what is published; results get there by `{command.python()} -m "
+                "repro.report publish`. Leave the option out, or name another folder."
+            )
         for folder in (self.results, self.runs, self.cache):
             durable.check_folder(folder)  # before the imports that take seconds, too
             durable.sweep(folder, alone=False)
@@ -207,16 +213,16 @@ class Sweep:
 
     def _closing(self, made: Sequence[Made], seconds: float) -> str:
         records = [one.record for one in made if one.record]
-        known = listed(self.tables)
-        written: list[Path] = []
-        if records:
-            note_rows(self.results / self.scale.name, known)
-            written = write_scale(self.results, self.scale.name)
+        folder, names = self.results / self.scale.name, [table.name for table in self.tables]
+        note_rows(folder, listed(self.tables))
+        uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
+        mine = Shelf.read_own(folder, PUBLISHED, uncommitted)
+        written = write_scale(mine) if records else []
         elsewhere = [f"{one.cell.row.name} seed {one.cell.seed}" for one in made if not one.record]
         return "\n".join(
             [
                 "",
-                console(records, known),
+                console(mine, names),
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 f"{len(records)} runs in {duration(seconds)}. {self._page(written)}",

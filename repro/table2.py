@@ -8,7 +8,17 @@ from repro.grid import BOOKTABS, Column, markdown_grid, numbers, tabular, termin
 from repro.labels import ABOUT_SETTINGS, ABOUT_SIZE, labels, setting_columns, size_columns
 from repro.published import TABLE_2, Pair, System, computed_flops
 from repro.record import BASE
-from repro.tables import ABOUT_PUBLISHED, MISSING, Shelf, departures_list, files, spreads
+from repro.tables import (
+    ABOUT_MULTI_BLEU,
+    MISSING,
+    Shelf,
+    about_own,
+    departures_list,
+    files,
+    published_column,
+    row_column,
+    spreads,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,14 +64,15 @@ def own_columns(frame: "DataFrame") -> list[Column]:
     if "test_subset/bleu" in frame:
         subset = [
             Column("BLEU (test subset)", "sacreBLEU", spreads(frame, "test_subset/bleu", 1)[0]),
-            Column("BLEU (test subset)", "published", spreads(frame, "test_subset/bleu_published", 1)[0]),
+            Column("BLEU (test subset)", "multi-bleu", spreads(frame, "test_subset/bleu_published", 1)[0]),
         ]
     return [
-        Column("", "row", labels(frame)),
+        row_column(frame),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
         Column("", "n", [f"{n}" if n else MISSING for n in frame["n"]]),
         Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
-        Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
+        *published_column(frame, "BLEU (test)", "test/bleu", 1),
+        Column("BLEU (test)", "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
         Column("BLEU (test)", "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
         Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
@@ -108,9 +119,10 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         "## Our runs",
         markdown_grid(own_columns(frame)),
+        about_own(frame),
         ABOUT_OURS,
         _about_subset(frame),
-        ABOUT_PUBLISHED,
+        ABOUT_MULTI_BLEU,
         "## What our rows are",
         markdown_grid(size_of_rows(frame)),
         ABOUT_AVERAGED,
@@ -120,7 +132,7 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         markdown_grid(printed_columns()),
         ABOUT_PRINTED,
         "## Departures from the paper's recipe",
-        departures_list(frame.attrs["departures"]),
+        departures_list(frame),
         "## Notes" if notes else "",
         "\n".join(f"- {markdown_text(note)}" for note in notes),
     ]

@@ -10,7 +10,7 @@ from repro.escape import flat, markdown_text
 from repro.grid import BOOKTABS, Column, markdown_grid, tabular
 from repro.labels import ABOUT_SETTINGS, ABOUT_SIZE, SIZE, SYMBOLS
 from repro.record import BASE
-from repro.tables import ABOUT_SPREADS, Shelf, about_labels, base_in_full, columns, departures_list, files
+from repro.tables import ABOUT_SPREADS, Shelf, about_labels, about_own, base_in_full, columns, departures_list, files
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,12 +58,13 @@ def markdown(frame: "DataFrame", scale: str) -> str:
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(scores),
         about_labels(frame),
+        about_own(frame),
         ABOUT_SPREADS,
         ABOUT_SIZE,
         *(["## What the rows change", markdown_grid(varies)] if varies else []),
         f"{ABOUT_SETTINGS} {base_in_full(frame)}".strip(),
         "## Departures from the paper's recipe",
-        departures_list(frame.attrs["departures"]),
+        departures_list(frame),
         "## Notes" if frame.attrs["notes"] else "",
         "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),
     ]

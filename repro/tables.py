@@ -8,8 +8,8 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -24,9 +24,11 @@ from repro.grid import (
     markdown_grid,
     markdown_heading,
     numbers,
+    sheet_number,
     tabular,
     terminal_grid,
 )
+from repro.kinds import left_out, mixtures, newest
 from repro.labels import (
     ABOUT_LABELS,
     ABOUT_SETTINGS,
@@ -45,11 +47,17 @@ from repro.record import BASE, PaperNumbers, Record, load, path
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
+KEPT = "Finished runs are kept."
 CONFIDENCE = 0.95
 MISSING = "missing"
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
+BESIDE = [  # of a published table, what stands beside one's own
+    "n",
+    *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
+]
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
 
@@ -127,17 +135,41 @@ def note_rows(folder: Path, rows: Rows) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Shelf:
-    """What stands under results/<scale>/, read once: the records by table, and the rows there should be."""
+    """What stands under results/<scale>/, read once: the records by table, and the rows there should be.
+
+    What is published is strict: a cell of which the seeds are no repetitions is an error. One's own results show what
+    goes with the newest run of a cell and say what was left out, mark what nobody else has, and stand beside what is
+    published.
+    """
 
     folder: Path
     tables: Mapping[str, Sequence[Record]]
     rows: Rows
+    own: bool = False
+    uncommitted: frozenset[str] = frozenset()  # tables whose experiment file is not as the commit has it
+    published: "Shelf | None" = None  # of the same scale, to be shown beside one's own
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table
 
     @classmethod
     def read(cls, folder: Path) -> "Shelf":
         """Raises ValueError that names every file that cannot be believed in the first table that has one."""
         tables = {part.name: load_records(part) for part in record_folders(folder)}
         return cls(folder=folder, tables=tables, rows=noted_rows(folder))
+
+    @classmethod
+    def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "Shelf":
+        """One's own results, beside those of the same scale under the folder `published`."""
+        found = cls.read(folder)
+        kept, left = newest(found.everything)
+        beside = cls.read(published / folder.name) if record_folders(published / folder.name) else None
+        return replace(
+            found,
+            tables={name: [record for record in kept if record.table == name] for name in found.tables},
+            own=True,
+            uncommitted=frozenset(uncommitted),
+            published=beside,
+            notes={name: left_out(record for record in left if record.table == name) for name in found.tables},
+        )
 
     @property
     def scale(self) -> str:
@@ -155,7 +187,13 @@ class Shelf:
         records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
         if not records and not (base and BASE in names):
             return None
-        return table(records, base=base, rows={key: row for key, row in self.rows.items() if key[0] in {BASE, *names}})
+        rows = {key: row for key, row in self.rows.items() if key[0] in {BASE, *names}}
+        if not self.own:
+            return table(records, base=base, rows=rows)
+        beside = self.published.frame(tables) if self.published else None
+        frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=beside)
+        frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
+        return frame
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
@@ -176,12 +214,15 @@ def table(
     *,
     base: Iterable[Record] = (),
     rows: Rows = MappingProxyType({}),
-    dirty: bool = False,
+    own: bool = False,
+    uncommitted: Container[str] = (),
+    published: "DataFrame | None" = None,
 ) -> "DataFrame":
     """One line per row, base first, then the paper's order; `attrs` has the notes and what all runs share.
 
-    `rows` are those there should be: one without a record shows with n = 0. Runs from uncommitted code
-    are left out unless `dirty`.
+    `rows` are those there should be: one without a record shows with n = 0. Runs from uncommitted code are left out,
+    or, in a table of one's `own`, marked, as are rows of `uncommitted` experiments. `published` is a table of the same
+    rows to stand beside it.
     """
     import pandas as pd
 
@@ -190,7 +231,7 @@ def table(
     known = _rows(everything, rows)
     if not known:
         raise ValueError("A table: expected records or the names of its rows, got neither.")
-    shown = [record for record in everything if dirty or not record.stamp["dirty"]]
+    shown = [record for record in everything if own or not record.stamp["dirty"]]
     runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
     frame = pd.DataFrame([_line(key, known[key], runs[key]) for key in known], dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
@@ -201,11 +242,17 @@ def table(
     for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
         of_base = frame.loc[frame["table"] == BASE, score]
         frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
+    if published is not None:
+        beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
+        frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
+        frame["published/n"] = frame["published/n"].fillna(0).astype(int)
     facts = _facts(itertools.chain(*runs.values()))
+    frame.attrs["own"] = own
+    frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
     frame.attrs["notes"] = [
-        *_exclusions(everything, frame, dirty),
+        *_exclusions(everything, frame),
         *_unpublished(shown),
         *_repeats(shown),
         *_disagreements(facts),
@@ -213,25 +260,19 @@ def table(
     return frame
 
 
-def _refuse_mixtures(records: Iterable[Record]) -> None:
-    """A mean is over seeds of one thing, each of them once."""
-    rows: dict[tuple[str, str], dict[int, Record]] = {}
-    first = None
-    for record in records:
-        first = first or record
-        seeds = rows.setdefault((record.table, record.row), {})
-        like = next(iter(seeds.values()), record)
-        where = f"{record.table}, row {record.row!r}"
-        if record.scale != first.scale:
-            raise ValueError(f"{where}: expected scale {first.scale}, got {record.scale}. A table has one.")
-        if other := seeds.get(record.seed):
-            raise ValueError(f"{where}: runs {other.run} and {record.run} have seed {record.seed}. Delete one.")
-        if changed := [name for name, value in record.hyper.items() if value != like.hyper[name]]:
-            raise ValueError(
-                f"{where}: seeds {like.seed} and {record.seed} differ in {', '.join(changed)}, so they have "
-                f"no mean. Delete the older records and run those seeds again."
-            )
-        seeds[record.seed] = record
+def _refuse_mixtures(records: Sequence[Record]) -> None:
+    """A mean is over seeds of one thing, each of them once, and a table is of one scale."""
+    if other := next((record for record in records if record.scale != records[0].scale), None):
+        where = f"{other.table}, row {other.row!r}"
+        raise ValueError(f"{where}: expected scale {records[0].scale}, got {other.scale}. A table has one.")
+    if found := [*mixtures(records)]:
+        raise ValueError("\n".join(found))
+
+
+def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:
+    """What stands behind the name of a row that nobody else has."""
+    unclean = any(record.stamp["dirty"] for record in runs)
+    return NOT_COMMITTED * (key[0] in uncommitted) + NO_COMMIT * unclean
 
 
 def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
@@ -307,12 +348,20 @@ def _facts(records: Iterable[Record]) -> Facts:
     return facts
 
 
-def _exclusions(records: Sequence[Record], frame: "DataFrame", dirty: bool) -> Iterable[str]:
+def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
     unclean = [record for record in records if record.stamp["dirty"]]
     diverged = [record for record in records if record.status == "diverged"]
-    if unclean:
-        so = "in no table under results/" if dirty else "left out"
-        yield f"Run from uncommitted code, so {so}: {_names(unclean)}."
+    marks = "".join(frame.attrs["marks"])
+    if NOT_COMMITTED in marks:
+        marked = zip(frame["table"], frame.attrs["marks"], strict=True)
+        tables = dict.fromkeys(name for name, mark in marked if NOT_COMMITTED in mark)
+        files = ", ".join(f"{name}.py" for name in tables)
+        yield f"{NOT_COMMITTED} Nobody else has these rows yet: commit {files} and type the same command again. {KEPT}"
+    if NO_COMMIT in marks:
+        why = "; ".join(sorted({str(record.stamp["why_dirty"]) for record in unclean}))
+        yield f"{NO_COMMIT} Made by code that no commit has ({why}): commit it and type the same command again. {KEPT}"
+    elif unclean:
+        yield f"Run from uncommitted code, so left out: {_names(unclean)}."
     if diverged:
         yield f"Diverged, so in no mean: {_names(diverged)}."
     if missing := list(frame.loc[frame["n"] == 0, "row"]):
@@ -358,25 +407,45 @@ def _disagreements(facts: Facts) -> Iterable[str]:
 def columns(frame: "DataFrame") -> list[Column]:
     """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
     is_base = frame["table"] == BASE
-    shown = [Column("", "row", labels(frame)), *setting_columns(frame)]
+    ours = "yours" if frame.attrs["own"] else "ours"
+    shown = [row_column(frame), *setting_columns(frame)]
     runs = zip(frame["n"], frame["diverged"], strict=True)
     shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
     for name, decimals in (("ppl", 2), ("bleu", 1)):
-        group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
+        group, (texts, took) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
         shown += [
-            Column(group, "ours", ours),
-            Column(group, "Δ", numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{own}f")),
+            Column(group, ours, texts),
+            Column(group, "Δ", numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")),
+            *published_column(frame, group, f"dev/{name}", took),
             Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
             Column(group, "Δ", numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
         ]
     return [
         *shown,
         Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
-        Column("BLEU (test)", "published", spreads(frame, "test/bleu_published", 1)[0]),
+        *published_column(frame, "BLEU (test)", "test/bleu", 1),
+        Column("BLEU (test)", "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
         *size_columns(frame),
         Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
     ]
+
+
+def row_column(frame: "DataFrame") -> Column:
+    """The names of the rows, with the marks of those that nobody else has."""
+    names = zip(labels(frame), frame.attrs["marks"], strict=True)
+    return Column("", "row", [f"{name} {mark}".rstrip() for name, mark in names])
+
+
+def published_column(frame: "DataFrame", group: str, score: str, decimals: int) -> list[Column]:
+    """What is published of a score, in a table of one's own; no column where nothing is."""
+    if "published/n" not in frame:
+        return []
+    beside = frame[[name for name in frame if name.startswith("published/")]].rename(
+        columns=lambda name: name.removeprefix("published/")
+    )
+    texts = spreads(beside, score, decimals)[0]
+    return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
 
 
 def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
@@ -411,7 +480,12 @@ def parts(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Col
 
 def render(frame: "DataFrame") -> str:
     """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
-    return terminal_grid(parts(columns(frame))[0], frame.attrs["notes"])
+    return terminal_grid(closing(frame), frame.attrs["notes"])
+
+
+def closing(frame: "DataFrame") -> list[Column]:
+    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
+    return [column for column in parts(columns(frame))[0] if column[:2] != ("PPL (dev)", "Δ")]
 
 
 ABOUT_SPREADS = """\
@@ -419,7 +493,9 @@ ABOUT_SPREADS = """\
 [lowest, highest], one gives its number. PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. **paper**: as
 printed, for newstest2013."""
 ABOUT_DELTA = "**Δ** is the difference between the number before it and that of the base row."
-ABOUT_PUBLISHED = "**published** is BLEU as the paper's authors took it: Moses tokens, compounds split."
+ABOUT_MULTI_BLEU = "**multi-bleu** is BLEU as the paper's authors took it: Moses tokens, compounds split."
+ABOUT_OWN = """\
+**yours** is what was run here; **published** is what stands under results/ in the repository, over its own seeds."""
 
 
 def markdown(frame: "DataFrame", scale: str, name: str) -> str:
@@ -438,6 +514,7 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(scores),
         about_labels(frame),
+        about_own(frame),
         ABOUT_SPREADS,
         ABOUT_DELTA,
         "## What the rows are",
@@ -446,9 +523,9 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         ABOUT_SIZE,
         "## Test set and time",
         markdown_grid(rest),
-        ABOUT_PUBLISHED,
+        ABOUT_MULTI_BLEU,
         "## Departures from the paper's recipe",
-        departures_list(frame.attrs["departures"]),
+        departures_list(frame),
         "## Notes" if notes else "",
         "\n".join(f"- {markdown_text(note)}" for note in notes),
         "## How it was made",
@@ -457,6 +534,11 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         "\n".join([*facts, f"- cost: {_cost(frame)}"]),
     ]
     return "\n\n".join(filter(None, page)) + "\n"
+
+
+def about_own(frame: "DataFrame") -> str:
+    """Whose numbers stand in a table of one's own."""
+    return ABOUT_OWN if frame.attrs["own"] else ""
 
 
 def about_labels(frame: "DataFrame") -> str:
@@ -473,12 +555,15 @@ def base_in_full(frame: "DataFrame") -> str:
     return f"Base row: {', '.join(said)}."
 
 
-def departures_list(found: Iterable[Departure]) -> str:
+def departures_list(frame: "DataFrame") -> str:
     """One line of Markdown for each rule that is not kept."""
     lines = []
-    for name, paper, here, everywhere in found:
+    departures: list[Departure] = frame.attrs["departures"]
+    for name, paper, here, everywhere in departures:
         done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
         lines.append(f"- {name}: {markdown_text(done)}. Paper: {markdown_text(paper)}.")
+    if not frame["n"].sum() and not frame["diverged"].sum():
+        return "No run to hold against it."
     return "\n".join(lines) or "None: every run keeps to it."
 
 
@@ -495,7 +580,7 @@ def _cost(frame: "DataFrame") -> str:
 
 
 def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> dict[Path, str]:
-    """The three files of a table. The numbers of the sheet have 12 digits of 17: libraries differ in the last."""
+    """The three files of a table. The numbers of the sheet have 9 digits of 17: processors differ in the last."""
     return {
         shelf.folder / f"{name}.md": page,
         shelf.folder / f"{name}.tex": tex,
@@ -507,7 +592,7 @@ def sheet(frame: "DataFrame") -> str:
     """A frame as comma-separated values that a spreadsheet takes for values."""
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
     safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
-    return str(safe.to_csv(index=False, float_format="%.12g", lineterminator="\n"))
+    return str(safe.to_csv(index=False, float_format=sheet_number, lineterminator="\n"))
 
 
 def _sheet_cell(value: Any) -> Any:

@@ -22,6 +22,7 @@ from repro.hyper import BASE, divide
 from repro.journal import read as read_journal
 from repro.rows import BASE_ROW
 from repro.scales import SCALES
+from repro.tables import Shelf
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -121,7 +122,7 @@ def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
 
 
 def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
-    for path, text in report.build_scale(made / "results", "smoke").items():
+    for path, text in report.build_scale(Shelf.read_own(made / "results" / "smoke", made)).items():
         assert path.read_text("utf-8") == text
 
 

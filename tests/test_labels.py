@@ -142,7 +142,7 @@ def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(shelf: Shelf) -
     assert shallow["N"] == "1 (2)"
     assert shallow["parameters (M)<br>here"] == "0.31"
     assert shallow["parameters (M)<br>at paper size"] == "35.7"
-    report.write_scale(shelf.folder.parent, "laptop")
+    report.write_scale(Shelf.read(shelf.folder))
     of_scale = grid((shelf.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
     assert of_scale["parameters (M)<br>here"] == "0.31"
 
@@ -174,7 +174,7 @@ def test_latex_the_sheet_and_the_terminal_show_them(shelf: Shelf) -> None:
     assert (line["d_model"], line["d_model/paper_size"]) == ("512", "512")
     assert (line["learned_positions"], line["learned_positions/paper_size"]) == ("False", "False")
     assert (line["params/here"], line["params/paper_size"], line["paper/params"]) == ("310000", "35700000", "36")
-    shown = report.console(shelf.everything, shelf.rows)
+    shown = report.console(shelf, ["table3_C"])
     assert "N=2 (here 1)" in shown
     assert "P_drop=0.2 (here 0.4)" in shown
 

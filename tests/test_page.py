@@ -45,7 +45,7 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     figures.mkdir()
     for name in ("learning_rate", "curves_table3_B", "something_else"):
         (figures / f"{name}.png").touch()
-    written = report.write_scale(tmp_path, "laptop")
+    written = report.write_scale(Shelf.read(tmp_path / "laptop"))
     text = (tmp_path / "laptop/README.md").read_text("utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []

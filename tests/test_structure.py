@@ -36,7 +36,7 @@ FLOORS: dict[float, str] = {
     3.1: "data.__main__ decoding.engine trained",
     3.2: "decoding.__main__",
     3.3: "trial",
-    3.4: "forecast determinism lineage",
+    3.4: "publish forecast determinism lineage",
     3.5: "run report",
     3.6: """
         figures.style figures.trace figures.architecture figures.operations

@@ -63,7 +63,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     parser = Parser(prog="figures.py", description=main.__doc__)
     add = parser.add_argument
     add("--scale", default="laptop", help=f"whose records and runs: {', '.join(SCALES)}, or a folder under results")
-    add("--results-dir", type=Path, default=Path("results"), help="where records are, and figures go")
+    add("--results-dir", type=Path, default=Path("results/own"), help="where records are, and figures go")
     add("--runs-dir", type=Path, default=Path("runs"), help="where checkpoints are kept")
     add("--cache-dir", type=Path, default=Path("cache"), help="where prepared text is kept, the tokenizer with it")
     options = parser.parse_args(arguments)

@@ -23,6 +23,9 @@ LABELS = {  # every layer that is measured
 }
 
 
+ROUNDING = 1e-12  # of a logarithm: sums of some hundred terms in float64, each rounded to 1e-16
+
+
 # Exponents
 
 
@@ -48,11 +51,14 @@ def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[
             f"Expected sizes {sizes} that vary by themselves, got {len(lines)} points in a line. Add some."
         )
     left = len(y) - x.shape[1]
-    variance = float(((y - x @ found) ** 2).sum()) / left if left else math.nan
+    residuals = y - x @ found
+    if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():
+        residuals[:] = 0.0  # an exact law: what is left over is noise of the processor
+    variance = float((residuals**2).sum()) / left if left else math.nan
     spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
     quantile = float(stdtrit(left, (1 + CONFIDENCE) / 2)) if left else math.nan
     half_widths = [quantile * float(s) for s in spread[1:]]
-    exponents = [float(e) for e in found[1:]]
+    exponents = [round(float(e), 12) + 0.0 for e in found[1:]]  # one of 0 is rounding noise, of either sign
     return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, half_widths, strict=True)), len(y))
 
 

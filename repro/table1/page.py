@@ -7,7 +7,7 @@ from typing import Any
 
 from repro.durable import write_text
 from repro.escape import markdown_text
-from repro.grid import Column, markdown_grid, tabular, tex_text
+from repro.grid import Column, markdown_grid, sheet_number, tabular, tex_text
 from repro.table1.laws import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
 from repro.table1.records import FILE, FOLDER, Measured, load
 from repro.table1.verdicts import CLAIMS, ROWS, WINDOWS, Verdict, in_words, verdicts
@@ -141,8 +141,8 @@ def csv(measured: Measured) -> str:
     for (layer, quantity), fit in fits(measured).items():
         for size, exponent in fit.exponents.items():
             half_width = fit.half_widths[size]
-            shown = "" if math.isnan(half_width) else f"{half_width:.12g}"
-            lines.append(f"{layer},{quantity},{size},{exponent:.12g},{shown},{fit.points},,,")
+            shown = "" if math.isnan(half_width) else sheet_number(half_width)
+            lines.append(f"{layer},{quantity},{size},{sheet_number(exponent)},{shown},{fit.points},,,")
     for layer in dict.fromkeys(line.layer for line in measured.steps):
         lines.append(f"{layer},sequential operations,{_csv(steps_of(measured, layer), None)}")
     for layer in dict.fromkeys(line.layer for line in measured.paths):
@@ -151,7 +151,7 @@ def csv(measured: Measured) -> str:
 
 
 def _csv(found: Growth, window: str | None) -> str:
-    return f",,,,{order(found.law, window)},{found.factor:.12g},{found.explained:.12g}"
+    return f",,,,{order(found.law, window)},{sheet_number(found.factor)},{sheet_number(found.explained)}"
 
 
 def _exponent(fit: Fit | None, size: str) -> str:

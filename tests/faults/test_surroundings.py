@@ -26,6 +26,7 @@ from repro.data.buckets import updates
 from repro.data.corpus import GrammarSizes, open_corpus
 from repro.data.pieces import Pieces
 from repro.data.prepare import prepare
+from repro.tables import Shelf
 sys.path.insert(0, sys.argv[2])
 from paper_runs import PAPER_SETTINGS, paper_run
 here = Path(sys.argv[1])
@@ -37,7 +38,7 @@ print(hashlib.sha256(b"".join(next(plan).sentences.tobytes() for _ in range(40))
 for row, seed in (("base", 2), ("base", 1)):
     one = paper_run(row=row, seed=seed, settings=PAPER_SETTINGS | {"claim": "the numbers"})
     one.save(record.path(here / "results", one))
-for path in sorted(report.write_scale(here / "results", "paper")):
+for path in sorted(report.write_scale(Shelf.read(here / "results" / "paper"))):
     print(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 """
 
