@@ -441,9 +441,7 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
     """What is published of a score, in a table of one's own; no column where nothing is."""
     if "published/n" not in frame:
         return []
-    beside = frame[[name for name in frame if name.startswith("published/")]].rename(
-        columns=lambda name: name.removeprefix("published/")
-    )
+    beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
     texts = spreads(beside, score, decimals)[0]
     return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
 

@@ -35,7 +35,7 @@ def run_now() -> Any:
         precision="fp32",
         engine="torch",
     )
-    return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text"))
+    return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text", subset=None))
 
 
 DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]
