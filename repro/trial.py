@@ -108,7 +108,6 @@ class Trial:
             self.data(),
             devices=self.devices,
             precision=self.precision,
-            accumulate=self.accumulate,
             **options,
         )
 

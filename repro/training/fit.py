@@ -17,8 +17,10 @@ from typing import Any, Literal, Protocol
 import lightning as L
 import torch
 from lightning.pytorch.strategies import DDPStrategy
+from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
+from repro.data.translation import DevBatches, Translation
 from repro.durable import sweep
 from repro.packed import Packed
 from repro.training import checkpoint
@@ -92,7 +94,7 @@ class Fitted:
 
 def fit(
     module: TranslationModule,
-    data: L.LightningDataModule,
+    data: Translation,
     *,
     folder: Path,
     run: str,
@@ -102,7 +104,6 @@ def fit(
     should_stop: Callable[[], bool],
     devices: int = 1,
     precision: Precision = "fp32",
-    accumulate: int = 1,
     conditions: Conditions | None = None,
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
@@ -114,6 +115,7 @@ def fit(
     sweep(folder, alone=True)
     resume = newest(folder, run)
     recorder, witness = _Recorder(log, every.log, watch), Witness(conditions or {})
+    stream, accumulate = _Stream(data), data.accumulate
     keeper = _Keeper(recorder, witness, folder, every, module.hyper.averaged_steps, should_stop)
     trainer = L.Trainer(
         accelerator="auto",
@@ -136,9 +138,9 @@ def fit(
     )
     diverged = None
     try:
-        trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+        trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
         if keeper.owes_validation(trainer):  # training had ended before; it was killed while validating
-            trainer.validate(module, data, verbose=False)
+            trainer.validate(module, stream, verbose=False)
     except _Asked:
         pass
     except NonFinite as error:
@@ -148,6 +150,22 @@ def fit(
             raise
         raise OutOfMemory(_did_not_fit(module, error)) from error
     return Fitted(cost=recorder.total, evidence=witness.evidence, diverged=diverged)
+
+
+class _Stream(L.LightningDataModule):
+    """The data of a run as one epoch without end: whatever happens, happens at optimizer steps."""
+
+    def __init__(self, data: Translation) -> None:
+        super().__init__()
+        self.data = data
+
+    def train_dataloader(self) -> DataLoader[Batch]:
+        """From the update after the last one done: Lightning has restored `global_step` before it asks."""
+        assert self.trainer is not None
+        return self.data.batches(self.trainer.global_step)
+
+    def val_dataloader(self) -> DevBatches:
+        return self.data.val_dataloader()
 
 
 class _Asked(Exception):
@@ -210,11 +228,21 @@ class _Recorder(L.Callback):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         assert isinstance(pl_module, TranslationModule)
+        if (n := len(trainer.optimizers)) != 1:
+            raise ValueError(
+                f"A run counts the steps of one optimizer, this module has {n}. Train it with a Trainer of your own: "
+                "docs/lightning.md."
+            )
         if not trainer.is_global_zero:  # what the checkpoint holds is of all processes together, and counts once
             self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
             pl_module.train_loss.reset()
             pl_module.train_nll.reset()
         self.step, self.clock = trainer.global_step, time.monotonic()
+
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Batch, batch_idx: int
+    ) -> None:
+        assert batch.step == trainer.global_step, "the plan and the optimizer count the same updates"
 
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
@@ -249,11 +277,12 @@ class _Recorder(L.Callback):
     def on_validation_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.paused = time.monotonic()
 
-    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+    def on_validation_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         assert isinstance(pl_module, TranslationModule)
-        self.step = trainer.global_step
-        nll = pl_module.dev_nll.compute()
-        pl_module.dev_nll.reset()
+        self.dev_nll = pl_module.dev_nll.compute()  # now: what is logged is reset when validation ends
+
+    def on_validation_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.step, nll = trainer.global_step, self.dev_nll
         self._write(trainer, "dev", {"nll": nll.item(), "ppl": nll.exp().item()})
         self.journal.sync()
         self.clock += time.monotonic() - self.paused
@@ -373,10 +402,10 @@ class _Keeper(L.Callback):
 
 def _agree_on_plan(trainer: L.Trainer) -> None:
     """Of several processes each has its own plan: that they are one is looked at before the first step."""
-    data = trainer.datamodule  # type: ignore[attr-defined]
+    stream = trainer.datamodule  # type: ignore[attr-defined]
     if trainer.world_size == 1:
         return
-    own = data.plan_digest(trainer.global_step)
+    own = stream.data.plan_digest(trainer.global_step)
     first = trainer.strategy.broadcast(own)
     agree = trainer.strategy.reduce_boolean_decision(own == first)
     if not agree:

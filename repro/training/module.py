@@ -42,7 +42,7 @@ def random_seed(seed: int, step: int, share: int) -> int:
 
 
 class PieceMean(Metric):
-    """Mean over all pieces of all batches and processes, in float64; what is summed up so far stands in checkpoints.
+    """Mean over all pieces of all batches and processes, in float64.
 
     torchmetrics' own mean looks for NaN in each value, which on a GPU means to wait for the step that makes it.
     """
@@ -53,7 +53,7 @@ class PieceMean(Metric):
     def __init__(self) -> None:
         super().__init__()
         for name in ("total", "n_pieces"):
-            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum", persistent=True)
+            self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, total: Tensor, n_pieces: int) -> None:
         """Add a sum over `n_pieces`."""
@@ -91,8 +91,11 @@ class TranslationModule(L.LightningModule):
         self.asked: Asked | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
-        # since the last time they were read: `training/fit.py` reads and resets them
-        self.train_loss, self.train_nll, self.dev_nll = (PieceMean() for _ in range(3))
+        # of training since the last line of the journal: `training/fit.py` reads and resets them
+        self.train_loss, self.train_nll = PieceMean(), PieceMean()
+        self.train_loss.persistent(True)
+        self.train_nll.persistent(True)
+        self.dev_nll, self.test_nll = PieceMean(), PieceMean()  # of one reading: Lightning resets what is logged
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
         """Logits [B, T, V]; see `Transformer.forward`."""
@@ -107,7 +110,7 @@ class TranslationModule(L.LightningModule):
     def draw_anew(self, batch: Batch) -> None:
         """Set the generator to what belongs to this micro-batch, whatever was drawn before."""
         share = batch.micro * self.trainer.world_size + self.trainer.global_rank
-        torch.manual_seed(random_seed(self.seed, self.trainer.global_step, share))
+        torch.manual_seed(random_seed(self.seed, batch.step, share))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         """Sum of this share's token losses over the number of tokens of the whole update.
@@ -115,7 +118,6 @@ class TranslationModule(L.LightningModule):
         Lightning divides by the number of accumulated micro-batches and DDP by the number of processes, so both are
         multiplied back: one batch, its halves accumulated and two processes give the same gradient.
         """
-        assert batch.step == self.trainer.global_step, "the plan and the optimizer count the same updates"
         loss, nll = self._losses(batch, self.hyper.label_smoothing)
         # Each element of a gradient is looked at before the update. This says sooner which share it was, where it costs
         # nothing to ask and no other process waits for this one.
@@ -141,18 +143,26 @@ class TranslationModule(L.LightningModule):
         return self.trainer.world_size * self.trainer.accumulate_grad_batches / batch.n_update
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        self._measure(batch, self.dev_nll)
+        self.log("dev/nll", self.dev_nll)
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        self._measure(batch, self.test_nll)
+        self.log("test/nll", self.test_nll)
+
+    def _measure(self, batch: Batch, mean: PieceMean) -> None:
         self.batch = batch
         if batch.n_target:
             _, nll = self._losses(batch, epsilon=0.0)
-            self.dev_nll.update(nll, batch.n_target)
+            mean.update(nll, batch.n_target)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam with the paper's constants. Paper: section 5.3."""
         return torch.optim.Adam(self.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """The learning rate is a function of the optimizer step; nothing of it is state. All must be finite."""
-        learning_rate = rate(self.trainer.global_step + 1, self.hyper.d_model, self.hyper.warmup)
+        """The learning rate is a function of the update; nothing of it is state. All must be finite."""
+        learning_rate = rate(self.updates + 1, self.hyper.d_model, self.hyper.warmup)
         if not math.isfinite(learning_rate):
             raise self.non_finite(f"The learning rate is {learning_rate}", self.update)
         for group in optimizer.param_groups:
@@ -161,11 +171,16 @@ class TranslationModule(L.LightningModule):
         # second moment for good. Of several processes all have the same gradient, and raise together.
         norm = _norm([p.grad for p in self.parameters() if p.grad is not None])
         self.look_back()
-        self.asked = Asked(norm, self.trainer.global_step, self.update)
+        self.asked = Asked(norm, self.updates, self.update)
         if self.looks_late:
             optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]  # the update is left out
         else:
             self.look_back()
+
+    @property
+    def updates(self) -> int:
+        """How many were made before the one at work. Not `global_step`: that counts each optimizer's own steps."""
+        return self.trainer.fit_loop.total_batch_idx // self.trainer.accumulate_grad_batches
 
     @property
     def looks_late(self) -> bool:
@@ -189,7 +204,7 @@ class TranslationModule(L.LightningModule):
 
     def non_finite(self, what: str, sentences: Sequence[Tensor], done: int | None = None) -> NonFinite:
         """The error that names a step and what it read: the one at work, or that after `done` steps."""
-        step = (self.trainer.global_step if done is None else done) + 1
+        step = (self.updates if done is None else done) + 1
         what = f"{what} at step {step}; no update was made"
         return NonFinite(what, step=step, seed=self.seed, sentences=_numbers(sentences))
 

@@ -3,16 +3,17 @@
 from faults.defect import Defect
 
 FIT, MODULE, WITNESS = "repro/training/fit.py", "repro/training/module.py", "repro/training/witness.py"
-RUNS = "tests/training/test_fit.py::"
+DATA = "repro/data/translation.py"
+RUNS, READS = "tests/training/test_fit.py::", "tests/data/test_translation.py::"
 DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
 
 DEFECTS: tuple[Defect, ...] = (
     # resuming
     Defect(
         "the order begins anew after a stop",
-        "repro/data/translation.py",
-        "start=self.trainer.global_step,",
-        "start=0,",
+        FIT,
+        "return self.data.batches(self.trainer.global_step)",
+        "return self.data.batches(0)",
         DIES[:1],
     ),
     Defect(
@@ -25,7 +26,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "random numbers go on instead of belonging to a step",
         MODULE,
-        "        torch.manual_seed(random_seed(self.seed, self.trainer.global_step, share))",
+        "        torch.manual_seed(random_seed(self.seed, batch.step, share))",
         "        torch.manual_seed(random_seed(self.seed, 0, share))",
         ("tests/training/test_module.py::test_dropout_is_a_function_of_seed_step_and_share",),
     ),
@@ -57,12 +58,67 @@ DEFECTS: tuple[Defect, ...] = (
         "due = self.step % self.every.checkpoint == 0",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
     ),
+    # trainers of somebody else's
+    Defect(
+        "every epoch has the order of the first",
+        DATA,
+        "epoch, done = self.data.where() or (self.epoch, 0)",
+        "epoch, done = 0, (self.data.where() or (0, 0))[1]",
+        (
+            f"{READS}test_epochs_end_and_each_has_its_own_order",
+            f"{READS}test_part_of_an_epoch_is_another_part_the_next_time",
+            f"{READS}test_without_a_trainer_each_iteration_is_the_next_epoch",
+        ),
+    ),
+    Defect(
+        "an epoch never ends",
+        DATA,
+        "self.data.batches(epoch * n + start, (epoch + 1) * n)",
+        "self.data.batches(epoch * n + start)",
+        (f"{READS}test_without_a_trainer_each_iteration_is_the_next_epoch",),
+    ),
+    Defect(
+        "after a stop an epoch begins anew",
+        DATA,
+        "(epoch + 1) * n), micro, None)",
+        "(epoch + 1) * n), None)",
+        (f"{READS}test_a_checkpoint_of_lightnings_is_gone_on_from_exactly[limits0-2-0-Witness]",),
+    ),
+    Defect(
+        "each optimizer's steps count as updates",
+        DATA,
+        "        here = epochs, loop.epoch_loop.batch_progress.current.ready",
+        "        here = divmod(trainer.global_step, self.updates_per_epoch)",
+        (f"{READS}test_a_checkpoint_of_lightnings_is_gone_on_from_exactly[limits3-1-0-TwoOptimizers]",),
+    ),
+    Defect(
+        "the learning rate counts the steps of each optimizer",
+        MODULE,
+        "        return self.trainer.fit_loop.total_batch_idx // self.trainer.accumulate_grad_batches",
+        "        return self.trainer.global_step",
+        ("tests/training/test_lightning.py::test_the_rate_is_that_of_the_update_whatever_an_epoch_is[Two]",),
+    ),
+    Defect(
+        "trainers get a loader into which they put a sampler",
+        DATA,
+        "        return DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)",
+        "        batches = DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)\n"
+        "        return _loader(batches, workers=0)",
+        (f"{READS}test_two_processes_with_lightnings_own_settings_read_each_sentence_once",),
+    ),
+    Defect(
+        "a checkpoint of another seed is gone on from",
+        DATA,
+        '("data_hash", "seed", "budget", "accumulate")',
+        '("data_hash", "budget", "accumulate")',
+        (f"{READS}test_another_order_is_refused_by_name[change0-seed 1 there, 2 here]",),
+    ),
     # lines of the journal
     Defect(
         "a line after a stop sums up too few steps",
         MODULE,
-        'dist_reduce_fx="sum", persistent=True)',
-        'dist_reduce_fx="sum")',
+        "        self.train_loss.persistent(True)\n        self.train_nll.persistent(True)\n",
+        "",
         (
             f"{RUNS}test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",
             f"{RUNS}test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run[5]",

@@ -145,7 +145,6 @@ def train(
             should_stop=asked,
             devices=devices,
             precision=precision,
-            accumulate=accumulate,
         )
 
 

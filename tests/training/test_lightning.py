@@ -1,0 +1,122 @@
+"""Our module with a Trainer of somebody else's: `docs/lightning.md`."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import pytest
+import torch
+from training.test_fit import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
+
+from repro.data.batch import Batch
+from repro.data.translation import Translation
+from repro.decoding.translate import mean_nll
+from repro.training import checkpoint
+from repro.training.module import TranslationModule
+from repro.training.schedule import rate
+
+ROOT = Path(__file__).parents[2]
+RUN = "0123456789abcdef"
+
+
+def data(accumulate: int = 1) -> Translation:
+    sides = text(67, seed=0), text(31, seed=1), text(23, seed=2)
+    return Translation(*sides, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate)
+
+
+def trainer(**options: Any) -> L.Trainer:
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    return L.Trainer(accelerator="cpu", devices=1, **quiet | options)
+
+
+class Noting(TranslationModule):
+    """Notes the learning rate of each update."""
+
+    def __init__(self) -> None:
+        super().__init__(HYPER, V, seed=1)
+        self.rates: list[float] = []
+
+    def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
+        super().on_before_optimizer_step(optimizer)
+        self.rates.append(optimizer.param_groups[0]["lr"])
+
+
+class Two(Noting):
+    """One optimizer for the embedding, one for the rest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+
+    def training_step(self, batch: Batch, batch_idx: int) -> None:  # type: ignore[override]
+        self.manual_backward(super().training_step(batch, batch_idx))
+        for optimizer in self.optimizers():  # type: ignore[union-attr]
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def configure_optimizers(self) -> Any:
+        shared = [self.model.embedding.weight]
+        rest = [p for p in self.parameters() if p is not shared[0]]
+        return [torch.optim.Adam(some, lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True) for some in (shared, rest)]
+
+
+def test_the_example_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "lightning.md").read_text("utf-8")
+    code = page.partition("```python\n")[2].partition("```")[0]
+    assert 0 < len([line for line in code.split("\n") if line]) <= 10
+    (tmp_path / "text").mkdir()
+    for split, n in (("train", 300), ("dev", 20), ("test", 17)):
+        for language in ("en", "de"):
+            lines = "".join(f"{language} {split} {i % 13} of {i}\n" for i in range(n))
+            (tmp_path / "text" / f"{split}.{language}").write_text(lines, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
+    made: dict[str, Any] = {}
+    with same_arithmetic():
+        exec(code, made)
+    assert made["trainer"].current_epoch == 3
+    assert made["trainer"].global_step == 3 * len(made["data"].train_dataloader()) > 0
+    found = made["trainer"].callback_metrics["test/nll"].item()
+    assert found == pytest.approx(mean_nll(made["model"].model, made["data"].test_dataloader()), rel=1e-5)
+    assert found < math.log(made["data"].vocab_size)  # it has learned something
+
+
+@pytest.mark.filterwarnings("ignore:.*does not have many workers")
+def test_it_comes_to_the_weights_of_a_run_of_ours(tmp_path: Path) -> None:
+    steps = 17  # epochs end within
+    train(tmp_path, steps=steps)
+    ours = checkpoint.weights(checkpoint.path_of(tmp_path, steps), RUN)
+    module = TranslationModule(replace(HYPER, steps=steps), V, seed=1)
+    with same_arithmetic():
+        trainer(max_steps=steps, accumulate_grad_batches=MICRO).fit(module, data(MICRO))
+    for name, weight in module.model.state_dict().items():
+        assert torch.equal(weight, ours[name]), name
+
+
+@pytest.mark.parametrize("kind", [Noting, Two])
+def test_the_rate_is_that_of_the_update_whatever_an_epoch_is(kind: type[Noting]) -> None:
+    module = kind()
+    trainer(max_epochs=3, limit_train_batches=4).fit(module, data())
+    each = [rate(update, HYPER.d_model, HYPER.warmup) for update in range(1, 13)]
+    assert module.rates == ([one for one in each for _ in range(2)] if kind is Two else each)
+
+
+def test_a_run_of_ours_has_one_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.test_fit.TranslationModule", lambda *_: Two())
+    with pytest.raises(ValueError, match=r"A run counts the steps of one optimizer, this module has 2\. Train it with"):
+        train(tmp_path, accumulate=1)
+
+
+def test_each_reading_of_dev_is_for_itself() -> None:
+    module = TranslationModule(HYPER, V, seed=1)
+    one = trainer()
+    found = [one.validate(module, data(), verbose=False)[0]["dev/nll"] for _ in range(2)]
+    expected = mean_nll(module.model, data().val_dataloader())
+    assert found == [pytest.approx(expected, rel=1e-5)] * 2
