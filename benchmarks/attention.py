@@ -46,7 +46,7 @@ def seconds(side: Callable[..., Tensor], tensors: tuple[Tensor, ...], bias: Tens
 
 def main() -> None:
     """Print a line for each size."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("--turns", type=int, default=25)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()

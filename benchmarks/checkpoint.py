@@ -81,7 +81,7 @@ def turn(folder: Path) -> dict[str, float]:
 
 def main() -> None:
     """Print a line for each part."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="on the disk to be measured")
     parser.add_argument("--json", type=Path, help="write what was found there as well")

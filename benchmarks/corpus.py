@@ -87,7 +87,9 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
 
 def main() -> None:
     """Train all variants and print their scores."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--scale", choices=SCALES, default="laptop")
     parser.add_argument("--pair", default="en-de")

@@ -214,7 +214,9 @@ def table(measured: dict[str, list[Turn]], threads: int) -> list[dict[str, str |
 
 def main() -> None:
     """Compare at one size."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", choices=SIZES, default="base")
     parser.add_argument("--sentences", type=int, default=96)
     parser.add_argument("--threads", type=int, nargs="+", default=[1])

@@ -370,7 +370,9 @@ def decoding(plan: Plan, device: torch.device) -> dict[str, float]:
 
 def main() -> None:
     """All seven, one after the other; what fails is named and the rest goes on."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU")
     options = parser.parse_args()

@@ -96,7 +96,9 @@ def measured(times: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=7, help="of each point")
     parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()

@@ -316,7 +316,7 @@ def _stand_in(*names: str) -> None:
 
 def main() -> None:
     """Take part as one peer."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("peer", choices=PEERS)
     parser.add_argument("--size", type=json.loads, help="JSON of a `Size`")
     parser.add_argument("--work", type=Path, help="file of batches")

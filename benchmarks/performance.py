@@ -439,7 +439,9 @@ def picture(records: dict[str, Record]) -> bytes:
 
 def main() -> None:
     """Write page and picture, or check the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     records = load()

@@ -125,7 +125,9 @@ def measure(pieces: Pieces, options: argparse.Namespace) -> None:
 
 def main() -> None:
     """Measure both kinds."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--lines", type=int, default=1_000_000, help="to learn from")
     parser.add_argument("--types", type=int, default=250_000, help="distinct words")
     parser.add_argument("--turns", type=int, default=7)

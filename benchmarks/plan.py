@@ -99,7 +99,7 @@ def alone(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 def main() -> None:
     """Print a line for each corpus and way of counting."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pairs", type=int, nargs="+", default=[4_500_000, 36_000_000])
     parser.add_argument("--budget", type=int, default=25_000)
     parser.add_argument("--turns", type=int, default=3)

@@ -212,7 +212,7 @@ def alone(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
 
 def main() -> int:
     """Measure one part."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("part", choices=["text", "ids"])
     parser.add_argument("--pairs", type=int, default=2_000_000)
     parser.add_argument("--workers", type=int, help="processes that encode; default: one a core")

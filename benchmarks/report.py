@@ -52,7 +52,7 @@ def fill(source: Path, results: Path) -> int:
 
 def main() -> None:
     """Print a line for each part."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--scale", default="laptop")
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--turns", type=int, default=3)

@@ -97,7 +97,9 @@ def measured(sizes: list[str], turns: int) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and write down."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sizes", nargs="+", choices=WINDOW, default=list(WINDOW))
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the record there")

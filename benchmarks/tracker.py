@@ -106,7 +106,7 @@ def step_times(folder: Path, uri: str | None, n_steps: int) -> list[float]:
 
 def main() -> None:
     """Measure and print, in turns."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=main.__doc__)
     parser.add_argument("--steps", type=int, default=2_000, help="of one turn of one tracker; default: %(default)s")
     parser.add_argument("--turns", type=int, default=5, help="default: %(default)s")
     parser.add_argument("--json", type=Path, help="write the record there")

@@ -335,7 +335,9 @@ def python_of(environment: Path) -> Path:
 
 def main() -> None:
     """Compare at one size, or take part in a comparison."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--install", type=Path, metavar="FOLDER", help="make the peers' environments there, and end")
     parser.add_argument("--peers", type=Path, metavar="FOLDER", help="where they were made; without: the plain loop")
     parser.add_argument("--only", nargs="+", choices=[OURS, BARE, *PEERS], help="these contestants")

@@ -153,7 +153,7 @@ def families(suites: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
     parser.add_argument("--draws", type=int, default=20_000, help="of each single test")
     parser.add_argument("--suites", type=int, default=2_000, help="of each family; they are judged one by one")
     options = parser.parse_args()

@@ -280,6 +280,20 @@ def test_the_package_keeps_the_rule(name: str) -> None:
     assert found == [], f"{name}: {rule.reason}"
 
 
+def takes_abbreviations(call: ast.Call) -> bool:
+    """Whether the call makes a command line on which an option may be cut short."""
+    names = called("argparse.ArgumentParser", "ArgumentParser", "jsonargparse.ArgumentParser")
+    return names(call) and ast.unparse(keyword(call, "allow_abbrev") or ast.Constant(True)) != "False"
+
+
+def test_no_command_takes_abbreviations() -> None:
+    # an abbreviation means another option as soon as there is one
+    assert takes_abbreviations(calls("argparse.ArgumentParser(description='x')")[0])
+    assert not takes_abbreviations(calls("ArgumentParser(allow_abbrev=False)")[0])
+    found = [path for path in ALL if any(map(takes_abbreviations, calls(path.read_bytes())))]
+    assert found == []
+
+
 @pytest.mark.parametrize("name", RULES)
 def test_the_rule_can_be_broken(name: str) -> None:
     assert any(RULES[name].breaks(call) for call in calls(RULES[name].planted))

@@ -113,7 +113,7 @@ def failures(defects: Sequence[Defect], copy: Path) -> int:
 
 def main() -> int:
     """Plant what is asked for."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", help="only these defects")
     parser.add_argument("--list", action="store_true", help="show the defects and their tests; run nothing")
     asked = parser.parse_args()
