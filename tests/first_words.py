@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -10,13 +11,13 @@ UNTIL_HEAVY = """
 import runpy, sys
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name in ("torch", "lightning", "mlflow", "sacrebleu"):
+        if name in ("torch", "lightning", "mlflow", "sacrebleu", "tokenizers"):
             print("heavy:", name, flush=True)
             sys.exit(9)
 sys.meta_path.insert(0, Watch())
 sys.argv = sys.argv[1:]
 if sys.argv[0].endswith(".py"):
-    sys.path.insert(0, "experiments")
+    sys.path.insert(0, sys.argv[0].rpartition("/")[0])
     runpy.run_path(sys.argv[0], run_name="__main__")
 else:
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
@@ -25,10 +26,13 @@ else:
 
 def lines_until_heavy(*command: str) -> list[str]:
     """The lines of a script or a module with its arguments; it ends where it would import such a library."""
-    done = subprocess.run(
-        [sys.executable, "-c", UNTIL_HEAVY, *command],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    program, *rest = command
+    started = str(ROOT / program) if program.endswith(".py") else program
+    with tempfile.TemporaryDirectory() as here:
+        done = subprocess.run(
+            [sys.executable, "-c", UNTIL_HEAVY, started, *rest],
+            env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=here, capture_output=True, text=True, check=False,
+        )  # fmt: skip
     assert done.returncode == 9, done
     assert done.stdout.split("\n")[-2].startswith("heavy:")
     return (done.stderr + done.stdout).split("\n")[:-2]

@@ -221,6 +221,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
 
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
+    print(f"{name}-{pair}: pieces and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
     from repro.data.card import repeated
     from repro.data.prepare import prepare
 

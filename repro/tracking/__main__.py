@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from repro.command import Parser, ended
+from repro.latest import run_folder
 from repro.tracking.folder import describe
 from repro.tracking.mirror import restore, sync
 from repro.tracking.store import DEFAULT_URI, check_store, connect, reason, say
@@ -21,7 +22,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog="python -m repro.tracking", description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
-    to_mlflow.add_argument("folders", nargs="*", type=Path, metavar="runs/<id>", help="default: all in runs/")
+    to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
     from_mlflow = commands.add_parser("restore", help="make a run's folder from MLflow")
     from_mlflow.add_argument("run", metavar="RUN", help="the run as MLflow calls it")
     from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
@@ -31,6 +32,9 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if warning := check_store(wanted.tracking_uri):
             raise ConnectionError(warning)
+        if wanted.command == "sync":
+            wanted.folders = [run_folder(typed, Path("runs")) for typed in wanted.folders]
+        print(f"Opening {wanted.tracking_uri}", flush=True)  # before what takes seconds
         if wanted.command == "restore":
             restore(wanted.tracking_uri, wanted.run, wanted.folder)
             print(f"{wanted.folder} restored from {wanted.tracking_uri}")
