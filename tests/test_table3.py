@@ -100,7 +100,7 @@ def test_each_number_stands_under_its_heading() -> None:
         assert not places(shown, "4.48"), "no perplexity of test is printed"
     both = tables.columns(frame)
     assert places(both, "33.3") == ["BLEU (test) sacreBLEU"]
-    assert places(both, "34.4") == ["BLEU (test) published"]
+    assert places(both, "34.4") == ["BLEU (test) multi-bleu"]
     assert places(both, "711") == ["seconds a run training"]
     assert places(both, "722") == ["seconds a run decoding"]
 

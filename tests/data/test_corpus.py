@@ -349,3 +349,15 @@ def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: st
     assert len(list(found.dev.pairs())) == 3_000
     assert len(list(found.test.pairs())) == 3_003
     assert (len(found.subset.places) if found.subset else None) == {"en-de": 2_737, "en-fr": None}[pair]
+
+
+@pytest.mark.parametrize(
+    ("name", "dev", "test"),
+    [
+        ("wmt14", ["newstest2013"], ["newstest2014_full", "newstest2014"]),  # sections 6.1 and 6.2 of the paper
+        ("multi30k", ["val"], ["test_2016_flickr"]),
+        ("tatoeba", ["valid"], ["test"]),
+    ],
+)
+def test_choices_are_made_on_dev_and_scores_are_of_test(name: str, dev: list[str], test: list[str]) -> None:
+    assert ([*CORPORA[name].dev], [*CORPORA[name].test]) == (dev, test)

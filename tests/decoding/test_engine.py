@@ -1,6 +1,8 @@
 """Each engine answers the same questions about the same weights."""
 
+import copy
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from repro.decoding.engine import NAMES, opened
 from repro.decoding.translate import mean_nll, translate
 from repro.experiment import _options
 from repro.model.transformer import Transformer
+from repro.symbols import PAD
 
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
@@ -25,6 +28,37 @@ def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> No
     with opened("torch", model) as engine:
         assert engine.translate(text) == translate(model, text)
         assert engine.mean_nll([pairs()]) == mean_nll(model, [pairs()])
+
+
+def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:
+    assert model.dropout.p > 0
+    assert mean_nll(copy.deepcopy(model).train(), [pairs()]) == mean_nll(model, [pairs()])
+    assert translate(copy.deepcopy(model).train(), text, width=1) == translate(model, text, width=1)
+
+
+def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
+    # unequal batches, each sentence by itself, and piece by piece from the softmax
+    whole = pairs()
+    total, n = 0.0, 0
+    with torch.no_grad():
+        for source, read, target in zip(whole.source, whole.decoder_in, whole.target, strict=True):
+            log_prob = model(source[None], read[None])[0].log_softmax(-1)
+            for t, gold in enumerate(target.tolist()):
+                if gold != PAD:
+                    total, n = total - log_prob[t, gold].item(), n + 1
+    parts = [slice(0, 1), slice(1, None)]
+    batches = [
+        replace(
+            whole,
+            **{name: getattr(whole, name)[part] for name in ("sentence", "source", "decoder_in", "target")},
+            n_target=int((whole.target[part] != PAD).sum()),
+        )
+        for part in parts
+    ]
+    assert batches[0].n_target != batches[1].n_target
+    assert mean_nll(model, batches) == pytest.approx(total / n, rel=1e-5)
+    each = [mean_nll(model, [batch]) for batch in batches]
+    assert sum(each) / 2 != pytest.approx(total / n, rel=1e-2), "or the test could not tell"
 
 
 def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:

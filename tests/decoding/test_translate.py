@@ -9,7 +9,7 @@ from decoding.plain import plain_search
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from repro.decoding.translate import translate
+from repro.decoding.translate import ALPHA, BEAM, EXTRA, translate
 from repro.model.transformer import Transformer
 from repro.symbols import EOS, PAD
 
@@ -32,3 +32,8 @@ def test_the_fast_way_finds_what_the_plain_search_finds(
     assert found == expected
     assert len(set(found)) > 100, "the sentences are to differ"
     assert EOS not in {piece for ids in found for piece in ids}
+
+
+def test_the_search_is_the_papers() -> None:
+    # section 6.1: "a beam size of 4 and length penalty alpha = 0.6 ... maximum output length to input length + 50"
+    assert (BEAM, ALPHA, EXTRA) == (4, 0.6, 50)

@@ -13,6 +13,7 @@ SUMS = tuple(
 TABLE2, FIDELITY, PUBLISHED = "experiments/table2.py", "repro/fidelity.py", "repro/published.py"
 ROWS, RULES = "tests/test_rows.py::test_", "tests/test_fidelity.py::test_"
 AS_SECTION_6_1 = (f"{ROWS}table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says",)
+OF_SEARCH = "tests/decoding/test_translate.py::test_the_search_is_the_papers"
 ENGINES = "tests/decoding/test_engine.py::test_"
 PRINTED = ("tests/test_published.py::test_each_number_is_the_printed_one",)
 
@@ -171,8 +172,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "references are scored against translations",
         TRIAL,
-        "plain=sacrebleu_score(hypotheses, split.references,",
-        "plain=sacrebleu_score(split.references, hypotheses,",
+        "plain = sacrebleu_score(hypotheses, references,",
+        "plain = sacrebleu_score(references, hypotheses,",
         SCORED,
     ),
     Defect(
@@ -201,7 +202,7 @@ DEFECTS: tuple[Defect, ...] = (
         TRANSLATE,
         "        total += nll.item()\n        n += batch.n_target\n",
         "        total += nll.item() / batch.n_target\n        n += 1\n",
-        PERPLEXITY[:1],
+        (f"{ENGINES}the_perplexity_of_batches_is_that_of_their_pieces", *PERPLEXITY[:1]),
     ),
     Defect(
         "a run averages the perplexity of batches",
@@ -238,20 +239,6 @@ DEFECTS: tuple[Defect, ...] = (
         "model.translate(split.source, width=1, between=between)",
         SEARCHED,
     ),
-    Defect(
-        "alpha is not the paper's",
-        TRANSLATE,
-        "ALPHA = 0.6",
-        "ALPHA = 0.0",
-        SEARCHED,
-    ),
-    Defect(
-        "translations end sooner than the paper's",
-        TRANSLATE,
-        "EXTRA = 50",
-        "EXTRA = 5",
-        SEARCHED,
-    ),
     # tables and claims
     Defect(
         "Table 2 shows the scores of dev",
@@ -270,8 +257,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a table shows the test scores for those of dev",
         "repro/tables.py",
-        'group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)',
-        'group, (ours, own) = f"{name.upper()} (dev)", spreads(frame, f"test/{name}", decimals)',
+        'f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)',
+        'f"{name.upper()} (dev)", spreads(frame, f"test/{name}", decimals)',
         (f"{TABLE3}each_number_stands_under_its_heading",),
     ),
     Defect(
@@ -304,5 +291,71 @@ DEFECTS: tuple[Defect, ...] = (
         "p_values[i] <= alpha / (m - place)",
         "p_values[i] <= alpha / m",
         ("tests/test_verdicts.py::test_holm_by_hand",),
+    ),
+    # training and text
+    Defect(
+        "every row is smoothed like the base",
+        "repro/training/module.py",
+        "loss, nll = self._losses(batch, self.hyper.label_smoothing)\n        # Each",
+        "loss, nll = self._losses(batch, 0.1)\n        # Each",
+        ("tests/training/test_module.py::test_the_loss_is_smoothed_as_the_row_says_and_dev_never[0.3]",),
+    ),
+    Defect(
+        "every row drops out like the base",
+        TRANSFORMER,
+        'sizes = {name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout")}',
+        'sizes = {name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v")}\n'
+        '        sizes["dropout"] = 0.1',
+        (f"{OF_TRANSFORMER}dropout_is_where_the_paper_prints_it[0.4]",),
+    ),
+    Defect(
+        "choices are made on the test set",
+        "repro/data/corpus.py",
+        '"en-fr": "wmt_enfr"},\n        dev=("newstest2013",),\n        test=NEWSTEST_2014,',
+        '"en-fr": "wmt_enfr"},\n        dev=NEWSTEST_2014,\n        test=("newstest2013",),',
+        ("tests/data/test_corpus.py::test_choices_are_made_on_dev_and_scores_are_of_test[wmt14-dev0-test0]",),
+    ),
+    Defect(
+        "the paper's scale reads a tenth",
+        "repro/scales.py",
+        'base=BASE,\n        corpus="wmt14",\n        batch_tokens=25_000,',
+        'base=BASE,\n        corpus="wmt14",\n        batch_tokens=2_500,',
+        ("tests/test_scales.py::test_the_paper_scale_is_the_papers",),
+    ),
+    # scoring
+    Defect(
+        "a beam of five",
+        TRANSLATE,
+        "BEAM = 4",
+        "BEAM = 5",
+        (OF_SEARCH,),
+    ),
+    Defect(
+        "alpha is not the paper's",
+        TRANSLATE,
+        "ALPHA = 0.6",
+        "ALPHA = 0.0",
+        (OF_SEARCH,),
+    ),
+    Defect(
+        "translations end sooner than the paper's",
+        TRANSLATE,
+        "EXTRA = 50",
+        "EXTRA = 5",
+        (OF_SEARCH,),
+    ),
+    Defect(
+        "dropout stays on while perplexity is measured",
+        TRANSLATE,
+        "    model.eval()\n    device = model.embedding.weight.device\n    total",
+        "    device = model.embedding.weight.device\n    total",
+        (f"{ENGINES}nothing_is_dropped_out_of_a_model_that_comes_from_training",),
+    ),
+    Defect(
+        "dropout stays on while translating",
+        TRANSLATE,
+        "    model.eval()\n    device = model.embedding.weight.device\n    softmax",
+        "    device = model.embedding.weight.device\n    softmax",
+        (f"{ENGINES}nothing_is_dropped_out_of_a_model_that_comes_from_training",),
     ),
 )

@@ -186,13 +186,14 @@ def test_norms_follow_every_sub_layer_and_nothing_else() -> None:
     assert {norm.eps for norm in norms} == {1e-6}
 
 
-def test_dropout_is_where_the_paper_prints_it() -> None:
+@pytest.mark.parametrize("p", [0.1, 0.4])
+def test_dropout_is_where_the_paper_prints_it(p: float) -> None:
     # on each sub-layer's output and on both sums of embedding and position; nowhere else (section 5.4)
-    ours, calls = Transformer(replace(TINY, dropout=0.1), V), []
+    ours, calls = Transformer(replace(TINY, dropout=p), V), []
     for module in ours.modules():
         assert not isinstance(module, nn.Dropout)
         if isinstance(module, Dropout):
-            assert module.p == 0.1
+            assert module.p == p
             module.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
     ours(pieces(B, S), pieces(B, T))
     assert calls == [(B, S, 14)] * (1 + 3 * 2) + [(B, T, 14)] * (1 + 3 * 3)

@@ -88,6 +88,23 @@ def test_the_loss_is_the_mean_over_the_pieces_of_the_update() -> None:
     assert made.train_nll.compute().item() == pytest.approx(nll.item() / 7)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_the_loss_is_smoothed_as_the_row_says_and_dev_never(epsilon: float) -> None:
+    made, one = module(replace(HYPER, label_smoothing=epsilon)), batch([0, 3], n_update=7)
+    log_prob = made.model(one.source, one.decoder_in).log_softmax(-1)
+    loss, nll = 0.0, 0.0
+    for b, t in itertools.product(range(2), range(5)):
+        gold = one.target[b, t].item()
+        if gold != PAD:
+            nll -= log_prob[b, t, gold].item()
+            for piece in range(V):
+                share = 1 - epsilon if piece == gold else epsilon / (V - 1)
+                loss -= share * log_prob[b, t, piece].item()
+    assert made.training_step(one, 0).item() == pytest.approx(loss / 7)
+    made.validation_step(one, 0)
+    assert made.dev_nll.compute().item() == pytest.approx(nll / 7)
+
+
 def test_what_is_logged_is_a_mean_over_pieces_not_over_batches() -> None:
     together, apart = module(), module()
     together.training_step(batch([0, 1, 2, 3, 4]), 0)
