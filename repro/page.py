@@ -65,6 +65,7 @@ def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
 
 
 def _table3(frame: "DataFrame") -> list[str]:
+    notes = [f"- {markdown_text(note)}" for note in frame.attrs["notes"]]
     return [
         "## Table 3",
         markdown_grid(table3.page_columns(frame)[0]),
@@ -75,7 +76,7 @@ def _table3(frame: "DataFrame") -> list[str]:
         f"What the rows change, here and at the paper's size: [{table3.NAME}.md]({table3.NAME}.md).",
         "What departs from the paper's recipe:",
         departures_list(frame),
-        "\n".join(f"- {markdown_text(note)}" for note in frame.attrs["notes"]),
+        *(["Notes on the table:", "\n".join(notes)] if notes else []),
     ]
 
 

@@ -199,7 +199,7 @@ def test_figures_name_rows_alike() -> None:
 
 
 def test_verdicts_say_what_the_sizes_of_their_claims_are_here(shelf: Shelf) -> None:
-    report.write_scale(shelf.folder.parent, "laptop")
+    report.write_scale(Shelf.read(shelf.folder))
     for page in ("claims.md", "README.md"):
         text = (shelf.folder / page).read_text("utf-8")
         assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text

@@ -11,7 +11,7 @@ from paper_runs import changed, paper_run
 from repro import page, report
 from repro.claims import judge
 from repro.record import path
-from repro.tables import Shelf, record_folders
+from repro.tables import Listed, Shelf, note_rows, record_folders
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,13 +58,19 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     fill(tmp_path)
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "9 runs of 3 rows" in text
-    record = paper_run(scale="laptop", settings=paper_run().settings | {"claim": "the sign of large effects"})
-    record.save(path(tmp_path / "alone", record))
-    assert "1 run of 1 row, 0.0 hours" in made(tmp_path / "alone")[tmp_path / "alone/laptop/README.md"]
     assert "may claim **the sign of large effects**" in text
     assert re.search(r"- \*\*reproduced\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
     assert "`python experiments/figures.py --scale laptop` draws them" in text
     assert "table2: no runs at this scale" in text
+
+
+def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:
+    record = paper_run(scale="laptop", settings=paper_run().settings | {"claim": "the sign of large effects"})
+    record.save(path(tmp_path, record))
+    note_rows(tmp_path / "laptop", {("table3_E", "learned"): Listed(0, paper_run().paper)})
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
+    assert "1 run of 1 row, 0.0 hours" in text
+    assert "\n\nNotes on the table:\n\n- No finished run to show: learned.\n" in text, "no departure from the recipe"
 
 
 def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
