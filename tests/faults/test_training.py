@@ -380,11 +380,11 @@ def test_a_changed_field_is_refused_by_name(folder: Path, change: Any, field: st
     assert len(list((folder / "runs").glob("*/checkpoints"))) == 2
 
 
-def test_other_threads_go_on_and_the_record_says_so(folder: Path) -> None:
-    short = Plan(folder=folder, hyper={"steps": 4, "average": 1})
+def test_another_processor_goes_on_and_the_record_says_so(folder: Path) -> None:
+    short = Plan(folder=folder, hyper={"steps": 4, "average": 1}, processor="one")
     assert launched(replace(short, acts=(Act(place="forward", n=4, signals=TERM),))) == 143, said(folder)
-    assert launched(replace(short, threads=2)) == 0, said(folder)
-    change = "From step 2 on: threads 1, then 2"
+    assert launched(replace(short, processor="another")) == 0, said(folder)
+    change = "From step 2 on: device one, then another, processor one, then another"
     assert f"Going on under other conditions than before, and recorded so. {change}" in said(folder)
     assert (determinism(folder)["badge"], determinism(folder)["against"]) == ("L0", [change])
 

@@ -65,7 +65,7 @@ class Plan:
     beat: float = 5.0
     scale: dict[str, Any] = field(default_factory=dict)  # what differs from the tiny scale
     hyper: dict[str, Any] = field(default_factory=dict)
-    threads: int = 1
+    processor: str | None = None  # what this machine is taken for
     slow: float = 0.0  # seconds that a step takes longer
 
 
@@ -93,9 +93,6 @@ def launch(plan: Plan) -> None:
     said = os.open(plan.folder / "said", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(said, 1)
     os.dup2(said, 2)
-    import torch
-
-    torch.set_num_threads(plan.threads)
     play(plan)
 
 
@@ -103,10 +100,12 @@ def play(plan: Plan) -> None:
     """The experiment with all that shall happen to it."""
     import fcntl
 
-    from repro import experiment, lease, run, scales, sweep
+    from repro import experiment, lease, run, scales, stamp, sweep
     from repro.hyper import Hyper
 
     hear_all()
+    if plan.processor:
+        stamp._cpu = lambda: str(plan.processor)
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
