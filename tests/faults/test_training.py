@@ -384,7 +384,7 @@ def test_another_processor_goes_on_and_the_record_says_so(folder: Path) -> None:
     short = Plan(folder=folder, hyper={"steps": 4, "average": 1}, processor="one")
     assert launched(replace(short, acts=(Act(place="forward", n=4, signals=TERM),))) == 143, said(folder)
     assert launched(replace(short, processor="another")) == 0, said(folder)
-    change = "From step 2 on: device one, then another, processor one, then another"
+    change = "From step 2 on: device one, then another; processor one, then another"
     assert f"Going on under other conditions than before, and recorded so. {change}" in said(folder)
     assert (determinism(folder)["badge"], determinism(folder)["against"]) == ("L0", [change])
 
