@@ -20,11 +20,11 @@ from repro.escape import flat, markdown_text, sheet_text
 from repro.fidelity import Departure, departures
 from repro.grid import (
     BOOKTABS,
+    SHEET_DIGITS,
     Column,
     markdown_grid,
     markdown_heading,
     numbers,
-    sheet_number,
     tabular,
     terminal_grid,
 )
@@ -590,7 +590,7 @@ def sheet(frame: "DataFrame") -> str:
     """A frame as comma-separated values that a spreadsheet takes for values."""
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
     safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
-    return str(safe.to_csv(index=False, float_format=sheet_number, lineterminator="\n"))
+    return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
 
 
 def _sheet_cell(value: Any) -> Any:
