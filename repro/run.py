@@ -374,6 +374,11 @@ class Run:
             "scale": settings.scale.name,
             "corpus": self.corpus.name,
             "pair": self.corpus.pair,
+            "text": self.corpus.sha256[:8],
+            "devices": settings.devices,
+            "precision": settings.precision,
+            "threads": settings.threads,
+            "code": fingerprint()[:8],
         }
 
     def _describe(self, stamp: Provenance) -> None:

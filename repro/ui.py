@@ -33,7 +33,7 @@ from repro.tracking.store import (
     sqlite_path,
     sqlite_uri,
 )
-from repro.tracking.views import VIEW, view_path
+from repro.tracking.views import PUBLISHED, VIEW, view_path
 
 LOOPBACK = "127.0.0.1"
 START_PATIENCE = 120.0  # seconds until the server answers; 5 to 7 are usual
@@ -105,7 +105,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def find_view(address: str, scale: str, table: str) -> tuple[str, str | None] | None:
+def find_view(address: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
     """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
     query = urllib.parse.urlencode({"experiment_name": experiment_name(scale)})
     ask = f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}"
@@ -116,18 +116,25 @@ def find_view(address: str, scale: str, table: str) -> tuple[str, str | None] | 
         if error.code == 404:
             return None
         raise
+    name = f"{PUBLISHED}-{table}" if published else table
     views = {tag["key"]: tag["value"] for tag in experiment.get("tags", []) if tag["key"].startswith(VIEW)}
     saved = {
         key: json.loads(views[VIEW + key])["updatedAt"]
         for key in (tag.removeprefix(VIEW) for tag in views)
-        if key == table or key.startswith(f"{table}-")
+        if key == name or key.startswith(f"{name}-")
     }
     return experiment["experiment_id"], max(saved, key=lambda key: saved[key], default=None)
 
 
-def show(address: str, scale: str, table: str, browser: bool) -> None:
+def show(address: str, scale: str, table: str, browser: bool, published: bool = False) -> None:
     """Print the link to the view of a table, and open it where there is a desktop."""
-    found = find_view(address, scale, table)
+    found = find_view(address, scale, table, published)
+    if found and found[1] is None and not published:
+        found = find_view(address, scale, table, published=True)
+        if found and found[1]:
+            print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
+    if found is None or (published and found[1] is None):
+        print(f"What is published is brought by: python -m repro.tracking sync --results results/{scale}")
     if found is None:
         print(f"There are no runs at scale {scale} yet; type: python experiments/{table}.py --scale {scale}")
     elif found[1] is None:
@@ -145,6 +152,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--table", default="table3_A", help="default: %(default)s")
     parser.add_argument("--scale", default="laptop", help="default: %(default)s")
     parser.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
+    parser.add_argument("--published", action="store_true", help="the published runs, not your own")
     parser.add_argument("--port", type=int, default=5000, help="default: %(default)s, else the next free one")
     parser.add_argument("--host", default=LOOPBACK, help=f"{LOOPBACK} and no other")
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
@@ -159,7 +167,7 @@ def main(argv: list[str] | None = None) -> int:
         if warning := check_store(uri):
             raise ConnectionError(warning)
         if not uri.startswith("sqlite:"):
-            show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser)
+            show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             return 0
         if not sqlite_path(uri).exists():
             raise FileNotFoundError(
@@ -174,7 +182,7 @@ def main(argv: list[str] | None = None) -> int:
             signal.signal(name, _interrupt)
         print("Starting MLflow ...", flush=True)
         with server(uri, port) as (address, process):
-            show(address, wanted.scale, wanted.table, not wanted.no_browser)
+            show(address, wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             print("Ctrl-C stops it.", flush=True)
             process.wait()
         raise ConnectionError("MLflow's server has stopped by itself.")

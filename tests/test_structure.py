@@ -27,9 +27,10 @@ FLOORS: dict[float, str] = {
     """,
     1.5: "training.module table1.layers",
     1.6: """
-        tracking.folder tracking.store tracking.tracker tracking.system tracking.mirror tracking.views tracking.__main__
+        tracking.folder tracking.store tracking.tracker tracking.system tracking.mirror tracking.records tracking.views
     """,
     2: "cost kinds grid labels fidelity tables progress ui paper_claims",
+    2.1: "tracking.__main__",
     2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
     2.6: "table2 table3",
     3: "training.witness training.fit decoding.translate decoding.ctranslate scales rows page",

@@ -76,6 +76,7 @@ class Experiments(BaseHTTPRequestHandler):
 @pytest.fixture
 def address() -> Iterator[str]:
     views = {"table3_A": 5, "table3_A-multi30k-en-de": 7, "table3_A-grammar-en-de": 6, "table3_AB": 9}
+    views |= {"published-table3_A-grammar-en-de": 11, "published-table3_B-grammar-en-de": 12}
     tags = [{"key": VIEW + key, "value": encode_view(key, {}, time)} for key, time in views.items()]
     Experiments.known = {
         "Attention Is All You Need / laptop": {
@@ -96,6 +97,19 @@ def test_the_latest_view_of_the_table_is_found(address: str) -> None:
     assert ui.find_view(address, "laptop", "table3_A") == ("3", "table3_A-multi30k-en-de")
     assert ui.find_view(address, "laptop", "table2") == ("3", None)
     assert ui.find_view(address, "paper", "table2") is None
+
+
+def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ui.show(address, "laptop", "table3_A", browser=False, published=True)
+    assert capsys.readouterr().out.endswith("viewStateShareKey=published-table3_A-grammar-en-de\n")
+    ui.show(address, "laptop", "table3_B", browser=False)
+    said = capsys.readouterr().out
+    assert said.startswith("You have no runs of table3_B at scale laptop in MLflow yet; this is what is published.\n")
+    assert said.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
+    ui.show(address, "laptop", "table2", browser=False, published=True)
+    assert "python -m repro.tracking sync --results results/laptop" in capsys.readouterr().out
 
 
 def test_a_server_of_others_is_shown_not_started(

@@ -1,20 +1,28 @@
 """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow.
 
     python -m repro.tracking sync [runs/<id> ...]          without folders: all in runs/
+    python -m repro.tracking sync --results results/laptop make runs of published records, to look at
     python -m repro.tracking restore RUN runs/<id>         RUN as MLflow calls it
 
 Runs of another machine: copy their folders into runs/ and sync.
 """
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from repro.command import Parser, ended
 from repro.latest import run_folder
+from repro.record import BASE
+from repro.tables import record_folders
 from repro.tracking.folder import describe
 from repro.tracking.mirror import restore, sync
-from repro.tracking.store import DEFAULT_URI, check_store, connect, reason, say
+from repro.tracking.records import show
+from repro.tracking.store import DEFAULT_URI, RUNS, check_store, connect, reason, say
 from repro.tracking.views import install_view, view_of
+
+Bring = Callable[[str, Path], dict[str, str]]
+OWN = "own"  # the part of results/ that git ignores
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -23,6 +31,9 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
+    to_mlflow.add_argument(
+        "--results", type=Path, metavar="results/SCALE", help="make runs of the published records there instead"
+    )
     from_mlflow = commands.add_parser("restore", help="make a run's folder from MLflow")
     from_mlflow.add_argument("run", metavar="RUN", help="the run as MLflow calls it")
     from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
@@ -33,20 +44,27 @@ def main(argv: list[str] | None = None) -> int:
         if warning := check_store(wanted.tracking_uri):
             raise ConnectionError(warning)
         if wanted.command == "sync":
-            wanted.folders = [run_folder(typed, Path("runs")) for typed in wanted.folders]
+            wanted.folders = [run_folder(typed, RUNS) for typed in wanted.folders]
         print(f"Opening {wanted.tracking_uri}", flush=True)  # before what takes seconds
         if wanted.command == "restore":
             restore(wanted.tracking_uri, wanted.run, wanted.folder)
             print(f"{wanted.folder} restored from {wanted.tracking_uri}")
             return 0
-        folders = wanted.folders or sorted(path.parent for path in Path("runs").glob("*/run.json"))
-        if not folders:
-            raise FileNotFoundError("runs/ holds no runs; run an experiment first, or name the folders.")
+        bring: Bring = show if wanted.results else mirrored
+        if wanted.results:
+            places = published(wanted.results, wanted.folders)
+        else:
+            places = wanted.folders or sorted(path.parent for path in RUNS.glob("*/run.json"))
+        if not places:
+            raise FileNotFoundError(
+                "runs/ holds no runs; run an experiment first, or name the folders. To look at what is published "
+                "type: python -m repro.tracking sync --results results/laptop"
+            )
         try:
             connect(wanted.tracking_uri)
         except Exception as error:  # it would fail for each of them
             raise ConnectionError(reason(error)) from error
-        return _sync_all(wanted.tracking_uri, folders)
+        return _bring_all(wanted.tracking_uri, places, bring)
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -54,20 +72,40 @@ def main(argv: list[str] | None = None) -> int:
         return 1
 
 
-def _sync_all(uri: str, folders: list[Path]) -> int:
-    """Sync each folder, then the view of each table among them; 1 if a folder failed."""
-    failed, views = 0, set()
-    for folder in folders:
+def published(results: Path, folders: list[Path]) -> list[Path]:
+    """The records of a scale."""
+    if folders:
+        raise ValueError("--results makes runs of records, not of run folders: name the one or the other.")
+    if results.absolute().parent.name == OWN:
+        raise ValueError(f"{results} holds your own records; leave out --results to bring the journals of their runs.")
+    found = [file for folder in record_folders(results) for file in sorted(folder.glob("*.json"))]
+    if not found:
+        raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, as results/laptop.")
+    return found
+
+
+def mirrored(uri: str, folder: Path) -> dict[str, str]:
+    """Bring MLflow in line with a run's folder; gives its tags."""
+    tags: dict[str, str] = describe(folder)["tags"]
+    sync(uri, folder)
+    return tags
+
+
+def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
+    """Bring each run folder or record, then save the view of each table among them; 1 if one failed."""
+    failed, views = 0, {}
+    for place in places:
         try:
-            tags = describe(folder)["tags"]
-            sync(uri, folder)
-            print(f"{folder}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
-            tables = tags.get("tables", tags.get("table", "")).split()
-            views |= {view_of(tags, table, tags.get("title", table)) for table in tables if table != "base"}
-        except Exception as error:  # the next folder may well be sound
-            say(f"{folder}: {reason(error)}")
+            tags = bring(uri, place)
+            print(f"{place}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
+            for table in tags.get("tables", tags.get("table", "")).split():
+                if table != BASE:
+                    view = view_of(tags, table, tags.get("title", table))
+                    views[view.key] = view
+        except Exception as error:  # the next one may well be sound
+            say(f"{place}: {reason(error)}")
             failed = 1
-    for view in sorted(views, key=lambda view: view.key):
+    for _, view in sorted(views.items()):
         install_view(uri, view)
     return failed
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 from repro import durable
 from repro.journal import FINAL, FRAME, Line, locked
 
+APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
+UNKNOWN = "unknown"  # of runs that were described before these tags
 JOURNALS = ("journal.jsonl", "system.jsonl")
 
 
@@ -39,7 +41,8 @@ def write_run(
 ) -> None:
     """Write run.json, the description that the mirror reads.
 
-    `tags` has table, row, seed, scale, corpus and pair (and tables, where several tables show the row).
+    `tags` has table, row, seed, scale, the code that decided the result and what is `APART` (and tables, where several
+    tables show the row).
     `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
     `origin` is what the run's id was made of, and where its code came from (`repro/lineage.py`).
     """
@@ -67,7 +70,8 @@ def describe(folder: Path) -> dict[str, Any]:
         run.setdefault("execution", run["run"])
         if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
             raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
-        return run | {"tags": {k: str(v) for k, v in run["tags"].items()}, "paper": {**run["paper"]}}
+        tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
+        return run | {"tags": tags | {"published": "false"}, "paper": {**run["paper"]}}
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -12,22 +12,62 @@ import time
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from repro import durable
 from repro.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
-from repro.tracking.folder import JOURNALS, Point, describe, measured, outcome, printed
+from repro.tracking.folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed
 from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.system import measure
 from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
+EMPTY: Mapping[str, str] = MappingProxyType({})
 LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
 
 
 def table_names(*texts: str) -> str:
     """Table names as one tag, with spaces around each: a filter on table3_A must not find table3_AB."""
     return f" {' '.join(sorted({word for text in texts for word in text.split()}))} "
+
+
+def settle(client: Any, experiment: str, tags: Mapping[str, str]) -> None:
+    """Let one execution of each seed of a row count, by its tag `current`: views show those and no others.
+
+    It is the newest that has finished, or as long as there is none the newest; and only where it is of the same
+    deciding code as the newest of the row, since a mean over two programs is the mean of nothing.
+    """
+    cell = {name: tags.get(name, UNKNOWN) for name in ("row", "published", *APART)}
+    runs = [
+        run
+        for run in client.search_runs([experiment], f"tags.table = '{tags.get('table', UNKNOWN)}'")
+        if cell.items() <= run.data.tags.items()
+    ]
+    runs.sort(key=lambda run: (run.info.status == "FINISHED", run.info.start_time, run.info.run_id))
+    counts = {run.data.tags["seed"]: run for run in runs if run.data.tags.get("code") == runs[-1].data.tags.get("code")}
+    for run in runs:
+        current = str(counts.get(run.data.tags["seed"]) is run).lower()
+        if run.data.tags.get("current") != current:
+            client.set_tag(run.info.run_id, "current", current)
+
+
+def one_run(
+    client: Any, experiment: str, identity: Mapping[str, str], began: int, name: str, tags: Mapping[str, str] = EMPTY
+) -> Any:
+    """The run in MLflow with these tags of its own, made if need be with some more.
+
+    Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
+    """
+    mine = " AND ".join(f"tags.`{tag}` = '{value}'" for tag, value in identity.items())
+    found = client.search_runs([experiment], mine)
+    if not found:
+        client.create_run(experiment, began, {**identity, **tags}, name)
+        found = client.search_runs([experiment], mine)
+    first, *others = sorted(found, key=lambda one: one.info.run_id)
+    for other in others:
+        client.delete_run(other.info.run_id)
+    return first
 
 
 class Remote:
@@ -43,6 +83,7 @@ class Remote:
         from mlflow.entities import Param, RunTag  # after that, which keeps MLflow from reporting home
 
         run = describe(folder)
+        self._experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
         found = self._find(run, folder)
         self.run_id: str = found.info.run_id
         self.status: str = found.info.status
@@ -57,6 +98,8 @@ class Remote:
             params=[Param(k, str(v)[:6_000]) for k, v in run["params"].items() if k not in have.params],
             tags=[RunTag(k, v) for k, v in tags.items() if have.tags.get(k) != v],
         )
+        self._tags = tags
+        settle(self.client, self._experiment, tags)
         self._printed = printed(run)
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
@@ -67,23 +110,11 @@ class Remote:
         self.latest = 0  # milliseconds: the last time in the journals
 
     def _find(self, run: Mapping[str, Any], folder: Path) -> Any:
-        """The run in MLflow, made if need be.
-
-        Where two processes made it at once, all keep to the one that sorts first: the others go to MLflow's bin.
-        """
-        experiment = experiment_id(self.client, self.uri, run["tags"].get("scale", "none"))
-        tags = {"repro.run": run["run"], "repro.execution": run["execution"]}
-        mine = " AND ".join(f"tags.`{name}` = '{value}'" for name, value in tags.items())
-        found = self.client.search_runs([experiment], mine)
-        if not found:
-            began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
-            name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
-            self.client.create_run(experiment, max(0, round(began * 1000)), tags, name)
-            found = self.client.search_runs([experiment], mine)
-        first, *others = sorted(found, key=lambda one: one.info.run_id)
-        for other in others:
-            self.client.delete_run(other.info.run_id)
-        return first
+        """The run in MLflow, made if need be."""
+        began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
+        name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
+        identity = {"repro.run": run["run"], "repro.execution": run["execution"]}
+        return one_run(self.client, self._experiment, identity, max(0, round(began * 1000)), name)
 
     def catch_up(self) -> None:
         """Send what came since the last look, a batch at a time."""
@@ -122,7 +153,10 @@ class Remote:
             self.client.update_run(self.run_id, status=status)
         elif status != self.status:
             self.client.set_terminated(self.run_id, status, ended)
+        else:
+            return
         self.status = status
+        settle(self.client, self._experiment, self._tags)
 
 
 def sync(uri: str, folder: Path) -> str:

@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from repro.tracking.folder import APART
 from repro.tracking.mirror import table_names
 from repro.tracking.store import connect, experiment_id, hide, reason, repair, say
 from repro.tracking.tracker import Tracker
 
-NARROWED = ("corpus", "pair")  # tags: runs that differ in one are never averaged together
+PUBLISHED = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
 ROW = {  # numbers of a row, the mean over its seeds as the paper would print it: from where, decimals
@@ -36,9 +37,9 @@ COLUMNS = {  # of a view, in this order: width in pixels
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Which runs a page shows: those of a table at a scale, narrowed to some values of tags.
+    """Which runs a page shows: those of a table at a scale, one for each seed, one's own or the published.
 
-    A mean over two corpora is the mean of nothing, so a view that is not narrowed to one is for the eye only.
+    It is narrowed to one value of each tag in `APART`: a mean over two texts is the mean of nothing.
     """
 
     scale: str
@@ -46,23 +47,38 @@ class View:
     title: str
     note: str = ""
     narrowed: tuple[tuple[str, str], ...] = ()  # tag, value
+    published: bool = False
 
     @property
     def key(self) -> str:
         """Its name in links."""
-        return "-".join((self.table, *(value for _, value in self.narrowed)))
+        return "-".join(([PUBLISHED] if self.published else []) + [self.table, *(value for _, value in self.narrowed)])
+
+    @property
+    def name(self) -> str:
+        """Its name for people: an experiment may have several views of one table."""
+        facts = ([PUBLISHED] if self.published else []) + [
+            f"{name} {value}" if name in ("text", "devices", "threads") else value for name, value in self.narrowed
+        ]
+        return f"{self.title} ({', '.join(facts)})" if facts else self.title
 
     @property
     def filter(self) -> str:
         """Its runs, as MLflow is asked for them."""
         narrowed = [f" AND tags.{tag} = '{value}'" for tag, value in self.narrowed]
-        return f"tags.tables LIKE '% {self.table} %'" + "".join(narrowed)
+        whose = f" AND tags.current = 'true' AND tags.published = '{str(self.published).lower()}'"
+        return f"tags.tables LIKE '% {self.table} %'{whose}" + "".join(narrowed)
 
 
 def view_of(tags: Mapping[str, object], table: str, title: str) -> View:
     """The view of a table that shows the run with these tags."""
-    narrowed = tuple((name, str(tags[name])) for name in NARROWED if name in tags)
-    return View(scale=str(tags.get("scale", "none")), table=table, title=title, narrowed=narrowed)
+    return View(
+        scale=str(tags.get("scale", "none")),
+        table=table,
+        title=title,
+        narrowed=tuple((name, str(tags[name])) for name in APART),
+        published=tags.get("published") == "true",
+    )
 
 
 def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
@@ -122,8 +138,8 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
         for runs in rows.values():
             _log_row(client, runs)
         state, now = view_state(view.filter, rows), round(time.time() * 1000)
-        client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.title, state, now))
-        client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.title, "note": view.note}))
+        client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
+        client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.name, "note": view.note}))
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
         return view_path(experiment, view.key)
     except Exception as error:
@@ -139,7 +155,7 @@ def install_views(tracker: Tracker, views: Iterable[View]) -> None:
 
 
 def _log_row(client: Any, runs: list[Any]) -> None:
-    """Log the numbers of a row to one of its runs.
+    """Log the numbers of a row to one of its runs, and to those that have them from before they counted for another.
 
     The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A
     number that a single run of the group has is shown as it is.
@@ -155,8 +171,9 @@ def _log_row(client: Any, runs: list[Any]) -> None:
         if source == "final/dev_bleu" and len(seeds) > 1:
             values["row/dev_bleu_sd"] = round(statistics.stdev(seeds), 2)
     now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
-    changed = {k: v for k, v in values.items() if runs[0].data.metrics.get(k) != v}
-    client.log_batch(runs[0].info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+    for run in runs[:1] + [run for run in runs[1:] if run.data.metrics.keys() & ROW.keys()]:
+        changed = {k: v for k, v in values.items() if run.data.metrics.get(k) != v}
+        client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
 
 
 def _notes(client: Any, experiment: str) -> str:

@@ -4,6 +4,7 @@ from faults.defect import Defect
 
 JOURNAL, FOLDER = "repro/journal.py", "repro/tracking/folder.py"
 MIRROR, STORE = "repro/tracking/mirror.py", "repro/tracking/store.py"
+VIEWS, OF_VIEWS = "repro/tracking/views.py", "tests/tracking/test_views.py::test_"
 RECORD_FIRST = "tests/test_sweep.py::test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once"
 OF_JOURNAL, OF_MIRROR, OF_FAULTS, OF_STORE = (
     f"tests/{name}.py::test_"
@@ -195,5 +196,61 @@ DEFECTS: tuple[Defect, ...] = (
         "        thread.join(patience)",
         "        thread.join(60)",
         ("tests/tracking/test_tracker.py::test_views_are_made_apart",),
+    ),
+    Defect(
+        "two texts under one name are two seeds",
+        FOLDER,
+        '"pair", "text", "devices"',
+        '"pair", "devices"',
+        (f"{OF_VIEWS}runs_that_are_no_repetitions_share_no_view[text]",),
+    ),
+    Defect(
+        "runs of one and two threads are averaged",
+        FOLDER,
+        '"precision", "threads")',
+        '"precision")',
+        (f"{OF_VIEWS}runs_that_are_no_repetitions_share_no_view[threads]",),
+    ),
+    Defect(
+        "all executions of a seed count",
+        MIRROR,
+        'current = str(counts.get(run.data.tags["seed"]) is run).lower()',
+        "current = str(bool(counts)).lower()",
+        (f"{OF_VIEWS}one_finished_execution_of_each_seed_counts_the_newest",),
+    ),
+    Defect(
+        "a run that was stopped takes the place of a finished one",
+        MIRROR,
+        'key=lambda run: (run.info.status == "FINISHED", run.info.start_time,',
+        "key=lambda run: (run.info.start_time,",
+        (f"{OF_VIEWS}one_finished_execution_of_each_seed_counts_the_newest",),
+    ),
+    Defect(
+        "seeds of two programs are averaged",
+        MIRROR,
+        'if run.data.tags.get("code") == runs[-1].data.tags.get("code")',
+        "if runs",
+        (f"{OF_VIEWS}seeds_of_older_code_do_not_count_where_there_are_newer",),
+    ),
+    Defect(
+        "the number of a row is the mean of an old and a new one",
+        VIEWS,
+        "for run in runs[:1] + [run for run in runs[1:] if run.data.metrics.keys() & ROW.keys()]:",
+        "for run in runs[:1]:",
+        (f"{OF_VIEWS}the_number_of_a_row_stays_one_number",),
+    ),
+    Defect(
+        "published runs stand among one's own",
+        VIEWS,
+        " AND tags.published = '{str(self.published).lower()}'",
+        "",
+        (f"{OF_VIEWS}a_view_shows_a_table_as_the_paper_prints_it",),
+    ),
+    Defect(
+        "a record that is published anew is not seen",
+        "repro/tracking/records.py",
+        "hashlib.sha256(file.read_bytes()).hexdigest()[:32]",
+        "hashlib.sha256(file.name.encode()).hexdigest()[:32]",
+        ("tests/tracking/test_records.py::test_a_record_that_is_published_anew_takes_the_place_of_the_old",),
     ),
 )

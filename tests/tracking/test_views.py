@@ -11,7 +11,7 @@ from tracked_runs import describe
 from repro.journal import Journal
 from repro.tracking.mirror import sync
 from repro.tracking.store import connect
-from repro.tracking.views import View, decode_view, encode_view, install_view, view_path, view_state
+from repro.tracking.views import View, decode_view, encode_view, install_view, view_of, view_path, view_state
 
 
 def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -45,10 +45,12 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
         "&viewStateShareKey=table3_A-grammar-en-de"
     )
     tag = experiment.tags["mlflow.sharedViewState.table3_A-grammar-en-de"]
-    assert json.loads(tag)["name"] == "Table 3 (A): heads"
+    name = "Table 3 (A): heads (grammar, en-de)"
+    assert json.loads(tag)["name"] == name
     state = decode_view(tag)
     assert state["searchFilter"] == (
-        "tags.tables LIKE '% table3_A %' AND tags.corpus = 'grammar' AND tags.pair = 'en-de'"
+        "tags.tables LIKE '% table3_A %' AND tags.current = 'true' AND tags.published = 'false'"
+        " AND tags.corpus = 'grammar' AND tags.pair = 'en-de'"
     )
     assert state["groupBy"] == {
         "aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}],
@@ -59,7 +61,7 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
         "metrics.`row/dev_ppl`", "metrics.`row/paper_ppl`", "metrics.`row/dev_bleu`", "metrics.`row/paper_bleu`",
     ]  # fmt: skip
     assert experiment.tags["mlflow.note.content"] == (
-        f"[Table 3 (A): heads]({path[1:]})\n\n* [Table 3 (A): heads]({path[1:]}): One head loses 0.9 BLEU."
+        f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU."
     )
     runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
     shown = sorted((run.data.tags["row"], run.data.tags["seed"], numbers_of_the_row(run)) for run in runs)
@@ -86,8 +88,92 @@ def test_a_view_that_fails_costs_the_view_only(store: str, monkeypatch: pytest.M
 def test_a_view_without_runs_or_limits_is_the_plain_table() -> None:
     view = View(scale="smoke", table="table3_A", title="Table 3 (A)")
     assert view.key == "table3_A"
-    assert view.filter == "tags.tables LIKE '% table3_A %'"
+    assert view.filter == "tags.tables LIKE '% table3_A %' AND tags.current = 'true' AND tags.published = 'false'"
     assert view_path("7") == "/#/experiments/7/runs?workflowType=machine_learning"
     state = view_state("x", [])
     assert decode_view(encode_view("t", state, 5)) == state
     assert json.loads(encode_view("t", state, 5))["updatedAt"] == 5
+
+
+def made(uri: str, folder: Path, ppl: float, began: float, *, finished: bool = True, **tags: Any) -> None:
+    """A run in MLflow that began at some second and came to some perplexity."""
+    describe(folder, folder.name, **tags)
+    line = {"kind": "final", "step": 0, "time": began, "attempt": 1, "dev_ppl": ppl, "dev_bleu": 10 * ppl}
+    (folder / "journal.jsonl").write_text(json.dumps(line) + "\n")
+    if finished:
+        (folder / "record.json").write_text('{"status": "finished"}')
+    sync(uri, folder)
+
+
+OURS = {"text": "0123abcd", "devices": 1, "precision": "fp32", "threads": 1, "code": "c0de", "title": "Table 3 (A)"}
+
+
+def shown(uri: str, **tags: Any) -> dict[str, float]:
+    """What the view of these tags shows: the perplexity by row and seed; each of them once."""
+    told: list[str] = []
+    view = view_of({"scale": "smoke", "corpus": "grammar", "pair": "en-de"} | OURS | tags, "table3_A", "Table 3 (A)")
+    assert install_view(uri, view, told.append), told
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
+    runs = client.search_runs([experiment.experiment_id], view.filter)
+    found = {f"{run.data.tags['row']} {run.data.tags['seed']}": run.data.metrics["final/dev_ppl"] for run in runs}
+    assert len(found) == len(runs)
+    return found
+
+
+def test_one_finished_execution_of_each_seed_counts_the_newest(new_store: Callable[[], str], tmp_path: Path) -> None:
+    """MLflow's page averages all that a view shows: executions of one seed looked like seeds."""
+    uri = new_store()
+    made(uri, tmp_path / "old", 4.0, 100, **OURS)
+    made(uri, tmp_path / "new", 5.0, 200, **OURS)
+    made(uri, tmp_path / "other", 7.0, 150, seed=2, **OURS)
+    made(uri, tmp_path / "stopped", 9.0, 300, finished=False, **OURS)
+    assert shown(uri) == {"h=1 1": 5.0, "h=1 2": 7.0}
+    made(uri, tmp_path / "stopped", 9.0, 300, **OURS)  # it went on and finished
+    assert shown(uri) == {"h=1 1": 9.0, "h=1 2": 7.0}
+    sync(uri, tmp_path / "old")  # whatever is synced again
+    assert shown(uri) == {"h=1 1": 9.0, "h=1 2": 7.0}
+    begun = {"finished": False, **OURS, "row": "h=4"}
+    made(uri, tmp_path / "first", 2.0, 400, **begun)
+    made(uri, tmp_path / "second", 3.0, 500, **begun)
+    assert shown(uri) == {"h=1 1": 9.0, "h=1 2": 7.0, "h=4 1": 3.0}
+
+
+@pytest.mark.parametrize("tag", ["text", "devices", "precision", "threads", "corpus", "pair"])
+def test_runs_that_are_no_repetitions_never_share_a_view(
+    new_store: Callable[[], str], tmp_path: Path, tag: str
+) -> None:
+    """Two texts under one name were two seeds, and so were two precisions and two numbers of threads."""
+    uri = new_store()
+    other = {tag: "another"}
+    made(uri, tmp_path / "one", 4.0, 100, **OURS)
+    made(uri, tmp_path / "two", 6.0, 200, **OURS | other)
+    made(uri, tmp_path / "three", 8.0, 300, seed=2, **OURS | other)
+    assert shown(uri) == {"h=1 1": 4.0}
+    assert shown(uri, **other) == {"h=1 1": 6.0, "h=1 2": 8.0}
+
+
+def test_seeds_of_older_code_do_not_count_where_there_are_newer(new_store: Callable[[], str], tmp_path: Path) -> None:
+    uri = new_store()
+    made(uri, tmp_path / "one", 4.0, 100, **OURS)
+    made(uri, tmp_path / "two", 6.0, 200, seed=2, **OURS)
+    made(uri, tmp_path / "three", 8.0, 300, seed=2, **OURS | {"code": "newer"})
+    assert shown(uri) == {"h=1 2": 8.0}
+
+
+def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_path: Path) -> None:
+    """A run that counts again, as the one that took its place was deleted, still has the row's old numbers."""
+    uri = new_store()
+    made(uri, tmp_path / "old", 4.0, 100, **OURS)
+    made(uri, tmp_path / "two", 6.0, 200, seed=2, **OURS)
+    shown(uri)
+    made(uri, tmp_path / "new", 8.0, 300, **OURS)
+    shown(uri)
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
+    [newest] = client.search_runs([experiment], "tags.`repro.run` = 'new'")
+    client.delete_run(newest.info.run_id)
+    sync(uri, tmp_path / "old")
+    assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}
+    runs = client.search_runs([experiment], "tags.current = 'true'")
+    assert {run.data.metrics["row/dev_ppl"] for run in runs if "row/dev_ppl" in run.data.metrics} == {5.0}

@@ -1,0 +1,78 @@
+"""Records as runs of MLflow: what somebody has published can be looked at beside one's own runs.
+
+A record has the scores, the settings and a hundred points of each curve, so its run in MLflow has those. It is tagged
+`published`, and views show either one's own runs or the published ones.
+"""
+
+import hashlib
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from repro.record import Record, load
+from repro.tracking.folder import UNKNOWN, Point, printed
+from repro.tracking.mirror import one_run, settle, table_names
+from repro.tracking.store import connect, experiment_id
+
+
+def show(uri: str, file: Path) -> dict[str, str]:
+    """Have the record in MLflow, once however often this is called; gives the tags of its run there."""
+    record, client = load(file), connect(uri)
+    from mlflow.entities import Metric, Param
+
+    experiment, tags = experiment_id(client, uri, record.scale), tags_of(record)
+    began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
+    identity = {"repro.run": record.run, "repro.execution": hashlib.sha256(file.read_bytes()).hexdigest()[:32]}
+    run = one_run(client, experiment, identity, began, f"{record.row}, seed {record.seed} (published)", tags)
+    if run.info.status == "RUNNING":  # new, or left half made
+        client.log_batch(
+            run.info.run_id,
+            metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
+            params=[Param(k, str(v)[:6_000]) for k, v in {**record.hyper, **record.settings}.items()],
+        )
+        took = record.cost["train_seconds"] + record.cost["decode_seconds"]
+        status = "FINISHED" if record.status == "finished" else "FAILED"
+        client.set_terminated(run.info.run_id, status, began + round(took * 1000))
+        settle(client, experiment, tags)
+    return tags
+
+
+def tags_of(record: Record) -> dict[str, str]:
+    """The names that the run goes by, as those of one's own."""
+    return {
+        "title": record.table,
+        "table": record.table,
+        "tables": table_names(record.table),
+        "row": record.row,
+        "seed": str(record.seed),
+        "scale": record.scale,
+        "corpus": record.corpus["name"],
+        "pair": record.pair,
+        "text": record.corpus["sha256"][:8],
+        "devices": str(record.settings.get("devices", UNKNOWN)),
+        "precision": str(record.settings.get("precision", UNKNOWN)),
+        "threads": str(record.stamp["n_threads"]),
+        "code": record.stamp["fingerprint"][:8],
+        "commit": str(record.stamp["commit"]),
+        "published": "true",
+    }
+
+
+def points_of(record: Record) -> list[Point]:
+    """What MLflow shows of it, under the names that a run's own journal gives."""
+    curves: dict[str, Any] = dict(record.curves)
+    scores: dict[str, Any] = dict(record.scores)
+    return [
+        *printed({"paper": {name: record.paper[name] for name in ("ppl", "bleu")}, "order": record.position}),
+        *(
+            Point(f"{kind}/nll", step, nll, 0)
+            for kind, curve in curves.items()
+            for step, nll in zip(curve["step"], curve["nll"], strict=True)
+        ),
+        *(
+            Point(f"final/{split}_{name}", 0, value, 0)
+            for split, score in scores.items()
+            for name, value in score.items()
+            if isinstance(value, float)
+        ),
+    ]

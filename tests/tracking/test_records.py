@@ -1,0 +1,137 @@
+"""Published records are runs of MLflow beside one's own, and never among them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import paper_run
+from tracked_runs import describe, stored
+
+from repro.record import path
+from repro.tracking.__main__ import main
+from repro.tracking.mirror import sync
+from repro.tracking.records import show
+from repro.tracking.store import connect, experiment_name
+from repro.tracking.views import PUBLISHED
+
+CURVES = {"train": {"step": [5, 10], "nll": [4.5, 3.25]}, "dev": {"step": [10], "nll": [3.5]}}
+NOON = 1_798_804_800_000  # 2027-01-01 12:00 UTC in milliseconds
+
+
+def published(results: Path, row: str = "h=1", seed: int = 1, table: str = "table3_A", **other: Any) -> Path:
+    stamp = paper_run().stamp | {"started": "2027-01-01T12:00:00+00:00"}
+    run = f"{sum(map(ord, row)) + seed:016x}"
+    fields: dict[str, Any] = {"run": run, "seed": seed, "stamp": stamp, "curves": CURVES, "scale": "laptop"} | other
+    record = paper_run(row, table, **fields)
+    record.save(place := path(results, record))
+    return place
+
+
+def runs(uri: str) -> list[Any]:
+    client = connect(uri)
+    return list(client.search_runs([client.get_experiment_by_name(experiment_name("laptop")).experiment_id]))
+
+
+def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) -> None:
+    uri, file = new_store(), published(tmp_path, position=3)
+    for _ in range(2):
+        show(uri, file)
+    [run] = runs(uri)
+    assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", NOON, NOON + 2_000)
+    assert run.info.run_name == "h=1, seed 1 (published)"
+    tags = {name: run.data.tags[name] for name in ("table", "row", "seed", "corpus", "text", "threads", "published")}
+    assert tags == {
+        "table": "table3_A", "row": "h=1", "seed": "1", "corpus": "wmt14", "text": "ab", "threads": "1",
+        "published": "true",
+    }  # fmt: skip
+    assert (run.data.params["beam"], run.data.params["n_layers"]) == ("4", "6")
+    found = {(point.key, point.step): point.value for point in stored(uri, run.info.run_id)}
+    assert found == {
+        ("train/nll", 5): 4.5, ("train/nll", 10): 3.25, ("dev/nll", 10): 3.5,
+        ("paper/ppl", 0): 4.92, ("paper/bleu", 0): 25.8, ("paper/row", 0): 3.0,
+        **{
+            (f"final/{split}_{name}", 0): 1.5
+            for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")
+        },
+    }  # fmt: skip
+
+
+def test_a_record_that_was_half_brought_is_completed(
+    new_store: Callable[[], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri, file = new_store(), published(tmp_path)
+    client = connect(uri)
+    monkeypatch.setattr(client, "set_terminated", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        show(uri, file)
+    monkeypatch.undo()
+    before = [stored(uri, run.info.run_id) for run in runs(uri)]
+    show(uri, file)
+    assert [stored(uri, run.info.run_id) for run in runs(uri)] == before
+    assert [run.info.status for run in runs(uri)] == ["FINISHED"]
+
+
+def test_a_record_that_is_published_anew_takes_the_place_of_the_old(
+    new_store: Callable[[], str], tmp_path: Path
+) -> None:
+    uri = new_store()
+    show(uri, published(tmp_path))
+    later = paper_run().stamp | {"started": "2027-01-02T12:00:00+00:00"}
+    show(uri, published(tmp_path, stamp=later))
+    assert sorted((run.info.start_time - NOON, run.data.tags["current"]) for run in runs(uri)) == [
+        (0, "false"), (86_400_000, "true"),
+    ]  # fmt: skip
+
+
+def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
+    new_store: Callable[[], str], folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri = new_store()
+    for row, seed, table in (("base", 1, "base"), ("h=1", 1, "table3_A"), ("h=1", 2, "table3_A")):
+        published(tmp_path / "results", row, seed, table)
+    (tmp_path / "results" / "laptop" / "rows.json").write_bytes(b"{}")
+    (tmp_path / "results" / "laptop" / "figures").mkdir()
+    (tmp_path / "results" / "laptop" / "figures" / "attention.json").write_bytes(b"{}")
+    alike = {
+        "scale": "laptop",
+        "corpus": "wmt14",
+        "text": "ab",
+        "devices": "unknown",
+        "precision": "fp32",
+        "threads": 1,
+    }
+    describe(folder, folder.name, **alike, code="ef")
+    sync(uri, folder)
+    assert main(["sync", "--tracking-uri", uri, "--results", str(tmp_path / "results" / "laptop")]) == 0
+    assert main(["sync", "--tracking-uri", uri, str(folder)]) == 0
+    client = connect(uri)
+    experiment = client.get_experiment_by_name(experiment_name("laptop"))
+    keys = sorted(tag.partition("ViewState.")[2] for tag in experiment.tags if "ViewState." in tag)
+    assert [key.split("-")[0] for key in keys] == [PUBLISHED, "table3_A"]
+    assert "published" in experiment.tags["mlflow.note.content"]
+    shown = {}
+    for flag in ("true", "false"):
+        query = f"tags.tables LIKE '% table3_A %' AND tags.current = 'true' AND tags.published = '{flag}'"
+        found = client.search_runs([experiment.experiment_id], query)
+        shown[flag] = sorted(f"{run.data.tags['row']} {run.data.tags['seed']}" for run in found)
+    assert shown == {"true": ["base 1", "h=1 1", "h=1 2"], "false": ["h=1 1"]}
+    capsys.readouterr()
+
+
+def test_what_is_no_scale_is_refused(tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in {
+        ("--results", f"{tmp_path}"): "expected the folder of a scale, as results/laptop",
+        ("--results", f"{tmp_path}/own/laptop"): "holds your own records; leave out --results",
+        ("--results", f"{tmp_path}", "runs/x"): "name the one or the other",
+    }.items():
+        assert main(["sync", "--tracking-uri", store, *arguments]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_where_there_are_no_runs_the_published_ones_are_named(
+    tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["sync", "--tracking-uri", store]) == 1
+    assert "python -m repro.tracking sync --results results/laptop" in capsys.readouterr().err
