@@ -67,7 +67,7 @@ def test_views_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def install(*_: object) -> None:
         seen.append(threading.get_ident())
-        end.wait()
+        end.wait(20)
 
     monkeypatch.setattr("repro.tracking.views.install_view", install)
     tracker = Tracker("http://127.0.0.1:1", tell=told.append)
