@@ -100,7 +100,9 @@ def test_needed_is_what_runs_keep_and_the_largest_twice(
 
 def experiment(name: str, *rows: str) -> ModuleType:
     module = ModuleType(name, f"Table {name}.")
-    vars(module).update(TABLE=name, ROWS=[Row(row, lambda base: base, Paper(bleu=1.0)) for row in rows])
+    vars(module).update(
+        __file__=f"{name}.py", TABLE=name, ROWS=[Row(row, lambda base: base, Paper(bleu=1.0)) for row in rows]
+    )
     return module
 
 
