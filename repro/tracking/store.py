@@ -88,6 +88,8 @@ def sqlite_uri(path: Path) -> str:
     """The address by which MLflow finds a file, whatever characters its name has."""
     from sqlalchemy.engine import URL
 
+    if not {"?", "%"} & {*str(path)}:
+        return f"sqlite:///{path}"  # as it is: of another spelling MLflow makes a folder, see `remove_twin`
     return URL.create("sqlite", database=str(path)).render_as_string()
 
 
