@@ -16,7 +16,7 @@ def test_mean_and_range_by_hand(a_record: Make) -> None:
         a_record("h=1", 1, dev={"step": [10, 20], "nll": [4.0, 2.0]}),
         a_record("h=1", 2, dev={"step": [10, 20, 30], "nll": [5.0, 2.5, 1.0]}),
     ]
-    assert bands(runs, "dev") == [Band("h=1", 2, (10, 20), (4.5, 2.25), (4.0, 2.0), (5.0, 2.5))]
+    assert bands(runs, "dev") == [Band("h=1 (here 2)", 2, (10, 20), (4.5, 2.25), (4.0, 2.0), (5.0, 2.5))]
 
 
 def test_base_comes_first_then_the_papers_order(a_record: Make) -> None:
