@@ -1,5 +1,6 @@
 """What the package never does, seen while it runs: no shell, no pickle, no network, nothing written elsewhere."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -52,8 +53,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("setuptools")
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "repro", source / "repro", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *arguments], cwd=source, check=True)
     build = "from setuptools import build_meta; build_meta.build_wheel('.')"
     subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True)
     [wheel] = source.glob("*.whl")
@@ -86,7 +90,9 @@ def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     assert facts(installed) == before
     assert wrong == [], "\n".join(wrong)
     assert "1 runs in" in said
-    assert list((tmp_path / "results").rglob("*.json"))
+    [one] = [record.load(file) for file in (tmp_path / "results").rglob("*-seed1.json")]
+    release = json.loads((installed / "repro" / "release.json").read_bytes())
+    assert (one.stamp["dirty"], one.stamp["commit"]) == (False, release["commit"])  # without git
     assert list((tmp_path / "here").iterdir()) == []
     assert list((tmp_path / "home").iterdir()) == []
 

@@ -1,0 +1,47 @@
+"""What pyproject.toml cannot say: a built package knows the commit and the deciding code that it was built from.
+
+Without git, as in an installed wheel, that is how a run knows whether its code is anybody's (`repro/stamp.py`).
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+
+ROOT = Path(__file__).parent
+
+
+def write_release(package: Path, version: str) -> None:
+    """Leave `release.json` in a package that is made; code that no commit has is no release."""
+    sys.path.insert(0, str(ROOT))
+    from repro import stamp
+
+    origin = stamp.provenance()
+    if not origin["dirty"]:
+        release = {"version": version, "commit": origin["commit"], "fingerprint": origin["fingerprint"]}
+        (package / stamp.RELEASE).write_text(json.dumps(release), "utf-8")
+
+
+class BuildPackage(build_py):
+    """Modules, and where they come from."""
+
+    def run(self) -> None:
+        """Copy the modules; one that is edited where it lies has git beside it."""
+        super().run()
+        if not self.editable_mode:
+            write_release(Path(self.build_lib) / "repro", self.distribution.get_version())
+
+
+class SourceDistribution(sdist):
+    """The sources, which leave git behind as well."""
+
+    def make_release_tree(self, base_dir: str, files: list[str]) -> None:
+        """Copy the sources."""
+        super().make_release_tree(base_dir, files)
+        write_release(Path(base_dir) / "repro", self.distribution.get_version())
+
+
+setup(cmdclass={"build_py": BuildPackage, "sdist": SourceDistribution})
