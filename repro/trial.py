@@ -17,7 +17,7 @@ from repro.data.batch import Batch
 from repro.data.buckets import FILLS
 from repro.data.store import Prepared, Split
 from repro.data.translation import DevBatches, Translation
-from repro.decoding import engine
+from repro.decoding import engine as engines
 from repro.decoding.bleu import Score, published_protocol, published_score, sacrebleu_score
 from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.hyper import Hyper
@@ -51,7 +51,7 @@ class Trial:
     accumulate: int  # micro-batches per update and device
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: fit.Precision
-    engine: engine.Name
+    engine: engines.Name
 
     @property
     def shares(self) -> int:
@@ -117,9 +117,9 @@ class Trial:
 
     def opened(self, model: Transformer) -> Any:
         """What translates and scores, as a context."""
-        return engine.opened(self.engine, model, bf16=self.precision == "bf16")
+        return engines.opened(self.engine, model, bf16=self.precision == "bf16")
 
-    def score(self, model: engine.Engine, split: Split, *, between: Callable[[int], None]) -> Scored:
+    def score(self, model: engines.Engine, split: Split, *, between: Callable[[int], None]) -> Scored:
         """Perplexity and both BLEU scores of one split.
 
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
