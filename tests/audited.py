@@ -42,6 +42,8 @@ class Watch:
             path, _, flags = arguments
             is_write = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
             return self._outside(path) if is_write else None
+        if event == "os.mkdir" and os.path.isdir(arguments[0]):
+            return None  # it will be told that the folder is there
         if event in WRITING:
             found = (self._outside(arguments[i]) for i in WRITING[event])
             return next((one for one in found if one), None)
@@ -57,6 +59,8 @@ class Watch:
 
     def _outside(self, path: Any) -> str | None:
         if isinstance(path, int) or path in (None, ":memory:"):
+            return None
+        if "mode=memory" in os.fsdecode(path).partition("?")[2].split("&"):  # SQLite's, under a name
             return None
         place = Path(os.path.abspath(os.fsdecode(path).removeprefix("file:").partition("?")[0]))
         # the folder is followed, the name is not: a link is what is made or removed, not what it leads to
