@@ -279,7 +279,8 @@ class ByHeart:
     def mean_nll(self, batches: Iterable[Batch]) -> float:
         return sum(batch.n_target for batch in batches) / 1_000
 
-    def translate(self, source: Side, between: Callable[[int], None], **_: Any) -> list[Sequence[int]]:
+    def translate(self, source: Side, *, between: Callable[[int], None]) -> list[Sequence[int]]:
+        """With no option: a run searches as `decoding/translate.py` has it from the paper."""
         tokenizer = self.text.tokenizer
         known = {one: translation for split in SIZES for one, _, translation in answers(split)}
         between(len(source.lengths))

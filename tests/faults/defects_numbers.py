@@ -28,7 +28,6 @@ COUNTED = (f"{OF_RUN}what_was_read_is_counted_by_sides",)
 PERPLEXITY = tuple(
     f"{OF_RUN}perplexity_is_that_of_all_pieces_under_the_averaged_weights[{split}]" for split in ("dev", "test")
 )
-SEARCHED = (f"{OF_RUN}translations_are_those_of_the_plain_search[test-5]",)
 
 DEFECTS: tuple[Defect, ...] = (
     # the model
@@ -237,7 +236,7 @@ DEFECTS: tuple[Defect, ...] = (
         TRIAL,
         "model.translate(split.source, between=between)",
         "model.translate(split.source, width=1, between=between)",
-        SEARCHED,
+        SCORED,
     ),
     # tables and claims
     Defect(
