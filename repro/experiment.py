@@ -39,8 +39,7 @@ def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> 
 def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None:
     """The same for several experiment files at once: their rows as if they stood in one."""
     tables = [
-        Table(name=one.TABLE, rows=one.ROWS, title=_first_line(one.__doc__), file=Path(str(one.__file__)))
-        for one in experiments
+        Table(name=one.TABLE, rows=one.ROWS, title=_first_line(one.__doc__), file=_file(one)) for one in experiments
     ]
     _main("all_tables", tables, argv)
 
@@ -226,8 +225,14 @@ def _whereabouts(corpus: str, pair: str, data_dir: Path | None) -> str:
 def _running(table: str) -> tuple[str, Path | None]:
     """The first line of the experiment file and its place, where it is what runs; else the table's name."""
     running = sys.modules["__main__"]
-    file = Path(getattr(running, "__file__", None) or "")
-    return (_first_line(running.__doc__) or table, file) if file.stem == table else (table, None)
+    file = _file(running)
+    return (_first_line(running.__doc__) or table, file) if file and file.stem == table else (table, None)
+
+
+def _file(module: ModuleType) -> Path | None:
+    """Where a module was read from; None of one that was typed in."""
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
 
 
 def _first_line(text: str | None) -> str:

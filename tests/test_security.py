@@ -224,7 +224,7 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures")  # they bring torch, or matplotlib
 HEAVY_TOO = """
-    machine run packed products determinism lineage data.batch data.translation
+    machine run trial packed products determinism lineage data.batch data.translation
     table1.layers table1.costs table1.picture
 """
 LIGHT = [
