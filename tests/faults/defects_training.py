@@ -80,8 +80,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "after a stop an epoch begins anew",
         DATA,
-        "(epoch + 1) * n), micro, None)",
-        "(epoch + 1) * n), None)",
+        "start, micro = divmod(done, self.data.accumulate)",
+        "start, micro = 0, 0",
         (f"{READS}test_a_checkpoint_of_lightnings_is_gone_on_from_exactly[limits0-2-0-Witness]",),
     ),
     Defect(
