@@ -398,6 +398,19 @@ def test_what_cannot_be_run_is_refused_before_anything_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_published_folder_is_no_place_for_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the run command of the README once changed 31 published files
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
+    said = fails([*options, "--results-dir=results", "--steps=1", "--rows", "base"], capsys)
+    assert said == (2, "--results-dir results: this is what is published; results get there by `")
+    assert list((tmp_path / "results").iterdir()) == []
+    assert "/results/own/" in (ROOT / ".gitignore").read_text("utf-8").split("\n")
+
+
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 def test_rows_that_cannot_be_told_apart_are_refused_before_anything_is_done(
     dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

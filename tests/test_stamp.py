@@ -263,6 +263,24 @@ def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
     assert stamp.provenance()["commit"] == git(checkout, "rev-parse", "HEAD").strip() != found["commit"]
 
 
+def test_a_run_is_clean_once_its_code_is_committed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # its runs stayed out of the tables for ever
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
+    point_at(checkout, monkeypatch)
+    then = stamp.provenance()
+    assert stamp.cleared(then) == then
+    assert then["dirty"]
+    commit(checkout)
+    now = stamp.cleared(then)
+    assert (now["dirty"], now["why_dirty"]) == (False, None)
+    assert now["commit"] == git(checkout, "rev-parse", "HEAD").strip()
+    assert {**now, "commit": 0, "dirty": 0, "why_dirty": 0} == {**then, "commit": 0, "dirty": 0, "why_dirty": 0}
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"128"))
+    point_at(checkout, monkeypatch)
+    commit(checkout)
+    assert stamp.cleared(then) == then  # this is other code
+
+
 def test_a_git_hook_does_not_change_the_answer(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # git sets GIT_DIR for its hooks, and a test suite may run in one
     monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))

@@ -139,6 +139,17 @@ def test_a_power_law_is_found_exactly() -> None:
     assert fit.points == 6
 
 
+def test_an_exact_law_leaves_no_noise() -> None:
+    # left-overs of 1e-15 differ between processors, and were published with 12 digits
+    points = [SimpleNamespace(n=n, d=d, window=w) for n in (32, 48, 96, 512) for d in (7, 64, 256) for w in (3, 5)]
+    fit = power_law(points, lambda p: 11 * p.n**2 * p.d)
+    assert fit.exponents == {"n": 2.0, "d": 1.0, "window": 0.0}
+    assert set(fit.half_widths.values()) == {0.0}
+    assert math.copysign(1.0, fit.exponents["window"]) == 1.0
+    near = power_law(points, lambda p: 11 * p.n**2 * p.d * (1 + 1e-9 * (p.n == 48)))
+    assert min(near.half_widths.values()) > 1e-11  # what was measured stays
+
+
 def test_its_interval_is_the_t_interval_of_a_line() -> None:
     from scipy.stats import linregress, t
 

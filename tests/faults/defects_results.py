@@ -1,0 +1,162 @@
+"""Defects of what a run is, what may stand in one cell and what is published, each with the tests that notice it."""
+
+from faults.defect import Defect
+
+STAMP, OF_STAMP = "repro/stamp.py", "tests/test_stamp.py::test_"
+KINDS, TABLES, REPORT = "repro/kinds.py", "repro/tables.py", "tests/test_report.py::test_"
+PUBLISH, OF_PUBLISH = "repro/publish.py", "tests/test_publish.py::test_"
+ROWS, OF_ROWS = "repro/rows.py", "tests/test_rows.py::test_"
+
+DEFECTS: tuple[Defect, ...] = (
+    # which code decides
+    Defect(
+        "an imported name counts as it is written",
+        STAMP,
+        'lambda name: ",".join(sorted(meanings.get(name[1], ())))',
+        "lambda name: name[1]",
+        (f"{OF_STAMP}the_same_name_for_another_thing_counts",),
+    ),
+    Defect(
+        "a file's place decides",
+        STAMP,
+        "            text = _syntax(tree, meanings.keys())\n",
+        "            text = module + _syntax(tree, meanings.keys())\n",
+        (f"{OF_STAMP}a_moved_file_changes_nothing",),
+    ),
+    Defect(
+        "what types alone need decides",
+        STAMP,
+        'isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)',
+        "False",
+        (f"{OF_STAMP}it_covers_what_is_imported_at_any_distance_and_nothing_else",),
+    ),
+    Defect(
+        "imports inside functions do not decide",
+        STAMP,
+        "            yield from _imports(node)\n",
+        "            pass\n",
+        (f"{OF_STAMP}it_covers_what_is_imported_at_any_distance_and_nothing_else",),
+    ),
+    Defect(
+        "any change of the package makes a run dirty",
+        STAMP,
+        ' if entry} & files)  # "XY path"',
+        " if entry})",
+        (f"{OF_STAMP}what_decides_nothing_makes_nothing_dirty",),
+    ),
+    Defect(
+        "a release is believed whatever became of it",
+        STAMP,
+        '    if release["fingerprint"] != fingerprint():',
+        "    if False:",
+        (f"{OF_STAMP}a_release_without_git_is_as_good_as_its_commit",),
+    ),
+    Defect(
+        "an older record is unreadable when a field is added",
+        "repro/record.py",
+        '            content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]\n',
+        "            pass\n",
+        ("tests/test_record.py::test_a_field_that_hyper_gets_later_leaves_older_records_readable",),
+    ),
+    # what may stand in one cell
+    Defect(
+        "the number of threads is no matter",
+        KINDS,
+        '        "threads": record.stamp["n_threads"],\n',
+        "",
+        (f"{REPORT}a_published_cell_that_mixes_is_an_error", f"{OF_PUBLISH}a_mixed_row_of_ones_own_is_refused"),
+    ),
+    Defect(
+        "older code is averaged with newer",
+        KINDS,
+        "            (left if differences(last, record) else kept).append(record)",
+        "            kept.append(record)",
+        (f"{REPORT}ones_own_cells_never_mix_what_is_no_repetition",),
+    ),
+    Defect(
+        "uncommitted rows of one's own stand unmarked",
+        TABLES,
+        "    return NOT_COMMITTED * (key[0] in uncommitted) + NO_COMMIT * unclean\n",
+        '    return ""\n',
+        (f"{REPORT}ones_own_table_shows_and_marks_what_nobody_else_has",),
+    ),
+    Defect(
+        "where nothing ran every run keeps to the recipe",
+        TABLES,
+        '    if not frame["n"].sum() and not frame["diverged"].sum():',
+        "    if False:",
+        (f"{REPORT}where_no_run_is_shown_nothing_is_said_to_be_kept",),
+    ),
+    Defect(
+        "exact laws keep the noise of their processor",
+        "repro/table1/laws.py",
+        "    if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():",
+        "    if False:",
+        ("tests/table1/test_page.py::test_an_exact_law_leaves_no_noise",),
+    ),
+    # what is published
+    Defect(
+        "uncommitted code is published",
+        PUBLISH,
+        '        if record.stamp["dirty"]:',
+        "        if False:",
+        (f"{OF_PUBLISH}what_no_commit_has_is_refused",),
+    ),
+    Defect(
+        "an uncommitted experiment is published",
+        PUBLISH,
+        "        if table != BASE and not stamp.is_committed(file):",
+        "        if False:",
+        (f"{OF_PUBLISH}an_experiment_that_is_not_committed_is_refused",),
+    ),
+    Defect(
+        "a row is published by halves",
+        PUBLISH,
+        "        if mine and theirs and (changed := differences(theirs[0], mine[0])):",
+        "        if changed := []:",
+        (f"{OF_PUBLISH}some_seeds_of_other_code_are_refused",),
+    ),
+    # before the first step
+    Defect(
+        "a row may be the base again",
+        ROWS,
+        "        if other := seen.get((hyper, pair)):",
+        "        if other := None:",
+        (f"{OF_ROWS}a_row_that_is_the_base_or_another_row_again_is_refused",),
+    ),
+    Defect(
+        "two rows may have one name",
+        ROWS,
+        "        if twice := sorted(",
+        "        if twice := [] and sorted(",
+        (f"{OF_ROWS}two_rows_of_one_name_are_refused",),
+    ),
+    Defect(
+        "two texts of one's own share a folder",
+        "repro/sweep.py",
+        '        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))',
+        "        return self.scale",
+        ("tests/test_experiment.py::test_two_texts_of_ones_own_never_share_a_table",),
+    ),
+    Defect(
+        "a run goes by the names it had",
+        "repro/run.py",
+        "            found,\n            table=self.settings.table,\n            row=self.settings.row,\n",
+        "            found,\n",
+        ("tests/test_experiment.py::test_a_run_goes_by_the_names_it_has_today",),
+    ),
+    Defect(
+        "what was committed after it ran stays dirty",
+        STAMP,
+        '    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint():',
+        "    if True:",
+        (f"{OF_STAMP}a_run_is_clean_once_its_code_is_committed",),
+    ),
+    Defect(
+        "runs write where the published results stand",
+        "repro/sweep.py",
+        "        if self.results.resolve() == PUBLISHED.resolve():",
+        "        if False:",
+        ("tests/test_experiment.py::test_the_published_folder_is_no_place_for_runs",),
+    ),
+)
