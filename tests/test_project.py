@@ -51,6 +51,12 @@ def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> subprocess.Compl
 # ---- versions
 
 
+def test_git_ignores_what_runs_and_tests_leave() -> None:
+    # after both commands of the README `git status` has nothing to say
+    ignored = (ROOT / ".gitignore").read_text("utf-8").split("\n")
+    assert {"/results/own/", "/runs/", "/cache/", "/data/", "/mlflow.db*", ".venv/", ".tox/"} <= set(ignored)
+
+
 def test_constraints_are_exact_and_installable_by_everyone() -> None:
     wrong = {name: rest for name, rest in constraints().items() if not re.fullmatch(r"==[0-9][0-9a-z.]*", rest)}
     assert wrong == {}, "expected name==version; a local suffix such as +cpu exists on one machine only"

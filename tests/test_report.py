@@ -17,6 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from processor import FLAGS
 
 from repro import report, tables
 from repro.hyper import Hyper
@@ -685,10 +686,8 @@ def test_a_document_quotes_what_the_experiment_shows_to_somebody_who_runs_one_se
 
 def core_types() -> list[str]:
     """Kernels of OpenBLAS that this processor can run, the oldest first; elsewhere than on x86 the names do nothing."""
-    cpuinfo = Path("/proc/cpuinfo")
-    flags = set(cpuinfo.read_bytes().decode("ascii", "replace").split()) if cpuinfo.exists() else set()
     newer = {"Haswell": {"avx2", "fma"}, "Zen": {"avx2", "fma"}, "SkylakeX": {"avx512f", "avx512dq", "avx512bw"}}
-    return ["Prescott", "Nehalem", *(name for name, needs in newer.items() if needs <= flags)]
+    return ["Prescott", "Nehalem", *(name for name, needs in newer.items() if needs <= FLAGS)]
 
 
 @pytest.mark.parametrize("core_type", core_types())

@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from decoding.conftest import HYPER, V, decode
 from decoding.plain import plain_search
 from decoding.test_translate import padded
+from processor import exact_8_bits
 from torch import nn
 
 from repro.data.batch import Batch
@@ -151,6 +152,7 @@ def test_what_it_finds_scores_no_higher_than_what_we_find(
 
 
 @with_library
+@exact_8_bits
 def test_8_bits_translate_nearly_the_same(model: Transformer, text: Any, folder: Path) -> None:
     found = translate_ctranslate2(load(folder, compute_type="int8", threads=1), text, width=1)
     same = sum(a == b for a, b in zip(found, translate(model, text, width=1), strict=True))

@@ -38,10 +38,10 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_STAMP}it_covers_what_is_imported_at_any_distance_and_nothing_else",),
     ),
     Defect(
-        "any change of the package makes a run dirty",
+        "a comment that is not committed makes a run dirty",
         STAMP,
-        ' if entry} & files)  # "XY path"',
-        " if entry})",
+        "    if not changed or _committed(root) == fingerprint():",
+        "    if not changed:",
         (f"{OF_STAMP}what_decides_nothing_makes_nothing_dirty",),
     ),
     Defect(
