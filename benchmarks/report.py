@@ -23,7 +23,9 @@ from repro.tables import FIGURES, record_folders
 
 N_RECORDS = 500
 PARTS = {
-    "tables, verdicts, page": "from repro.report import write_scale; write_scale(results, scale)",
+    "tables, verdicts, page": (
+        "from repro.report import write_scale; from repro.tables import Shelf; write_scale(Shelf.read(results / scale))"
+    ),
     "figures": (
         "from repro.figures.draw import draw; made, skipped = draw(results, scale, Path('none'), Path('none')); "
         "assert len(made) >= 20, skipped"
