@@ -25,7 +25,8 @@ def kind(record: Record) -> dict[str, Any]:
 
 def differences(one: Record, other: Record) -> list[str]:
     """The names of what keeps two records out of one cell."""
-    return [name for name, value in kind(one).items() if kind(other).get(name) != value]
+    others = kind(other)
+    return [name for name, value in kind(one).items() if others.get(name) != value]
 
 
 def by_cell(records: Iterable[Record]) -> Mapping[tuple[str, str], list[Record]]:
