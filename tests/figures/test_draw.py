@@ -144,7 +144,7 @@ def test_the_command_prints_what_it_made_and_what_not(
 ) -> None:
     monkeypatch.setattr(draw, "draw", lambda *places: ([Path("a.png")], ["figure 9: no numbers. Run it."]))
     draw.main([])
-    assert capsys.readouterr().out == "a.png\nSkipped figure 9: no numbers. Run it.\n"
+    assert capsys.readouterr().out == ("Figures of results/own/laptop\na.png\nSkipped figure 9: no numbers. Run it.\n")
 
 
 def test_nothing_heavy_is_imported_before_a_figure_asks() -> None:
