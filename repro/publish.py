@@ -3,7 +3,7 @@
 Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from repro import stamp
@@ -19,7 +19,7 @@ def publish(own: Shelf, published: Shelf, experiments: Path) -> list[Record]:
     """
     if not own.everything:
         raise ValueError(f"{own.folder}: expected records to publish, found none. Run an experiment first.")
-    if reasons := [*_refusals(own.everything, published.everything, experiments)]:
+    if reasons := [*_refusals(own.everything, own.rows, published.everything, experiments)]:
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
     for record in own.everything:
         record.save(path(published.folder.parent, record))
@@ -27,7 +27,9 @@ def publish(own: Shelf, published: Shelf, experiments: Path) -> list[Record]:
     return own.everything
 
 
-def _refusals(own: Sequence[Record], published: Sequence[Record], experiments: Path) -> Iterator[str]:
+def _refusals(
+    own: Sequence[Record], rows: Container[tuple[str, str]], published: Sequence[Record], experiments: Path
+) -> Iterator[str]:
     """Why these records may not stand among the published ones."""
     again = "Type its command again: finished runs are kept."
     for table in dict.fromkeys(record.table for record in own):
@@ -35,6 +37,8 @@ def _refusals(own: Sequence[Record], published: Sequence[Record], experiments: P
         if table != BASE and not stamp.is_committed(file):
             yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
     for record in own:
+        if (record.table, record.row) not in rows:
+            yield f"{_of(record)}: {experiments / record.table}.py has no such row any more. Delete its record."
         if record.stamp["dirty"]:
             yield f"{_of(record)} is of code that no commit has ({record.stamp['why_dirty']}). Commit it. {again}"
     yield from mixtures(own)

@@ -91,6 +91,7 @@ class Sweep:
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
             self.scale = self._named_after_text()
+            Shelf.read_own(self.results / self.scale.name, PUBLISHED)  # names what is damaged before the work begins
             runs = [self._run(cell, tracker, progress, signals) for cell in self.cells]
             if self.is_first and not self.options.fork:
                 for run in runs:

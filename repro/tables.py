@@ -160,15 +160,21 @@ class Shelf:
     def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "Shelf":
         """One's own results, beside those of the same scale under the folder `published`."""
         found = cls.read(folder)
-        kept, left = newest(found.everything)
+        tables = {of for of, _ in found.rows}
+        gone = [one for one in found.everything if one.table in tables and (one.table, one.row) not in found.rows]
+        kept, left = newest([one for one in found.everything if one not in gone])
         beside = cls.read(published / folder.name) if record_folders(published / folder.name) else None
+        notes = {name: left_out(one for one in left if one.table == name) for name in found.tables}
+        for name in dict.fromkeys(one.table for one in gone):
+            rows = _names(one for one in gone if one.table == name)
+            notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
         return replace(
             found,
             tables={name: [record for record in kept if record.table == name] for name in found.tables},
             own=True,
             uncommitted=frozenset(uncommitted),
             published=beside,
-            notes={name: left_out(record for record in left if record.table == name) for name in found.tables},
+            notes=notes,
         )
 
     @property

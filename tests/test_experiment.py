@@ -398,6 +398,16 @@ def test_what_cannot_be_run_is_refused_before_anything_is_done(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_damaged_record_of_ones_own_is_named_before_the_work_and_not_after_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = tmp_path / "results" / "smoke" / "base" / "base-seed7.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_bytes(b"{}")
+    assert fails(places(tmp_path), capsys) == (2, f"{damaged}: expected a record of format 2, got None")
+    assert list((tmp_path / "runs").glob("*")) == []
+
+
 def test_the_published_folder_is_no_place_for_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

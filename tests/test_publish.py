@@ -134,6 +134,13 @@ def test_an_experiment_that_is_not_committed_is_refused(
     assert "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it." in refused(capsys)
 
 
+def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("base", 1), run("x", 1))
+    note_rows(Path("results/own/lab"), listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])]))
+    said = refused(capsys)
+    assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
+
+
 def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected results of your own, found none" in refused(capsys)
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])

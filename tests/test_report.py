@@ -328,6 +328,16 @@ def test_ones_own_cells_never_mix_what_is_no_repetition(tmp_path: Path) -> None:
     assert [record.seed for record in shelf.everything if record.row == "base"] == [1, 3]
 
 
+def test_a_row_that_was_renamed_stands_in_ones_own_table_once(tmp_path: Path) -> None:
+    save(tmp_path, [run("base"), run("h=1"), run("one head", position=0)])
+    tables.note_rows(tmp_path / "laptop", {("base", "base"): EXPECTED["base", "base"]})
+    tables.note_rows(tmp_path / "laptop", {("table3_A", "one head"): EXPECTED["table3_A", "h=1"]})
+    frame = tables.Shelf.read_own(tmp_path / "laptop", tmp_path / "nothing").frame(["table3_A"])
+    assert frame is not None
+    assert list(frame["row"]) == ["base", "one head"]
+    assert "Left out: h=1 (seed 1), which table3_A.py has no more." in frame.attrs["notes"]
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
