@@ -66,7 +66,7 @@ def write_scale(shelf: Shelf) -> list[Path]:
 
 def uncommitted(tables: Iterable[str], experiments: Path = EXPERIMENTS) -> list[str]:
     """The tables of which the experiment file is not as its commit has it; none where there is no git to ask."""
-    return [name for name in tables if is_committed(experiments / f"{name}.py") is False]
+    return [name for name in tables if name != BASE and is_committed(experiments / f"{name}.py") is False]
 
 
 def scales(results: Path) -> list[Path]:

@@ -141,6 +141,20 @@ def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys:
     assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
 
 
+def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None:
+    own(run("base", 1), run("x", 1))
+    assert report.main(["--own"]) == 0
+    page = Path("results/own/lab/lab.md")
+    assert "| base |" in page.read_text("utf-8")
+    assert "| x    |" in page.read_text("utf-8")
+    (project / "experiments" / "lab.py").write_bytes(b"ROWS = [1]\n")
+    assert report.main(["--own", "--check"]) == 1
+    assert report.main(["--own"]) == 0
+    assert "| base |" in page.read_text("utf-8")  # it is of no experiment file
+    assert "| x \\* |" in page.read_text("utf-8")
+    assert not list(Path("results").glob("lab/*"))
+
+
 def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected results of your own, found none" in refused(capsys)
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
