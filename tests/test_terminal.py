@@ -40,7 +40,8 @@ def said(folder: Path, redirection: str = "", **surroundings: str) -> tuple[int,
     """The exit code of the command, started by a shell, and all that it printed."""
     line = f'exec "$@" {redirection}'
     command = ["sh", "-c", line, "sh", sys.executable, "-c", COMMAND, str(folder / "journal")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)} | surroundings
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONIOENCODING"}  # tox sets it
+    environment = inherited | {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1"} | surroundings
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     return done.returncode, done.stdout
 
