@@ -337,7 +337,7 @@ def _facts(records: Iterable[Record]) -> Facts:
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
             ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
             ("sacreBLEU", ""): score["bleu_signature"],
-            ("published BLEU", ""): score["bleu_published_signature"],
+            ("multi-bleu", ""): score["bleu_published_signature"],
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): stamp["fingerprint"][:12],

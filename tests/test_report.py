@@ -550,7 +550,7 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
         "python -m repro.report",
         "95 % t-interval",
         r"sacreBLEU: nrefs:1\|case:mixed\|tok:13a",
-        "published BLEU: tok:moses",
+        "multi-bleu: tok:moses",
         "grammar en-de, 9 / 5 / 7 pairs, SHA-256 abababababab",
         "48 s training and 7 s decoding a run",
         "Base row: N 3, d<sub>model</sub> 128",
