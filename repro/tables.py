@@ -541,8 +541,8 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
 
 
 def about_own(frame: "DataFrame") -> str:
-    """Whose numbers stand in a table of one's own."""
-    return ABOUT_OWN if frame.attrs["own"] else ""
+    """Whose numbers stand in a table of one's own, where others stand beside them."""
+    return ABOUT_OWN if "published/n" in frame else ""
 
 
 def about_labels(frame: "DataFrame") -> str:
