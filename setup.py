@@ -1,6 +1,7 @@
 """What pyproject.toml cannot say: a built package knows the commit and the deciding code that it was built from.
 
-Without git, as in an installed wheel, that is how a run knows whether its code is anybody's (`repro/stamp.py`).
+Without git, as in an installed wheel, that is how a run knows whether its code is anybody's
+(`repro/results/provenance.py`).
 """
 
 import json
@@ -17,12 +18,12 @@ ROOT = Path(__file__).parent
 def write_release(package: Path, version: str) -> None:
     """Leave `release.json` in a package that is made; code that no commit has is no release."""
     sys.path.insert(0, str(ROOT))
-    from repro import stamp
+    from repro.results import provenance
 
-    origin = stamp.provenance()
+    origin = provenance.provenance()
     if not origin["dirty"]:
         release = {"version": version, "commit": origin["commit"], "fingerprint": origin["fingerprint"]}
-        (package / stamp.RELEASE).write_text(json.dumps(release), "utf-8")
+        (package / provenance.RELEASE).write_text(json.dumps(release), "utf-8")
 
 
 class BuildPackage(build_py):

@@ -15,8 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from repro import machine
 from repro.model.attention import attention_weights
+from repro.training import cpu_tuning
 
 SIZES = (  # sentences, pieces, heads, width of one head
     (64, 8, 8, 8),
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    print("tuned:", ", ".join(machine.tune(0)) or "nothing", f"; {options.threads} threads")
+    print("tuned:", ", ".join(cpu_tuning.tune(0)) or "nothing", f"; {options.threads} threads")
     print(f"{'B x T x h x d_k':>20}{'plain ms':>10}{'fused ms':>10}{'fused / plain':>15}{'largest difference':>20}")
     for b, t, h, d in SIZES:
         torch.manual_seed(0)

@@ -23,10 +23,10 @@ from typing import Any
 
 import torch
 
-from repro import durable
-from repro.cost import PAPER_VOCABULARY
-from repro.hyper import BASE
-from repro.stamp import provenance
+from repro.model.config import BASE
+from repro.model.cost import PAPER_VOCABULARY
+from repro.results.provenance import provenance
+from repro.storage import atomic
 from repro.training import checkpoint
 from repro.training.module import TranslationModule
 
@@ -102,7 +102,7 @@ def main() -> None:
         print(f"{part:<12}{statistics.median(found):>8.2f}{min(found):>8.2f}{max(found):>8.2f}")
     print(f"most memory beyond the state while saving: {max(one['memory'] for one in turns) / 1e6:.0f} MB")
     if options.json:
-        durable.write_json(options.json, {"turns": turns, "stamp": provenance("cpu")})
+        atomic.write_json(options.json, {"turns": turns, "stamp": provenance("cpu")})
 
 
 if __name__ == "__main__":

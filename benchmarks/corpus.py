@@ -17,15 +17,15 @@ from unittest import mock
 
 import torch
 
-from repro.data.corpus import open_corpus
+from repro.data.corpora import open_corpus
 from repro.data.prepare import prepare
-from repro.hyper import BASE, Hyper
 from repro.model import embedding
-from repro.progress import Progress
-from repro.record import PaperNumbers, Record
-from repro.rows import BASE_ROW
-from repro.run import Run, Settings
-from repro.scales import SCALES
+from repro.model.config import BASE, Hyper
+from repro.results.record import PaperNumbers, Record
+from repro.runs.progress import Progress
+from repro.runs.run import Run, Settings
+from repro.runs.scales import SCALES
+from repro.runs.table import BASE_ROW
 from repro.tracking.tracker import Tracker
 
 

@@ -30,14 +30,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from repro import durable, machine
-from repro.data.store import Encoded
+from repro.data.shards import Encoded
 from repro.decoding.ctranslate import export, load, translate_ctranslate2
 from repro.decoding.translate import ALPHA, BEAM, translate
-from repro.hyper import BASE, Hyper
+from repro.model.config import BASE, Hyper
+from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
-from repro.stamp import provenance
-from repro.symbols import EOS
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.training import cpu_tuning
 
 SIZES: dict[str, tuple[Hyper, int]] = {  # hyper-parameters, vocabulary
     "small": (replace(BASE, n_layers=2, d_model=128, d_ff=512, n_heads=4, d_k=32, d_v=32), 8_000),
@@ -129,14 +130,14 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
     run: Callable[[], list[Sequence[int]]]
     if name == "ours":
         model = rambling(hyper, vocab_size)
-        machine.tune(BEAM * n * hyper.d_model**2)
+        cpu_tuning.tune(BEAM * n * hyper.d_model**2)
         bf16 = dtype == "bfloat16"
         run = lambda: ours(model, text, bf16)  # noqa: E731
     else:
         translator = load(folder, compute_type=dtype, threads=threads)
         run = lambda: translate_ctranslate2(translator, text)  # noqa: E731
     while pipe.recv() == "go":
-        memory = machine.PeakMemory()
+        memory = cpu_tuning.PeakMemory()
         clock, cpu = time.perf_counter(), time.process_time()
         outputs = run()
         clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
@@ -250,7 +251,7 @@ def main() -> None:
         versions = {**origin["versions"], "ctranslate2": version("ctranslate2")}
         settings = {"size": options.size, "beam": BEAM, "alpha": ALPHA, "sentences": options.sentences}
         stamp = {**origin, "versions": versions, "n_threads": options.threads}
-        durable.write_json(options.json, {"settings": settings, "lines": lines, "stamp": stamp})
+        atomic.write_json(options.json, {"settings": settings, "lines": lines, "stamp": stamp})
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 1. `correct`: loss and gradient of one update by each fast path against float64 by the plain one.
 2. `limits`: the card's own rate of bfloat16 matrix products and of copying, as measured here.
 3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; then without each
-   technique. MFU counts the model's operations on real pieces only (`repro/cost.py`), of the measured rate.
+   technique. MFU counts the model's operations on real pieces only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
 5. `loader`: pieces a second that the loader makes when nobody trains.
 6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its lone speed each keeps.
@@ -30,17 +30,18 @@ import torch.nn.functional as F
 from decode import encoded, rambling, sources
 from torch import Tensor
 
-from repro import durable, machine
-from repro.cost import Text, training_flops
 from repro.data.batch import Batch
-from repro.data.buckets import by_tokens
-from repro.data.store import Encoded
-from repro.data.translation import TrainingBatches
+from repro.data.batching import by_tokens
+from repro.data.datamodule import TrainingBatches
+from repro.data.shards import Encoded
 from repro.decoding.translate import translate
-from repro.hyper import BASE, Hyper
-from repro.stamp import provenance
-from repro.symbols import EOS, PAD
-from repro.training.loss import smoothed_cross_entropy
+from repro.model.config import BASE, Hyper
+from repro.model.cost import Text, training_flops
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.special_tokens import EOS, PAD
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.training import cpu_tuning
 from repro.training.module import TranslationModule
 
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16, dropout=0.3)
@@ -380,7 +381,7 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if device.type != "cuda" and not options.rehearse:
         sys.exit("expected a GPU, found none. --rehearse shows on any machine that the script runs.")
-    machine.tune(0)
+    cpu_tuning.tune(0)
     peak = limits(device)
     record: dict[str, Any] = {"limits": peak}
     print(peak, flush=True)
@@ -402,7 +403,7 @@ def main() -> None:
             failed.append(name)
         print(f"{name} ({time.perf_counter() - started:.0f} s): {record[name]}", flush=True)
         if options.json:
-            durable.write_json(options.json, record | {"stamp": provenance(device.type)})
+            atomic.write_json(options.json, record | {"stamp": provenance(device.type)})
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 

@@ -2,7 +2,7 @@
 
 One knob is turned at a time, from the small model that toolkits are compared at: width, layers, vocabulary, pieces of
 an update, length of the sentences at equal pieces. A point is the median of steps after two that warm up; the points of
-a knob take turns. Arithmetic says what each costs (`repro/cost.py`), so the rate says how well the machine is used.
+a knob take turns. Arithmetic says what each costs (`repro/model/cost.py`), so the rate says how well it is used.
 
 Run:  python benchmarks/growth.py --json growth.json         (about two minutes, one thread)
 """
@@ -18,10 +18,11 @@ from typing import Any
 import torch
 from train import SIZES
 
-from repro import durable, machine
-from repro.cost import Text, training_flops
-from repro.stamp import provenance
-from repro.training.loss import smoothed_cross_entropy
+from repro.model.cost import Text, training_flops
+from repro.model.loss import smoothed_cross_entropy
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.training import cpu_tuning
 from repro.training.module import TranslationModule
 
 
@@ -104,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     point = Point()
-    settings = machine.tune(point.pieces * point.width**2)
+    settings = cpu_tuning.tune(point.pieces * point.width**2)
     lines = []
     for line in measured(options.steps):
         lines.append(line)
@@ -115,7 +116,7 @@ def main() -> None:
         )
     if options.json:
         record = {"kind": "growth", "from": asdict(point), "settings": settings, "lines": lines}
-        durable.write_json(options.json, {**record, "stamp": provenance("cpu")})
+        atomic.write_json(options.json, {**record, "stamp": provenance("cpu")})
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro import durable
-from repro.cost import Text, n_parameters, training_flops
-from repro.hyper import BASE, Hyper
+from repro.model.config import BASE, Hyper
+from repro.model.cost import Text, n_parameters, training_flops
+from repro.storage import atomic
 
 HERE = Path(__file__).parent
 RECORDS = HERE / "records"
@@ -69,7 +69,8 @@ def training(records: dict[str, Record]) -> list[str]:
             "Real source + target pieces per second of a whole step: forward, smoothed loss, backward, Adam, the "
             "paper's dropout. *ours* goes the whole way of a run: loader, Lightning, journal lines. Peers are as "
             "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. "
-            "GFLOP/s are the model's own operations on real pieces (`repro/cost.py`). `python benchmarks/train.py`"
+            "GFLOP/s are the model's own operations on real pieces (`repro/model/cost.py`). "
+            "`python benchmarks/train.py`"
         ),
     ]
     for record in found.values():
@@ -262,8 +263,8 @@ def gpu(records: dict[str, Record]) -> list[str]:
                 "measures everything in one call (correctness against float64, the card's limits, steps with and "
                 "without each technique, kernels and gaps, loader, small models together, translation); `--rehearse` "
                 "shows without a GPU that it runs. The fast paths are tested for equality on a CPU: batches without "
-                "padding (`tests/test_packed.py`), compiled layers (`tests/model/test_transformer.py`), the loss of "
-                "large pieces (`tests/training/test_loss.py`)."
+                "padding (`tests/model/test_ragged.py`), compiled layers (`tests/model/test_transformer.py`), the loss "
+                "of large pieces (`tests/model/test_loss.py`)."
             ),
         ]
     lines = [
@@ -450,8 +451,8 @@ def main() -> None:
         if not PAGE.exists() or PAGE.read_bytes() != made.encode():
             sys.exit(f"{PAGE} is not what the records make. Run: python benchmarks/performance.py")
         return
-    durable.write_text(PAGE, made)
-    durable.write_bytes(PICTURE, picture(records))
+    atomic.write_text(PAGE, made)
+    atomic.write_bytes(PICTURE, picture(records))
     print(PAGE)
 
 

@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 import tokenizers
 
-from repro.data.pieces import Pieces
 from repro.data.tokenizer import Tokenizer, train_tokenizer
+from repro.data.vocabulary import Pieces
 
 WANTED = (Pieces("bpe", 37_000), Pieces("wordpiece", 32_000))  # the paper's
 PAIRS = (4_500_000, 36_000_000)

@@ -24,7 +24,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from repro.data.buckets import FILLS, Fill, plan_epoch, updates, updates_per_epoch
+from repro.data.batching import FILLS, Fill, plan_epoch, updates, updates_per_epoch
 
 EPOCH = 7
 AT_ONCE = 2**18

@@ -31,15 +31,15 @@ import numpy as np
 import psutil
 from torch.utils.data import DataLoader
 
-from repro.data.buckets import by_tokens, updates, updates_per_epoch
-from repro.data.cache import made_once
-from repro.data.corpus import open_corpus
-from repro.data.pieces import Pieces
+from repro.data.batching import by_tokens, updates, updates_per_epoch
+from repro.data.corpora import open_corpus
+from repro.data.datamodule import TrainingBatches
+from repro.data.parallel_text import PASSAGE
 from repro.data.prepare import prepare, whole
-from repro.data.store import OFFSETS, SIDES, Store, shard_folder
-from repro.data.text import PASSAGE
-from repro.data.translation import TrainingBatches
-from repro.symbols import EOS
+from repro.data.shards import OFFSETS, SIDES, Store, shard_folder
+from repro.data.vocabulary import Pieces
+from repro.model.special_tokens import EOS
+from repro.storage.folder_cache import made_once
 
 TYPES = 200_000
 MEAN_WORDS = 24

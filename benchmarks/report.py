@@ -18,13 +18,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from repro.record import load, path
-from repro.tables import FIGURES, record_folders
+from repro.results.frame import FIGURES, record_folders
+from repro.results.record import load, path
 
 N_RECORDS = 500
 PARTS = {
     "tables, verdicts, page": (
-        "from repro.report import write_scale; from repro.tables import Shelf; write_scale(Shelf.read(results / scale))"
+        "from repro.pages.build import write_scale; from repro.results.frame import Shelf; "
+        "write_scale(Shelf.read(results / scale))"
     ),
     "figures": (
         "from repro.figures.draw import draw; made, skipped = draw(results, scale, Path('none'), Path('none')); "

@@ -23,11 +23,12 @@ from typing import Any
 import numpy as np
 from train import PLAN, SIZES, SLOTS, Silence, Work, text
 
-from repro import durable, machine
-from repro.data.store import Encoded
-from repro.data.translation import Translation
-from repro.stamp import provenance
-from repro.training.fit import Every, fit
+from repro.data.datamodule import Translation
+from repro.data.shards import Encoded
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.training import cpu_tuning
+from repro.training.loop import Every, fit
 from repro.training.module import TranslationModule
 
 WINDOW = {"small": 8, "base": 4}  # steps: of one process all of the text once, so that each reads the same
@@ -43,7 +44,7 @@ def take_part(size: str, processes: int, times: int) -> None:
     """Train; the first process prints its rates, window by window."""
     work = Work(size=size, precision="fp32", threads=1, passes=0)
     hyper = replace(work.hyper, steps=4 * WINDOW[size])
-    machine.tune(times * SLOTS * hyper.d_model**2 // processes)
+    cpu_tuning.tune(times * SLOTS * hyper.d_model**2 // processes)
     # twice, so that an update twice as large finds twice as many sentences of a length, and pads no more
     sides, plan = tuple(map(twice, text(work))), {**PLAN, "budget": times * SLOTS}
     rates: list[float] = []
@@ -118,7 +119,7 @@ def main() -> None:
         )
     if options.json:
         record = {"kind": "scaling", "threads_a_process": 1, "sizes": {size: SIZES[size][1] for size in options.sizes}}
-        durable.write_json(options.json, record | {"lines": lines, "stamp": provenance("cpu")})
+        atomic.write_json(options.json, record | {"lines": lines, "stamp": provenance("cpu")})
 
 
 if __name__ == "__main__":

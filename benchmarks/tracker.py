@@ -26,12 +26,12 @@ from pathlib import Path
 
 import torch
 
-from repro import durable
-from repro.journal import Journal
-from repro.stamp import provenance
-from repro.tracking.folder import write_run
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.storage.journal import Journal
+from repro.tracking.client import connect
 from repro.tracking.mirror import Mirror
-from repro.tracking.store import connect
+from repro.tracking.run_folder import write_run
 from repro.tracking.tracker import Tracker
 
 NONE, AGAIN = "none", "none again"
@@ -137,7 +137,7 @@ def main() -> None:
         )
     if options.json:
         record = {"steps": options.steps, "turns": options.turns, "trackers": made, "stamp": provenance("cpu")}
-        durable.write_json(options.json, record)
+        atomic.write_json(options.json, record)
 
 
 if __name__ == "__main__":

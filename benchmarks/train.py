@@ -3,11 +3,12 @@
 Sizes and workload are those that toolkits were measured with: log-normal lengths (mean 28, at most 99 and the end),
 pieces by Zipf's law, batches of like length of at most 2,048 slots a side, three-way tied embeddings, dropout and label
 smoothing 0.1. A step is forward, smoothed loss, backward and Adam. Ours goes the whole way of a run: the loader,
-Lightning, journal lines and the settings of `repro/machine.py`; `ours, bare loop` is the same module without loader,
-Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain loop, each in a
-process and an environment of its own, on the same batches. All processes are kept alive and take turns, a pass each, so
-whatever else the machine does hits all alike. The first pass warms up. Printed are medians and extremes over the passes
-of real source + target pieces per second: of processor time with one thread, of wall time with more.
+Lightning, journal lines and the settings of `repro/training/cpu_tuning.py`; `ours, bare loop` is the same module
+without loader, Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain
+loop, each in a process and an environment of its own, on the same batches. All processes are kept alive and take
+turns, a pass each, so whatever else the machine does hits all alike. The first pass warms up. Printed
+are medians and extremes over the passes of real source + target pieces per second: of processor time with one thread,
+of wall time with more.
 
 Run:  python benchmarks/train.py --install peers              (once: environments of the peers, in this folder)
       python benchmarks/train.py --size small --peers peers   (about two minutes)
@@ -35,16 +36,17 @@ import torch
 from peers import PEERS, Size, Turns, in_turns, read_batches
 from torch import Tensor
 
-from repro import durable, machine
 from repro.data.batch import make_batch
-from repro.data.buckets import Ints, plan_epoch, updates, updates_per_epoch
-from repro.data.store import Encoded
-from repro.data.translation import Translation
-from repro.hyper import BASE, Hyper
-from repro.stamp import provenance
-from repro.symbols import EOS, PAD
-from repro.training.fit import Every, Precision, fit
-from repro.training.loss import smoothed_cross_entropy
+from repro.data.batching import Ints, plan_epoch, updates, updates_per_epoch
+from repro.data.datamodule import Translation
+from repro.data.shards import Encoded
+from repro.model.config import BASE, Hyper
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.special_tokens import EOS, PAD
+from repro.results.provenance import provenance
+from repro.storage import atomic
+from repro.training import cpu_tuning
+from repro.training.loop import Every, Precision, fit
 from repro.training.module import TranslationModule
 
 HERE = Path(__file__).parent
@@ -121,7 +123,7 @@ def write_batches(work: Work, path: Path) -> int:
     for update in islice(plan, per_pass(work) * (work.passes + 1)):
         batch = make_batch(source, target, update.sentences, n_update=update.target_tokens)
         arrays += [batch.source, batch.decoder_in, batch.target]
-    durable.write_bytes(path, lambda file: np.savez(file, *arrays))
+    atomic.write_bytes(path, lambda file: np.savez(file, *arrays))
     return int(source.lengths.sum() + target.lengths.sum())
 
 
@@ -148,7 +150,7 @@ def whole_way(work: Work) -> None:
     """Take part as `ours`: the training of a run."""
     turns, n, done = Turns(), per_pass(work), 0
     source, target = text(work)
-    settings = machine.tune(SLOTS * work.hyper.d_model**2)
+    settings = cpu_tuning.tune(SLOTS * work.hyper.d_model**2)
     module = TranslationModule(work.hyper, work.vocab_size, seed=1)
 
     def should_stop() -> bool:  # asked after each step: here one turn ends and the next begins
@@ -170,7 +172,7 @@ def whole_way(work: Work) -> None:
 
 def bare_loop(work: Work, path: Path) -> None:
     """Take part as the same model, loss and optimizer without Lightning, loader and journal."""
-    settings = machine.tune(SLOTS * work.hyper.d_model**2)
+    settings = cpu_tuning.tune(SLOTS * work.hyper.d_model**2)
     module = TranslationModule(work.hyper, work.vocab_size, seed=1)
     model, optimizer = module.model, module.configure_optimizers()
     for group in optimizer.param_groups:
@@ -324,7 +326,7 @@ def install(folder: Path) -> None:
             [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], check=True, capture_output=True
         )
         link = Path(os.fsdecode(asked.stdout.rstrip(b"\n"))) / "torch_of_the_suite.pth"
-        durable.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own
+        atomic.write_text(link, f"{sysconfig.get_path('purelib')}\n")  # searched after the environment's own
         print(f"{name}: {', '.join(peer.install)}", flush=True)
 
 
@@ -364,7 +366,7 @@ def main() -> None:
         for line in lines(made):
             print(line)
         if options.json:
-            durable.write_json(options.json, {**made, "stamp": provenance("cpu")})
+            atomic.write_json(options.json, {**made, "stamp": provenance("cpu")})
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from repro.verdicts import ALPHA, Best, Contrast, Direction, Equivalence, Magnitude, judged, pool
-from repro.verdicts import difference as difference_of
+from repro.claims.statistics import ALPHA, Best, Contrast, Direction, Equivalence, Magnitude, judged, pool
+from repro.claims.statistics import difference as difference_of
 
 SPREADS = (0.1, 0.15, 0.2, 0.3)  # BLEU, between seeds
 HOLM = ALPHA / 12  # the hardest level in a family of twelve

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from repro.command import Parser, ended
-from repro.table1.page import write
-from repro.table1.picture import draw
-from repro.table1.records import FILE, FOLDER, Grid, save
+from repro.figures.table1 import draw
+from repro.pages.table1 import write
+from repro.results.layer_costs import FILE, FOLDER, Grid, save
+from repro.runs.command import Parser, ended
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     print(f"Table 1: layers are built, counted and timed for {options.results_dir / FOLDER}", flush=True)
-    from repro.table1.costs import measure  # PyTorch, which --help does without
+    from repro.complexity.measure import measure  # PyTorch, which --help does without
 
     save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
     print(*write(options.results_dir), *draw(options.results_dir), sep="\n")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from table3_big import big
 
 from repro.experiment import Row, main, printed
-from repro.hyper import Hyper
+from repro.model.config import Hyper
 
 
 def base_averaged(base: Hyper) -> Hyper:

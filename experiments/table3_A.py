@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from repro.experiment import Paper, Row, main
-from repro.hyper import Hyper, divide
+from repro.model.config import Hyper, divide
 
 
 def heads(base: Hyper, h: int) -> Hyper:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from repro.experiment import Paper, Row, main
-from repro.hyper import Hyper
+from repro.model.config import Hyper
 
 
 def dropout(base: Hyper, times: float) -> Hyper:

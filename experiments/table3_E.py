@@ -7,7 +7,7 @@ Run:   python experiments/table3_E.py
 from dataclasses import replace
 
 from repro.experiment import Paper, Row, main
-from repro.hyper import Hyper
+from repro.model.config import Hyper
 
 
 def learned(base: Hyper) -> Hyper:

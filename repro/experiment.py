@@ -13,21 +13,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from repro import command
-from repro.data.cleaning import RULES, check_rules
-from repro.data.corpus import CORPORA, find
-from repro.durable import DiskError
-from repro.forecast import forecast
-from repro.launch import launch, rank
-from repro.processors import processors
-from repro.record import short
-from repro.rows import Paper, Row, Table, cells, printed
-from repro.scales import SCALES, Scale
-from repro.signals import Signals
-from repro.tracking.store import DEFAULT_URI
+from repro.data.corpora import CORPORA, find
+from repro.data.filters import RULES, check_rules
+from repro.results.record import short
+from repro.runs import command
+from repro.runs.forecast import forecast
+from repro.runs.launch import launch, rank
+from repro.runs.scales import SCALES, Scale
+from repro.runs.signals import Signals
+from repro.runs.table import Paper, Row, Table, cells, printed
+from repro.storage.atomic import DiskError
+from repro.tracking.client import DEFAULT_URI
+from repro.training.processors import processors
 
 __all__ = ["Paper", "Row", "main", "main_of", "printed"]  # what an experiment file needs
-BAD_INPUT, DISK = 2, 74  # exit codes; `repro.sweep` has those of runs
+BAD_INPUT, DISK = 2, 74  # exit codes; `repro.runs.sweep` has those of runs
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:
@@ -71,7 +71,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if not number:
             # before what takes seconds
             print(f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(pairs)}", flush=True)
-        from repro.sweep import Sweep
+        from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, asked, scale, options, typed).run(signals)
     except BrokenPipeError:

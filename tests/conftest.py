@@ -1,13 +1,16 @@
-"""What every test stands on: no network, small hypothesis examples that repeat, the real text where it is."""
+"""What every test stands on: no network, small hypothesis examples that repeat, real text, a database of MLflow."""
 
 import ipaddress
 import os
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from tracked_runs import python
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before anything imports mlflow
 
@@ -38,3 +41,29 @@ def real_text() -> Path:
     if not folder or not Path(folder).is_dir():
         pytest.skip("needs the real text: set REPRO_DATA to a folder that holds it.")
     return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new database (2 to 6 s), made by another process: all of it is in its file when that has ended."""
+    path = tmp_path_factory.mktemp("mlflow") / "new" / "mlflow.db"
+    code = "import sys; from repro.tracking.client import connect; connect(sys.argv[1])"
+    process = python(code, f"sqlite:///{path}")
+    said, _ = process.communicate()
+    assert (process.returncode, said.decode()) == (0, "")
+    return path
+
+
+@pytest.fixture(scope="session")
+def new_store(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], str]:
+    def make() -> str:
+        path = tmp_path_factory.mktemp("store") / "mlflow.db"
+        shutil.copy(template, path)
+        return f"sqlite:///{path}"
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def store(new_store: Callable[[], str]) -> str:
+    return new_store()

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from repro.signals import STOPPING
+from repro.runs.signals import STOPPING
 
 
 @contextmanager

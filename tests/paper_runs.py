@@ -3,8 +3,8 @@
 from dataclasses import asdict, replace
 from typing import Any
 
-from repro.hyper import BASE
-from repro.record import Record
+from repro.model.config import BASE
+from repro.results.record import Record
 
 PAPER_SETTINGS = {"batch_tokens": 25_000, "beam": 4, "alpha": 0.6, "extra_length": 50, "precision": "fp32"}
 

@@ -16,13 +16,14 @@ from types import ModuleType
 import pytest
 from own_signals import own_signals
 
-from repro import record, report
 from repro.experiment import Paper, Row, main
-from repro.hyper import BASE, divide
-from repro.journal import read as read_journal
-from repro.rows import BASE_ROW
-from repro.scales import SCALES
-from repro.tables import Shelf
+from repro.model.config import BASE, divide
+from repro.pages import build
+from repro.results import record
+from repro.results.frame import Shelf
+from repro.runs.scales import SCALES
+from repro.runs.table import BASE_ROW
+from repro.storage.journal import read as read_journal
 
 ROOT = Path(__file__).parent.parent
 SCRIPT = ROOT / "experiments" / "table3_A.py"
@@ -122,7 +123,7 @@ def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
 
 
 def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
-    for path, text in report.build_scale(Shelf.read_own(made / "results" / "smoke", made)).items():
+    for path, text in build.build_scale(Shelf.read_own(made / "results" / "smoke", made)).items():
         assert path.read_text("utf-8") == text
 
 

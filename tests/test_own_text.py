@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from own_signals import own_signals
 
-from repro import record
 from repro.experiment import Paper, Row, main
-from repro.record import Record
+from repro.results import record
+from repro.results.record import Record
 
 SUBJECTS = {"the dog": "el perro", "a cat": "un gato", "my sister": "mi hermana", "no child": "ningún niño"}
 VERBS = {"sees": "ve", "hears": "oye", "finds": "encuentra"}
@@ -92,7 +92,7 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     (text / "vocab").write_bytes("".join(f"{piece}\n" for piece in vocabulary).encode())
     (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
     (text / "train.en").unlink()
-    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
     done = trained(tmp_path, text, "en-de-AT")
     assert done.tokenizer["size"] == len(vocabulary) + 3  # with <pad>, </s> and the unknown
     assert (done.settings["pieces"], done.settings["vocab_size"], done.pair) == ("given", 0, "en-de-AT")

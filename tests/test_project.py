@@ -162,7 +162,7 @@ def watch(event, args):
     if event == "open" and isinstance(args[1], str) and set(args[1]) & set("wax+"):
         raise SystemExit(f"an import wrote {args}")
 sys.addaudithook(watch)
-import repro.experiment, repro.report
+import repro.experiment, repro.pages.build
 print(sorted({"torch", "lightning", "pytorch_lightning", "mlflow", "sacrebleu"} & set(sys.modules)))
 """
     done = run(sys.executable, "-c", script, PYTHONDONTWRITEBYTECODE="1")

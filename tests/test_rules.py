@@ -90,14 +90,16 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
     for name in names.split()
 }
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
-    "command.py": {"os.write"},  # a word to the terminal when the output's reader has gone
-    "durable.py": {"os.replace", "os.link", "os.write", "os.ftruncate"},  # the one place
-    "data/fetch.py": {"tempfile.NamedTemporaryFile"},  # a part of an archive: it has no name before its hash is known
-    "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before durable.py copies it
-    "decoding/engine.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
-    "signals.py": {"os.write"},  # the last words of a process, to its terminal
-    "tracking/store.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
-    "ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
+    "runs/command.py": {"os.write"},  # a word to the terminal when the output's reader has gone
+    "storage/atomic.py": {"os.replace", "os.link", "os.write", "os.ftruncate"},  # the one place
+    "data/download/fetch.py": {
+        "tempfile.NamedTemporaryFile"
+    },  # a part of an archive, nameless before its hash is known
+    "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
+    "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
+    "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
+    "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
+    "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
 }
 
 
@@ -171,12 +173,12 @@ RULES = {
         "text.splitlines()",
     ),
     "open for writing": Rule(
-        "never half a file: repro/durable.py writes",
+        "never half a file: repro/storage/atomic.py writes",
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
     ),
     "os.open for writing": Rule(
-        "never half a file: repro/durable.py writes",
+        "never half a file: repro/storage/atomic.py writes",
         lambda call: (
             dotted(call.func) in ("os.open", "_again")
             and "os.open" in ast.unparse(call)
@@ -185,22 +187,22 @@ RULES = {
             )
         ),
         "os.open(path, os.O_WRONLY)",
-        allowed=("durable.py", "command.py", "terminal.py"),  # the others: /dev/null
+        allowed=("storage/atomic.py", "runs/command.py", "render/console.py"),  # the others: /dev/null
     ),
     "write by name": Rule(
-        "never half a file: repro/durable.py writes",
-        lambda call: WRITES_BY_NAME(call) and not dotted(call.func).startswith("durable."),
+        "never half a file: repro/storage/atomic.py writes",
+        lambda call: WRITES_BY_NAME(call) and not dotted(call.func).startswith("atomic."),
         "Path('x').write_text('y')",
         allowed=(
-            "machine.py",  # turns a switch of the kernel under /proc
-            "data/cache.py",  # a lock, which holds nothing; a whole folder that takes its name in one step
-            "tracking/store.py",  # a lock, which holds nothing
-            "training/fit.py",  # a damaged checkpoint loses its name
-            "figures/style.py",  # into a file that durable.py has opened
+            "training/cpu_tuning.py",  # turns a switch of the kernel under /proc
+            "storage/folder_cache.py",  # a lock, which holds nothing; a whole folder that takes its name in one step
+            "tracking/client.py",  # a lock, which holds nothing
+            "training/loop.py",  # a damaged checkpoint loses its name
+            "figures/style.py",  # into a file that atomic.py has opened
         ),
     ),
     "Path.replace": Rule(
-        "never half a file: repro/durable.py writes",  # with two arguments it is of a text
+        "never half a file: repro/storage/atomic.py writes",  # with two arguments it is of a text
         lambda call: (
             isinstance(call.func, ast.Attribute)
             and call.func.attr == "replace"
@@ -208,10 +210,10 @@ RULES = {
             and not call.keywords
         ),
         "path.replace(other)",
-        allowed=("data/fetch.py",),  # an archive takes its name when its hash is known
+        allowed=("data/download/fetch.py",),  # an archive takes its name when its hash is known
     ),
     "to_csv": Rule(
-        "never half a file: repro/durable.py writes",
+        "never half a file: repro/storage/atomic.py writes",
         lambda call: (
             called(".to_csv", ".to_json", ".to_latex", ".to_html", ".to_markdown", ".to_string", ".to_xml")(call)
             and bool(call.args or keyword(call, "path_or_buf") or keyword(call, "buf"))
@@ -235,7 +237,7 @@ RULES = {
         "a wall clock jumps: durations are monotonic; only a stamp says what day it is",
         called("time.time", "time.time_ns", "datetime.now", "datetime.datetime.now"),
         "time.time()",
-        allowed=("stamp.py", "journal.py", "tracking/mirror.py", "tracking/views.py"),
+        allowed=("results/provenance.py", "storage/journal.py", "tracking/mirror.py", "tracking/views.py"),
     ),
     "hash": Rule("hash() of text differs in every process", called("hash"), "hash('x')"),
     "global random": Rule(
@@ -346,7 +348,9 @@ def test_a_writer_is_found_however_it_is_named(planted: str) -> None:
 
 
 def test_what_is_opened_for_writing_is_new_or_only_grows() -> None:
-    opened = [call for call in calls(PACKAGE["durable.py"].read_bytes()) if RULES["os.open for writing"].breaks(call)]
+    opened = [
+        call for call in calls(PACKAGE["storage/atomic.py"].read_bytes()) if RULES["os.open for writing"].breaks(call)
+    ]
     flags = [set(re.findall(r"O_([A-Z]+)", ast.unparse(call))) - {"CLOEXEC"} for call in opened]
     assert flags == [{"WRONLY", "CREAT", "EXCL"}, {"RDWR", "CREAT", "APPEND"}]
 

@@ -13,10 +13,10 @@ from typing import Any
 import matplotlib
 import pytest
 
-from repro import journal, record
-from repro.data import cache
 from repro.data.tokenizer import Tokenizer
-from repro.tracking.folder import describe
+from repro.results import record
+from repro.storage import folder_cache, journal
+from repro.tracking.run_folder import describe
 from repro.training import checkpoint
 
 ROOT = Path(__file__).parent.parent
@@ -99,7 +99,7 @@ def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
 
 def test_an_installed_package_keeps_nothing_in_its_own_folder(tmp_path: Path, installed: Path) -> None:
     # where text is looked for and stored if nobody says where: beside the person, not beside the package
-    (tmp_path / "data.py").write_text("import sys; from repro.data.__main__ import main; sys.exit(main())", "utf-8")
+    (tmp_path / "data.py").write_text("import sys; from repro.cli.data import main; sys.exit(main())", "utf-8")
     for command, code in ((("fetch", "wmt14-en-de", "--dry-run"), 0), (("prepare", "wmt14-en-de"), 2)):
         found, wrong, said = audited(tmp_path, str(tmp_path / "data.py"), *command, package=installed)
         assert (found, wrong) == (code, []), said
@@ -134,7 +134,7 @@ def test_a_pickle_in_the_place_of_anything_is_never_read(tmp_path: Path, how: st
         record.load,
         lambda path: list(journal.read(path)) or pytest.fail("nothing was refused"),
         lambda path: describe(path.parent),
-        lambda path: cache.verified(path.parent),
+        lambda path: folder_cache.verified(path.parent),
         Tokenizer.load,
     ]
     names = (
@@ -223,12 +223,13 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures")  # they bring torch, or matplotlib
-HEAVY_TOO = """
-    machine run trial packed products determinism lineage data.batch data.translation
-    table1.layers table1.costs table1.picture
-"""
+HEAVY_TOO = "runs.run runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
+LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost training.processors"
 LIGHT = [
-    name for name in MODULES if not name.startswith(HEAVY) and name.removeprefix("repro.") not in HEAVY_TOO.split()
+    name
+    for name in MODULES
+    if name.removeprefix("repro.") in LIGHT_AMONG_THEM.split()
+    or not name.startswith((*HEAVY, *(f"repro.{other}" for other in HEAVY_TOO.split())))
 ]
 
 

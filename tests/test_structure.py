@@ -1,55 +1,27 @@
-"""Imports run downward: each arrow of the data is one file, and no file knows what comes after it."""
+"""The house: a folder is a floor, imports go down between folders, and inside a folder nothing goes in a circle."""
 
 import ast
+import graphlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 
-# A file imports from lower floors, and inside its own folder from those listed before it.
-FLOORS: dict[float, str] = {
-    0: """
-        symbols packed products hyper escape terminal command durable journal signed lease signals stamp record
-        processors machine launch latest published
-    """,
-    1: """
-        model.attention model.layers model.embedding model.transformer
-        data.lexicon data.sentence data.english data.german data.french data.synthetic
-        data.pair data.pieces data.cache data.sources data.archive data.text data.subset data.fetch data.corpus
-        data.tokenizer data.cleaning data.store data.card data.importer data.prepare
-        data.buckets data.order data.batch data.translation
-        training.loss training.schedule training.averaging training.checkpoint
-        decoding.beam decoding.likeliest decoding.bleu
-        verdicts
-    """,
-    1.5: "training.module table1.layers",
-    1.6: """
-        tracking.folder tracking.store tracking.tracker tracking.system tracking.mirror tracking.records tracking.views
-    """,
-    2: "cost kinds grid labels fidelity tables progress ui paper_claims",
-    2.1: "tracking.__main__",
-    2.5: "table1.records table1.laws table1.costs table1.verdicts table1.page claims",
-    2.6: "table2 table3",
-    3: "training.witness training.fit decoding.translate decoding.ctranslate scales rows page",
-    3.1: "data.__main__ decoding.engine trained",
-    3.2: "decoding.__main__",
-    3.3: "trial",
-    3.4: "publish forecast determinism lineage",
-    3.5: "run report",
-    3.6: """
-        figures.style figures.trace figures.architecture figures.operations
-        figures.attention_maps figures.mechanism figures.curves figures.quality figures.draw
-    """,
-    3.7: "table1.picture",
-    3.8: "sweep",
-    4: "experiment",
-}
-PLACE = {
-    f"repro.{name}": (floor, position) for floor, names in FLOORS.items() for position, name in enumerate(names.split())
-}
+# The lowest floor first; those of one line know nothing of each other.
+FLOORS = """
+    storage render paper
+    model
+    data results
+    training tracking claims
+    decoding pages complexity
+    runs
+    figures
+    cli experiment
+""".strip().split("\n")
+FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts): path
     for path in sorted((ROOT / "repro").rglob("*.py"))
@@ -57,11 +29,33 @@ MODULES = {
 }
 EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
 # what an experiment file may use
-SHOWN = ("repro.experiment.", "repro.command.", "repro.hyper.", "repro.figures.draw.", "repro.table1.")
+SHOWN = (
+    "repro.experiment.",
+    "repro.runs.command.",
+    "repro.model.config.",
+    "repro.figures.draw.",
+    "repro.complexity.",
+    "repro.figures.table1.",
+    "repro.pages.table1.",
+    "repro.results.layer_costs.",
+)
+MOST_ENTRIES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 20, 500, 60
+WORD_LISTS = {"repro.data.grammar.lexicon"}  # they may be as long as a language
 
 
 def folder(module: str) -> str:
-    return module.rpartition(".")[0]
+    """`data` of repro.data.grammar.tree, `experiment` of repro.experiment."""
+    return module.split(".")[1]
+
+
+def is_door(module: str) -> bool:
+    """Whether it is what `python -m` begins with: it stands before the house, and only calls a command."""
+    return module.endswith(".__main__") or module in ("repro.report", "repro.ui")
+
+
+def floor(module: str) -> int:
+    """Raises KeyError for a folder that is on no floor."""
+    return len(FLOORS) if is_door(module) else FLOOR_OF[folder(module)]
 
 
 def imported(source: str) -> Iterator[str]:
@@ -75,57 +69,110 @@ def imported(source: str) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def modules_of_ours(source: str) -> set[str]:
-    """The modules of the package among the imports: `repro.hyper` for `from repro.hyper import Hyper`."""
+def modules_of_ours(source: str, modules: Mapping[str, object]) -> set[str]:
+    """The modules of the package among the imports: `repro.paper` for `from repro.paper import ROWS`."""
     ours = {name for name in imported(source) if name.split(".")[0] == "repro"}
-    return {folder(name) if folder(name) in PLACE else name for name in ours}
+    return {name.rpartition(".")[0] if name.rpartition(".")[0] in modules else name for name in ours}
 
 
-def may_import(module: str, other: str) -> bool:
-    (floor, position), (other_floor, other_position) = PLACE[module], PLACE[other]
-    if floor == other_floor:
-        return folder(module) == folder(other) and other_position < position
-    return other_floor < floor
+def wrong(module: str, source: str, modules: Mapping[str, object] = MODULES) -> list[str]:
+    """The imports of `module` that lead nowhere, up, or sideways."""
+    return sorted(
+        other
+        for other in modules_of_ours(source, modules)
+        if other not in modules or is_door(other) or (floor(other) >= floor(module) and folder(other) != folder(module))
+    )
 
 
-def upward(module: str, source: str) -> list[str]:
-    """The imports of `module` that do not run downward."""
-    return sorted(other for other in modules_of_ours(source) if other not in PLACE or not may_import(module, other))
+def circle(sources: Mapping[str, str]) -> list[str]:
+    """Modules that import each other in a circle; empty where there is none."""
+    graph = {module: modules_of_ours(source, sources) & sources.keys() for module, source in sources.items()}
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def entries(package: Path) -> list[str]:
+    """What somebody sees who opens the folder: neither byte code nor what an installation leaves."""
+    return sorted(one.name for one in package.iterdir() if one.suffix in ("", ".py") and one.name != "__pycache__")
+
+
+def long_functions(source: str) -> list[str]:
+    """The functions of more lines than a screen has."""
+    return [
+        node.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno + 1 > MOST_LINES_OF_A_FUNCTION
+    ]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_run_downward(module: str) -> None:
-    assert module in PLACE, f"{module} stands on no floor: put it in FLOORS and in docs/data_flow.md."
-    assert upward(module, MODULES[module].read_text("utf-8")) == []
+    assert is_door(module) or folder(module) in FLOOR_OF, f"{folder(module)} stands on no floor: draw it in FLOORS."
+    assert wrong(module, MODULES[module].read_text("utf-8")) == []
 
 
-def test_every_file_of_the_plan_exists() -> None:
-    assert set(PLACE) - set(MODULES) == set()
+def test_nothing_is_imported_in_a_circle() -> None:
+    assert circle({module: path.read_text("utf-8") for module, path in MODULES.items()}) == []
+
+
+def test_every_floor_is_there() -> None:
+    assert {folder(module) for module in MODULES if not is_door(module)} == set(FLOOR_OF)
+
+
+def test_the_package_has_few_doors() -> None:
+    assert len(entries(ROOT / "repro")) <= MOST_ENTRIES, entries(ROOT / "repro")
 
 
 @pytest.mark.parametrize(
     ("module", "source", "found"),
     [
         ("repro.model.layers", "from repro.model.attention import SelfAttention", []),
-        ("repro.model.attention", "from repro.model.layers import Dropout", ["repro.model.layers"]),
         ("repro.model.layers", "from repro.data import batch", ["repro.data.batch"]),
-        ("repro.data.batch", "def f():\n    import repro.model.layers", ["repro.model.layers"]),
-        ("repro.training.loss", "import repro.training.module", ["repro.training.module"]),
+        ("repro.data.batch", "def f():\n    import repro.training.loop", ["repro.training.loop"]),
+        ("repro.data.batch", "from repro.model.ragged import pack", []),
+        ("repro.data.batch", "from repro.results.record import Record", ["repro.results.record"]),
         ("repro.training.module", "from repro.model.transformer import Transformer", []),
-        ("repro.report", "from repro.experiment import Row", ["repro.experiment"]),
-        ("repro.hyper", "import repro", ["repro"]),
-        ("repro.hyper", "from repro import symbols", []),
-        ("repro.hyper", "from repro.nowhere import x", ["repro.nowhere.x"]),
+        ("repro.pages.build", "from repro.experiment import Row", ["repro.experiment"]),
+        ("repro.paper", "from repro.storage import atomic", ["repro.storage.atomic"]),
+        ("repro.data.__main__", "from repro.cli.data import main", []),
+        ("repro.report", "from repro.data.__main__ import main", ["repro.data.__main__"]),
+        ("repro.runs.run", "from repro.report import main", ["repro.report"]),
+        ("repro.data.batch", "import repro.data.__main__", ["repro.data.__main__"]),
+        ("repro.model.config", "import repro", ["repro"]),
+        ("repro.model.config", "from repro.nowhere import x", ["repro.nowhere.x"]),
     ],
 )
 def test_the_rule_itself(module: str, source: str, found: list[str]) -> None:
     # planted sources: what the rule above must and must not catch
-    assert upward(module, source) == found
+    assert wrong(module, source) == found
+
+
+def test_a_planted_circle_is_found() -> None:
+    line = {
+        "repro.data.a": "from repro.data import b",
+        "repro.data.b": "from repro.data.c import x",
+        "repro.data.c": "",
+    }
+    assert circle(line) == []
+    assert {*circle(line | {"repro.data.c": "def f():\n    from repro.data import a"})} == line.keys()
+
+
+def test_planted_length_is_found(tmp_path: Path) -> None:
+    body = "    x = 1\n" * MOST_LINES_OF_A_FUNCTION
+    assert long_functions(f"class A:\n    def f():\n{body.replace('    x', '        x')}") == ["f"]
+    assert long_functions(f"def f():\n{body[:-10]}") == []
+    for name in ("a.py", "b", "__pycache__", "release.json"):
+        (tmp_path / name).mkdir()
+    assert entries(tmp_path) == ["a.py", "b"]
 
 
 def test_relative_imports_are_refused() -> None:
     with pytest.raises(AssertionError, match="relative import"):
-        list(imported("from .symbols import PAD"))
+        list(imported("from .special_tokens import PAD"))
 
 
 def test_packages_hold_no_code() -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from repro.journal import FRAME
-from repro.tracking.folder import JOURNALS, Point, write_run
-from repro.tracking.store import connect
+from repro.storage.journal import FRAME, Journal
+from repro.tracking.client import connect
+from repro.tracking.run_folder import JOURNALS, Point, write_run
 
 ROOT = Path(__file__).parent.parent
 
@@ -91,3 +91,21 @@ def wait_for(done: Callable[[], bool], seconds: float = 30.0) -> None:
     while not done():
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def eventful(runs: Path, run: str) -> Path:
+    """A run folder with curves, a crash, a NaN and infinities."""
+    folder = runs / run
+    describe(folder, run)
+    with Journal(folder / "journal.jsonl") as journal:
+        for step in range(1, 41):
+            journal.append("train", step, loss=10 / step, lr=step / 1e6, tokens_per_second=20_000.5)
+        journal.append("train", 41, loss=math.nan, lr=math.inf, tokens_per_second=-math.inf)
+    with Journal(folder / "journal.jsonl") as journal:
+        for step in (40, 41, 42):
+            journal.append("train", step, loss=step / 3, lr=step / 1e6, tokens_per_second=1.25)
+        journal.append("dev", 42, nll=math.nan, ppl=math.inf)
+        journal.append("final", 0, dev_ppl=3.1415926535, dev_bleu=57.25)
+    with Journal(folder / "system.jsonl") as journal:
+        journal.append("system", 0, cpu_utilization_percentage=50.0)
+    return folder

@@ -9,7 +9,7 @@ from typing import Any
 
 from loopback import LoopbackServer
 
-from repro.tracking.store import connect, sqlite_path
+from repro.tracking.client import connect, sqlite_path
 
 Answer = Callable[["Handler"], None]
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 
-from repro.data.buckets import Ints
-from repro.data.store import Side
-from repro.packed import Packed, pack, paired, shifted
-from repro.symbols import PAD
+from repro.data.batching import Ints
+from repro.data.shards import Side
+from repro.model.ragged import Packed, pack, paired, shifted
+from repro.model.special_tokens import PAD
 
 
 @dataclass

@@ -19,12 +19,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from repro import durable
-from repro.data.cache import made_new
-from repro.data.card import normalised
-from repro.data.corpus import GIVEN
+from repro.data.corpora import GIVEN
+from repro.data.datacard import normalised
 from repro.data.pair import languages
-from repro.data.text import as_text
+from repro.data.parallel_text import as_text
+from repro.storage import atomic
+from repro.storage.folder_cache import made_new
 
 SPLITS = {"train": ("train",), "dev": ("dev", "valid", "val"), "test": ("test",)}  # and what the files may be called
 PACKED = (".gz", ".xz", ".zst")
@@ -72,13 +72,13 @@ def import_text(
     def make(work: Path) -> Imported:
         written = _Written(sides)
 
-        def fill(files: Mapping[str, durable.Hashed]) -> None:
+        def fill(files: Mapping[str, atomic.Hashed]) -> None:
             for split, pairs in streams.items():
                 written.add(split, pairs, drawn if split == "train" else {}, files)
 
         _open_all(work, [f"{split}.{language}" for split in SPLITS for language in sides], {}, fill)
         if vocabulary.is_file():
-            durable.write_bytes(work / GIVEN, vocabulary.read_bytes())
+            atomic.write_bytes(work / GIVEN, vocabulary.read_bytes())
         for split, n in written.pairs.items():
             if not n:
                 advice = f"Ask for a larger --{split}-share." if split in drawn else "Give it a text that has some."
@@ -105,15 +105,15 @@ def _check_splits(text: Path, texts: Mapping[str, Path], drawn: Mapping[str, flo
 def _open_all(
     folder: Path,
     names: list[str],
-    files: dict[str, durable.Hashed],
-    fill: Callable[[Mapping[str, durable.Hashed]], None],
+    files: dict[str, atomic.Hashed],
+    fill: Callable[[Mapping[str, atomic.Hashed]], None],
 ) -> None:
     """Have all files open at once, each of which is whole in the end or absent."""
     if not names:
         fill(files)
         return
     name, *others = names
-    durable.write_bytes(folder / name, lambda file: _open_all(folder, others, {**files, name: file}, fill))
+    atomic.write_bytes(folder / name, lambda file: _open_all(folder, others, {**files, name: file}, fill))
 
 
 # Where ---------------------------------------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ class _Written:
         split: str,
         pairs: Iterable[tuple[str, str]],
         drawn: Mapping[str, float],
-        files: Mapping[str, durable.Hashed],
+        files: Mapping[str, atomic.Hashed],
     ) -> None:
         """Write the pairs of a text; of the training text each to the split that it falls to."""
         held: dict[str, list[tuple[str, str]]] = {name: [] for name in SPLITS}
@@ -367,7 +367,7 @@ class _Written:
         for to, rest in held.items():
             self._write(to, rest, files)
 
-    def _write(self, split: str, held: list[tuple[str, str]], files: Mapping[str, durable.Hashed]) -> None:
+    def _write(self, split: str, held: list[tuple[str, str]], files: Mapping[str, atomic.Hashed]) -> None:
         for i, language in enumerate(self.sides):
             files[f"{split}.{language}"].write("".join(f"{pair[i]}\n" for pair in held).encode())
         self.pairs[split] += len(held)

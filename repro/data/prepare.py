@@ -26,16 +26,16 @@ from typing import Any
 
 import numpy as np
 
-from repro import durable
-from repro.data import text
-from repro.data.cache import MANIFEST, alone, made_once, stated, verified
-from repro.data.card import SEEN, Facts, Overlap, card, repeats, write
-from repro.data.cleaning import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
-from repro.data.corpus import Corpus
-from repro.data.pieces import Pieces
-from repro.data.store import OFFSETS, SIDES, Prepared, Split, Store, mapped, shard_folder
-from repro.data.text import Parallel, Passage
+from repro.data import parallel_text
+from repro.data.corpora import Corpus
+from repro.data.datacard import SEEN, Facts, Overlap, card, repeats, write
+from repro.data.filters import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
+from repro.data.parallel_text import Parallel, Passage
+from repro.data.shards import OFFSETS, SIDES, Prepared, Split, Store, mapped, shard_folder
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
+from repro.data.vocabulary import Pieces
+from repro.storage import atomic
+from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
 
 FORMAT = 1  # raise it when the rules of reading or the pieces change: every plan changes with it
 LAYOUT = 2  # raise it when shards leave other facts: they are made again, and ids and plans stay
@@ -61,7 +61,7 @@ def prepare(
     """Have the ids of a corpus.
 
     Training pairs with a side of more than `max_length` pieces, EOS among them, are dropped and counted, and those that
-    break one of `rules` (`repro/data/cleaning.py`). The result does not depend on `workers`, the number of processes.
+    break one of `rules` (`repro/data/filters.py`). The result does not depend on `workers`, the number of processes.
     """
     started = time.perf_counter()
     for name, number in (("max_length", max_length), ("workers", workers)):
@@ -86,7 +86,7 @@ def prepare(
                 pass
     tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
     # so ids are never read with another tokenizer, nor shards of another size
-    encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{text.PASSAGE}"
+    encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.PASSAGE}"
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
@@ -202,7 +202,7 @@ class Encoder:
     def hashes(self, passage: Passage, folder: Path) -> Found:
         """Write the hash of every pair that is text; equal pairs break the same rules, so those need not be asked."""
         found = [pair_hashes(*lines) for lines in _chunks(passage, Counter())]
-        durable.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
+        atomic.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
         return {}
 
     def shard(self, passage: Passage, part: str, firsts: Path | None, folder: Path) -> Found:
@@ -291,8 +291,8 @@ class _Side:
 
     def write(self, folder: Path, name: str) -> None:
         offsets = np.concatenate([np.zeros(1, np.int64), np.concatenate(self.lengths).cumsum()])
-        durable.write_bytes(folder / f"{name}.ids", np.concatenate(self.ids).tobytes())
-        durable.write_bytes(folder / f"{name}.offsets", offsets.astype(OFFSETS).tobytes())
+        atomic.write_bytes(folder / f"{name}.ids", np.concatenate(self.ids).tobytes())
+        atomic.write_bytes(folder / f"{name}.offsets", offsets.astype(OFFSETS).tobytes())
 
 
 @functools.cache
@@ -344,7 +344,7 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
         )
         hashes = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(passages))]
         for i, first in enumerate(first_occurrences(hashes)):
-            durable.write_bytes(shard_folder(empty, i), first.tobytes())
+            atomic.write_bytes(shard_folder(empty, i), first.tobytes())
         return {}
 
     made_once(place, find)

@@ -7,7 +7,7 @@ and written nowhere: their orders differ, and the order in one archive says noth
 import hashlib
 from dataclasses import dataclass
 
-from repro.data.text import Parallel
+from repro.data.parallel_text import Parallel
 
 
 @dataclass(frozen=True, kw_only=True)

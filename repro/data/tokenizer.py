@@ -27,9 +27,9 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from repro import durable
-from repro.data.pieces import Pieces
-from repro.symbols import EOS, PAD, SPECIAL
+from repro.data.vocabulary import Pieces
+from repro.model.special_tokens import EOS, PAD, SPECIAL
+from repro.storage import atomic
 
 MIN_SIZE = len(SPECIAL) + 256  # every byte is a piece
 MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is a piece that begins, and another that goes on
@@ -120,7 +120,7 @@ class Tokenizer:
         return table
 
     def save(self, path: Path) -> None:
-        durable.write_bytes(path, self._contents)
+        atomic.write_bytes(path, self._contents)
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":

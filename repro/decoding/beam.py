@@ -15,7 +15,7 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
-from repro.symbols import EOS, PAD
+from repro.model.special_tokens import EOS, PAD
 
 
 class State(Protocol):

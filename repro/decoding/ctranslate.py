@@ -26,15 +26,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from repro import durable
 from repro.data.batch import Batch
-from repro.data.store import Side
+from repro.data.shards import Side
 from repro.decoding.translate import ALPHA, BATCH_TOKENS, BEAM, EXTRA, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer, FeedForward
+from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.symbols import EOS, PAD
+from repro.storage import atomic
 
 INSTALL = 'pip install -c constraints.txt -e ".[fast]"'
 POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
@@ -78,7 +78,7 @@ def export(model: Transformer, folder: Path) -> None:
         spec.save(whole)
         for path in sorted(Path(whole).iterdir(), key=lambda path: path.name == WEIGHTS):
             with path.open("rb") as made:
-                durable.write_bytes(folder / path.name, partial(shutil.copyfileobj, made))
+                atomic.write_bytes(folder / path.name, partial(shutil.copyfileobj, made))
 
 
 def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None) -> Any:

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from repro.data.batch import Batch
-from repro.data.store import Side
+from repro.data.shards import Side
 from repro.decoding.beam import beam_search
-from repro.decoding.likeliest import Softmax
+from repro.decoding.topk import Softmax
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.special_tokens import PAD
 from repro.model.transformer import Cache, Transformer
-from repro.symbols import PAD
-from repro.training.loss import smoothed_cross_entropy
 
 BEAM = 4
 ALPHA = 0.6

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from repro import record, signed
 from repro.figures import style
-from repro.record import BASE, Record
-from repro.symbols import EOS, SPECIAL
-from repro.trained import open_run
+from repro.model.special_tokens import EOS, SPECIAL
+from repro.results import record
+from repro.results.record import BASE, Record
+from repro.runs.load import open_run
+from repro.storage import signed_json
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -177,13 +178,13 @@ def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[
 
 def write(file: Path, measured: Measured) -> None:
     """Keep a measurement."""
-    signed.write(file, {**measured})
+    signed_json.write(file, {**measured})
 
 
 def read(file: Path) -> Measured:
     """A measurement as it was written; a ValueError names the file and what to do."""
     try:
-        content = signed.read(file, "a measurement", FORMAT)
+        content = signed_json.read(file, "a measurement", FORMAT)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{COMMAND}`.") from error
     return Measured(**content)  # type: ignore[typeddict-item]

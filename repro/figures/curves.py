@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from repro.figures import style
-from repro.labels import label
-from repro.record import BASE, Record
+from repro.results.labels import label
+from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,14 +12,14 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from repro.command import Parser, ended
 from repro.figures import attention_maps, curves, mechanism, quality, style
-from repro.hyper import BASE as PAPER_BASE
-from repro.hyper import Hyper
-from repro.record import BASE, Record
-from repro.scales import SCALES
-from repro.table3 import PARTS
-from repro.tables import FIGURES, load_records, record_folders
+from repro.model.config import BASE as PAPER_BASE
+from repro.model.config import Hyper
+from repro.pages.table3 import PARTS
+from repro.results.frame import FIGURES, load_records, record_folders
+from repro.results.record import BASE, Record
+from repro.runs.command import Parser, ended
+from repro.runs.scales import SCALES
 
 BAD_INPUT = 2  # exit code
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once

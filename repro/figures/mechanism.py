@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.figures import style
-from repro.hyper import BASE, Hyper
+from repro.model.config import BASE, Hyper
 from repro.training.schedule import rate
 
 if TYPE_CHECKING:

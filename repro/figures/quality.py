@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from repro.figures import style
 from repro.figures.curves import rows_of
-from repro.labels import label
-from repro.record import BASE, Record
-from repro.tables import interval
+from repro.results.frame import interval
+from repro.results.labels import label
+from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

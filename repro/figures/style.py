@@ -7,7 +7,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from repro.durable import write_bytes
+from repro.storage.atomic import write_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,7 +1,7 @@
 """Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
 
 Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). Where sentences stand one
-after the other without padding (`repro/packed.py`) there is no B, and Q and K count the pieces of all of them.
+after the other without padding (`repro/model/ragged.py`) there is no B, and Q and K count the pieces of all of them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 
-from repro.products import Product
+from repro.model.prepacked import Product
 
 
 def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:

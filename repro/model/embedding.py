@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.hyper import LEARNED_POSITIONS
-from repro.symbols import PAD
+from repro.model.config import LEARNED_POSITIONS
+from repro.model.special_tokens import PAD
 
 
 class TiedEmbedding(nn.Module):

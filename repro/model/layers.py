@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, Sees, SelfAttention
-from repro.products import Product
+from repro.model.prepacked import Product
 
 NORM_EPS = 1e-6  # not in the paper; the first public code's
 

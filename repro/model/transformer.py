@@ -2,7 +2,7 @@
 
 Shapes: B batch, S source pieces, T target pieces, R hypotheses in a search, D d_model, V vocabulary.
 Masks are made here, at the door, from ids; the layers below receive them ready. Training batches may come without
-padding (`repro/packed.py`): then there are N pieces instead of [B, S] and [B, T], and spans instead of masks.
+padding (`repro/model/ragged.py`): then there are N pieces instead of [B, S] and [B, T], and spans instead of masks.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.hyper import Hyper
 from repro.model.attention import MultiHeadAttention, Sees, Spans, hidden_bias
+from repro.model.config import Hyper
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache, key_room
-from repro.packed import Packed
-from repro.products import can_lay_out
-from repro.symbols import PAD
+from repro.model.prepacked import can_lay_out
+from repro.model.ragged import Packed
+from repro.model.special_tokens import PAD
 
 ENCODED_AT_ONCE = 512  # pieces, when a search begins: enough for fast products, few enough to be of like length
 WRITTEN_AHEAD = 16  # positions that a cache has room for: after so many, what nobody needs is left behind

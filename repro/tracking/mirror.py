@@ -15,10 +15,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from repro import durable
-from repro.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
-from repro.tracking.folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed
-from repro.tracking.store import check_in_place, connect, experiment_id, hide, reason
+from repro.storage import atomic
+from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
+from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
+from repro.tracking.run_folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed
 from repro.tracking.system import measure
 from repro.tracking.tracker import Tracker
 
@@ -113,7 +113,7 @@ class Remote:
         """The run in MLflow, made if need be."""
         began = next((line["time"] for line in Tail(folder / JOURNALS[0]).lines()), time.time())
         name = f"{run['tags'].get('row', run['run'])}, seed {run['tags'].get('seed', '?')}"
-        identity = {"repro.run": run["run"], "repro.execution": run["execution"]}
+        identity = {"repro.runs.run": run["run"], "repro.execution": run["execution"]}
         return one_run(self.client, self._experiment, identity, max(0, round(began * 1000)), name)
 
     def catch_up(self) -> None:
@@ -203,8 +203,8 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     for file, lines in journals.items():
         if lines:
             ordered = sorted(lines.values(), key=lambda line: (line["kind"] == FINAL, line["step"]))
-            durable.write_bytes(folder / file, b"".join(map(encoded, ordered)))
-    durable.write_text(folder / "run.json", data.tags["repro.json"])  # last: it makes the folder a run
+            atomic.write_bytes(folder / file, b"".join(map(encoded, ordered)))
+    atomic.write_text(folder / "run.json", data.tags["repro.json"])  # last: it makes the folder a run
 
 
 class Mirror:

@@ -9,10 +9,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from repro.record import Record, load
-from repro.tracking.folder import UNKNOWN, Point, printed
+from repro.results.record import Record, load
+from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
-from repro.tracking.store import connect, experiment_id
+from repro.tracking.run_folder import UNKNOWN, Point, printed
 
 
 def show(uri: str, file: Path) -> dict[str, str]:
@@ -22,7 +22,7 @@ def show(uri: str, file: Path) -> dict[str, str]:
 
     experiment, tags = experiment_id(client, uri, record.scale), tags_of(record)
     began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
-    identity = {"repro.run": record.run, "repro.execution": hashlib.sha256(file.read_bytes()).hexdigest()[:32]}
+    identity = {"repro.runs.run": record.run, "repro.execution": hashlib.sha256(file.read_bytes()).hexdigest()[:32]}
     run = one_run(client, experiment, identity, began, f"{record.row}, seed {record.seed} (published)", tags)
     if run.info.status == "RUNNING":  # new, or left half made
         client.log_batch(

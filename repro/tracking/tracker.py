@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from repro.tracking.store import RUNS, Broken, check_store, hide, reason, repair, say
+from repro.tracking.client import RUNS, Broken, check_store, hide, reason, repair, say
 
 FILE, SERVER, IN_TROUBLE = 30.0, 10.0, 5.0  # seconds: a new file has to be made, a server only to answer
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from repro.tracking.folder import APART
+from repro.tracking.client import connect, experiment_id, hide, reason, repair, say
 from repro.tracking.mirror import table_names
-from repro.tracking.store import connect, experiment_id, hide, reason, repair, say
+from repro.tracking.run_folder import APART
 from repro.tracking.tracker import Tracker
 
 PUBLISHED = "published"

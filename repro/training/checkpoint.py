@@ -18,7 +18,7 @@ from lightning.pytorch.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from repro.durable import Hashed, write_bytes
+from repro.storage.atomic import Hashed, write_bytes
 
 FORMAT = "3"
 OLDER = ("1", "2")

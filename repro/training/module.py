@@ -14,9 +14,9 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
-from repro.hyper import Hyper
+from repro.model.config import Hyper
+from repro.model.loss import smoothed_cross_entropy
 from repro.model.transformer import Transformer
-from repro.training.loss import smoothed_cross_entropy
 from repro.training.schedule import rate
 
 SHOWN = 12  # sentences that a message names
@@ -91,7 +91,7 @@ class TranslationModule(L.LightningModule):
         self.asked: Asked | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
-        # of training since the last line of the journal: `training/fit.py` reads and resets them
+        # of training since the last line of the journal: `training/loop.py` reads and resets them
         self.train_loss, self.train_nll = PieceMean(), PieceMean()
         self.train_loss.persistent(True)
         self.train_nll.persistent(True)

@@ -12,7 +12,7 @@ from lightning.fabric.utilities import move_data_to_device
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from repro.data.batch import Batch, make_batch
-from repro.symbols import EOS, PAD
+from repro.model.special_tokens import EOS, PAD
 
 
 class Side:

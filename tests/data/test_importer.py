@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from repro.cli.data import main
 from repro.data import importer
-from repro.data.__main__ import main
-from repro.data.card import normalised
-from repro.data.corpus import open_corpus
+from repro.data.corpora import open_corpus
+from repro.data.datacard import normalised
 from repro.data.importer import Imported, import_text, share_of
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with MLflow, which is not installed")
@@ -340,7 +340,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert f"-m repro.data prepare folder-es-zh-Hans --data-dir {tmp_path / 'made'}\n" in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
     assert main(["prepare", "folder-es-zh-Hans", *options]) == 0
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
@@ -354,7 +354,7 @@ def test_preparing_tells_of_large_gzip_and_of_repeated_text(
     for split in ("train", "dev", "test"):
         put(tmp_path / f"{split}.en.gz", gzip.compress(b"one %d\n" % len(split) * 3))
         put(tmp_path / f"{split}.es", b"uno %d\n" % len(split) * 3)
-    monkeypatch.setattr("repro.data.text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
     options = [f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
     assert main(["prepare", "folder-en-es", *options]) == 0
     said = capsys.readouterr().out

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from repro.data import parallel_text
 from repro.data import prepare as preparing
-from repro.data import text
-from repro.data.cache import verified
-from repro.data.corpus import Corpus, open_corpus
-from repro.data.pieces import Pieces
+from repro.data.corpora import Corpus, open_corpus
 from repro.data.prepare import Encoder, prepare
-from repro.data.store import Prepared
+from repro.data.shards import Prepared
 from repro.data.tokenizer import Tokenizer, train_tokenizer
-from repro.symbols import EOS
+from repro.data.vocabulary import Pieces
+from repro.model.special_tokens import EOS
+from repro.storage.folder_cache import verified
 
 ROOT = Path(__file__).parents[2]
 TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
@@ -169,7 +169,7 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
 
 def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
-    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
     monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
     assert len(shards.train.source.ids) == 5
@@ -186,7 +186,7 @@ def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monke
 def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str]) -> None:
     train = [*TRAIN[:9], ("", "leer"), *TRAIN[5:]]
     whole = prepared(written(tmp_path / "whole", train), rules=rules)
-    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
     monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", train), rules=rules)
     assert (len(whole.train.source.ids), len(shards.train.source.ids)) == (1, 4)
@@ -198,7 +198,7 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
     alone = prepared(written(tmp_path / "alone"), rules=["duplicates"], workers=1)
     together = prepared(written(tmp_path / "together"), rules=["duplicates"], workers=3)
     assert alone.manifest_hash == together.manifest_hash
@@ -206,7 +206,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: py
 
 
 def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
     first = prepared(written(tmp_path))
     before = cached(tmp_path)
     [lost] = (tmp_path / "cache").glob("*/encoded-*/train/00002")
@@ -214,7 +214,7 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     made: list[int] = []
     encode = Encoder.shard
 
-    def counted(self: Encoder, passage: text.Passage, *rest: Any) -> dict[str, Any]:
+    def counted(self: Encoder, passage: parallel_text.Passage, *rest: Any) -> dict[str, Any]:
         made.append(passage.first_line)
         return encode(self, passage, *rest)
 
@@ -231,7 +231,7 @@ def test_pieces_are_learned_on_a_stated_part_of_a_large_text(tmp_path: Path, mon
         learned.extend(lines)
         return train_tokenizer(iter(learned), pieces)
 
-    monkeypatch.setattr(text, "PASSAGE", 10)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 10)
     monkeypatch.setattr(preparing, "LEARN_FROM", 8)  # of 23 lines: a part in 3
     monkeypatch.setattr(preparing, "train_tokenizer", noted)
     made = prepared(written(tmp_path))
@@ -317,7 +317,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int
 ) -> None:
     # dev and test are encoded in two calls each, the training text in four shards of two
-    monkeypatch.setattr(text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
     unbroken = prepared(written(tmp_path / "unbroken"))
     interrupted_after(written(tmp_path / "broken"), n_calls, monkeypatch)
     assert not list((tmp_path / "broken" / "cache").rglob(".*.making"))
@@ -370,9 +370,9 @@ def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from repro.data import text
-from repro.data.corpus import open_corpus
-from repro.data.pieces import Pieces
+from repro.data import parallel_text as text
+from repro.data.corpora import open_corpus
+from repro.data.vocabulary import Pieces
 from repro.data.prepare import Encoder, prepare
 
 if __name__ == "__main__":
@@ -428,7 +428,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
     assert process.returncode == 0, errors
     assert not [path for path in (folder / "cache").rglob(".*") if path.name.endswith(".making")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(text, "PASSAGE", 100)
+        patch.setattr(parallel_text, "PASSAGE", 100)
         assert out.decode().split()[0] == prepared(written(tmp_path / "unbroken", TRAIN * 50)).manifest_hash
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from repro.data.corpus import open_corpus
+from repro.data.corpora import open_corpus
+from repro.data.parallel_text import Parallel
 from repro.data.subset import subset_of
-from repro.data.text import Parallel
-from repro.run import Run
-from repro.trial import Trial
+from repro.runs.run import Run
+from repro.runs.trial import Trial
 
 WHOLE = [("one dog", "ein Hund"), ("two  cats", "zwei Katzen"), ("one dog", "ein Hund!"), ("a bird", "ein Vogel")]
 
@@ -54,7 +54,7 @@ def news(folder: Path, *names: str) -> Path:
 def test_wmt14_has_its_whole_test_set_and_the_part_that_the_task_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("repro.data.corpus.SHA256", {})
+    monkeypatch.setattr("repro.data.corpora.SHA256", {})
 
     def opened(*names: str) -> Any:
         folder = news(tmp_path / "-".join(names), *names)

@@ -16,7 +16,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from repro.data import tokenizer as module
-from repro.data.pieces import Pieces
 from repro.data.tokenizer import (
     MIN_SIZE,
     MIN_WORD_PIECES,
@@ -26,7 +25,8 @@ from repro.data.tokenizer import (
     n_unknown,
     train_tokenizer,
 )
-from repro.symbols import EOS, PAD, SPECIAL
+from repro.data.vocabulary import Pieces
+from repro.model.special_tokens import EOS, PAD, SPECIAL
 
 ROOT = Path(__file__).parents[2]
 TEXT = [
@@ -293,7 +293,7 @@ def test_an_error_in_the_text_is_the_error_of_training() -> None:
 def test_the_same_text_gives_the_same_bytes_in_every_process() -> None:
     # many ties in count, so that any order left to chance would show
     program = (
-        "import itertools; from repro.data.pieces import Pieces; from repro.data.tokenizer import train_tokenizer; "
+        "import itertools; from repro.data.vocabulary import Pieces; from repro.data.tokenizer import train_tokenizer; "
         "words = map(''.join, itertools.product('abcdefghij', repeat=3)); lines = [' '.join(words)] * 2; "
         "print(*(train_tokenizer(lines, Pieces(kind, 900)).sha256 for kind in ('bpe', 'wordpiece')))"
     )
@@ -368,7 +368,7 @@ def test_a_forked_process_may_encode_and_says_nothing() -> None:
     # as a data worker: the threads of the library are not forked, and waiting for them would never end
     program = """
 import os
-from repro.data.pieces import Pieces
+from repro.data.vocabulary import Pieces
 from repro.data.tokenizer import train_tokenizer
 text = ["some words", "and many others"] * 500
 tokenizer = train_tokenizer(text, Pieces("bpe", 300))

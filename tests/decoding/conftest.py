@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from repro.data.store import Encoded
-from repro.hyper import Hyper
+from repro.data.shards import Encoded
+from repro.model.config import Hyper
+from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
-from repro.symbols import EOS
 
 V = 210  # not a multiple of 32
 HYPER = Hyper(n_layers=2, d_model=32, d_ff=64, n_heads=4, d_k=8, d_v=8)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.symbols import EOS, PAD
 
 Live = list[tuple[float, tuple[int, ...]]]  # log-probability and pieces, best first
 

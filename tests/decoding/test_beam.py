@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
-from repro.symbols import EOS, PAD
+from repro.model.special_tokens import EOS, PAD
 
 A, B, C, D = 2, 3, 4, 5
 IMPOSSIBLE = -math.inf

@@ -22,9 +22,9 @@ from repro.data.batch import Batch
 from repro.decoding import ctranslate
 from repro.decoding.ctranslate import export, load, mean_nll_ctranslate2, score_ctranslate2, translate_ctranslate2
 from repro.decoding.translate import mean_nll, translate
-from repro.hyper import Hyper
+from repro.model.config import Hyper
+from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.symbols import EOS, PAD
 
 with_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"

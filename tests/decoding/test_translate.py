@@ -10,8 +10,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from repro.decoding.translate import ALPHA, BEAM, EXTRA, translate
+from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.symbols import EOS, PAD
 
 
 def padded(text: Any) -> Tensor:

@@ -2,10 +2,10 @@
 
 from faults.defect import Defect
 
-BLEU, CARD, CORPUS = "repro/decoding/bleu.py", "repro/data/card.py", "repro/data/corpus.py"
+BLEU, CARD, CORPUS = "repro/decoding/bleu.py", "repro/data/datacard.py", "repro/data/corpora.py"
 IMPORTER, PAIR, PREPARE = "repro/data/importer.py", "repro/data/pair.py", "repro/data/prepare.py"
 OF_BLEU, OF_CARD, OF_IMPORTER = (
-    f"tests/{name}.py::" for name in ("decoding/test_bleu", "data/test_card", "data/test_importer")
+    f"tests/{name}.py::" for name in ("decoding/test_bleu", "data/test_datacard", "data/test_importer")
 )
 IN_PIECES = ("tests/test_own_text.py::test_text_in_pieces_of_a_language_with_a_tag",)
 SPANISH = "tests/test_own_text.py::test_a_language_that_the_authors_never_scored_is_trained_to_the_end"
@@ -22,28 +22,28 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a run into a language without a protocol fails after its training",
-        "repro/trial.py",
+        "repro/runs/trial.py",
         "        if published_protocol(self.target) is not None:\n",
         "        if False:\n",
         (SPANISH,),
     ),
     Defect(
         "a finished record may lack any score",
-        "repro/record.py",
+        "repro/results/record.py",
         'missing[0] in (set(), {"bleu_published", "bleu_published_signature"})',
         "True",
-        ("tests/test_record.py::test_a_finished_run_may_lack_the_published_score_and_nothing_else",),
+        ("tests/results/test_record.py::test_a_finished_run_may_lack_the_published_score_and_nothing_else",),
     ),
     Defect(
         "given tokens are cut again, as published",
-        "repro/trial.py",
+        "repro/runs/trial.py",
         "self.target, are_tokens=self.in_tokens)",
         "self.target)",
         IN_PIECES,
     ),
     Defect(
         "given tokens are cut again by sacreBLEU",
-        "repro/trial.py",
+        "repro/runs/trial.py",
         "tokens_of=self.target if self.in_tokens else None)",
         "tokens_of=None)",
         IN_PIECES,
@@ -89,7 +89,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "nobody is told of repeated text when a table is made",
-        "repro/sweep.py",
+        "repro/runs/sweep.py",
         "        for sentence in repeated(prepared.repeats):\n",
         "        for sentence in ():\n",
         (SPANISH,),
@@ -132,7 +132,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a folder that holds something is written over",
-        "repro/data/cache.py",
+        "repro/storage/folder_cache.py",
         "    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):\n",
         "    if folder.is_file():\n",
         (f"{OF_IMPORTER}test_a_folder_that_holds_something_is_left_alone",),
@@ -142,7 +142,7 @@ DEFECTS: tuple[Defect, ...] = (
         CORPUS,
         "        return place if (place := folder / GIVEN).is_file() else None\n",
         "        return None\n",
-        ("tests/data/test_corpus.py::test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens",),
+        ("tests/data/test_corpora.py::test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens",),
     ),
     Defect(
         "large gzip is warned of after it was read",
@@ -155,6 +155,6 @@ DEFECTS: tuple[Defect, ...] = (
                 tell(warning)
         text = Parallel(*sides, may_drop=split == "train", name=part, notes=notes)
 """,
-        ("tests/data/test_corpus.py::test_large_gzip_is_warned_of_before_it_is_read",),
+        ("tests/data/test_corpora.py::test_large_gzip_is_warned_of_before_it_is_read",),
     ),
 )

@@ -2,8 +2,8 @@
 
 from faults.defect import Defect
 
-DURABLE, CHECKPOINT = "repro/durable.py", "repro/training/checkpoint.py"
-WRITING, SAVING = "tests/test_durable.py::", "tests/training/test_checkpoint.py::"
+DURABLE, CHECKPOINT = "repro/storage/atomic.py", "repro/training/checkpoint.py"
+WRITING, SAVING = "tests/storage/test_atomic.py::", "tests/training/test_checkpoint.py::"
 CRASHES, DISKS = "tests/faults/test_crashes.py::", "tests/faults/test_full_disks.py::"
 RULES, SECURITY = "tests/test_rules.py::", "tests/test_security.py::"
 
@@ -78,12 +78,12 @@ DEFECTS: tuple[Defect, ...] = (
         "                pass  # whole",
         (
             WRITING + "test_a_file_that_grows_on_a_full_disk",
-            "tests/test_journal.py::test_a_full_disk_leaves_no_half_line",
+            "tests/storage/test_journal.py::test_a_full_disk_leaves_no_half_line",
         ),
     ),
     Defect(
         "a torn line is not cut",
-        "repro/journal.py",
+        "repro/storage/journal.py",
         "            self._file.cut(tail.offset)\n",
         "            self._file.end = tail.offset\n",
         (CRASHES + "test_a_journal_cut_off_at_every_byte_of_its_last_three_lines",),
@@ -173,24 +173,24 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "folders are tried after the text was prepared",
-        "repro/sweep.py",
-        "            durable.check_folder(folder)  # before",
+        "repro/runs/sweep.py",
+        "            atomic.check_folder(folder)  # before",
         "            pass  # before",
         (DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",),
     ),
     Defect(
         "room is not counted twice",
-        "repro/sweep.py",
+        "repro/runs/sweep.py",
         "needed = max(0, sum(kept) - held) + max(kept, default=0)",
         "needed = max(0, sum(kept) - held)",
         (
-            "tests/test_sweep.py::test_needed_is_what_runs_keep_and_the_largest_twice",
+            "tests/runs/test_sweep.py::test_needed_is_what_runs_keep_and_the_largest_twice",
             DISKS + "test_too_little_room_is_refused_before_a_run",
         ),
     ),
     Defect(
         "a damaged file of the cache is used",
-        "repro/data/cache.py",
+        "repro/storage/folder_cache.py",
         "        if found != expected:",
         "        if not found:",
         ("tests/data/test_prepare.py::test_damage_is_noticed_and_mended",),
@@ -205,93 +205,93 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "git is asked through a shell",
-        "repro/stamp.py",
+        "repro/results/provenance.py",
         '    command = ["git", "--no-optional-locks", *arguments]\n',
         '    command = ["sh", "-c", "git --no-optional-locks " + " ".join(arguments)]\n',
         (SECURITY + "test_the_whole_way_of_a_row",),
     ),
     Defect(
         "a module writes by itself",
-        "repro/signed.py",
+        "repro/storage/signed_json.py",
         "    write_json(path, {**content, KEY: checksum(content)})",
         "    path.write_bytes(canonical({**content, KEY: checksum(content)}))",
         (RULES + "test_the_package_keeps_the_rule", CRASHES + "test_a_full_disk_keeps_the_old_record"),
     ),
     Defect(
         "a module passes a writer on",
-        "repro/signed.py",
+        "repro/storage/signed_json.py",
         'KEY = "sha256"\n',
         'KEY = "sha256"\nfrom os import replace as take_name\n',
         (RULES + "test_one_module_writes",),
     ),
     Defect(
         "a module holds a pickle",
-        "repro/signed.py",
+        "repro/storage/signed_json.py",
         "import hashlib\n",
         "import hashlib\nimport pickle\n",
         (RULES + "test_nothing_that_runs_code_is_imported",),
     ),
     Defect(
         "importing starts a thread",
-        "repro/hyper.py",
+        "repro/model/config.py",
         "from dataclasses import dataclass\n",
         "from dataclasses import dataclass\nimport threading\nthreading.Timer(9, print).start()\n",
         (SECURITY + "test_importing_starts_nothing_and_writes_nothing",),
     ),
     Defect(
         "names become paths as they stand",
-        "repro/record.py",
+        "repro/results/record.py",
         "    if re.fullmatch(PLAIN, name):",
         "    if name:",
         (
-            "tests/test_record.py::test_a_record_stays_below_its_folder",
-            "tests/test_record.py::test_a_slug_is_a_name_for_a_file",
+            "tests/results/test_record.py::test_a_record_stays_below_its_folder",
+            "tests/results/test_record.py::test_a_slug_is_a_name_for_a_file",
         ),
     ),
     Defect(
         "names that differ in case share a path",
-        "repro/record.py",
+        "repro/results/record.py",
         'return f"{readable}--{',
         'return readable or f"{readable}--{',
-        ("tests/test_record.py::test_two_names_never_share_a_slug",),
+        ("tests/results/test_record.py::test_two_names_never_share_a_slug",),
     ),
     Defect(
         "a name in Markdown is HTML",
-        "repro/escape.py",
+        "repro/render/escape.py",
         '    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")',
         "    return text",
         (
-            "tests/test_report.py::test_a_name_in_markdown_is_text",
-            "tests/data/test_card.py::test_what_a_name_holds_is_text",
+            "tests/pages/test_build.py::test_a_name_in_markdown_is_text",
+            "tests/data/test_datacard.py::test_what_a_name_holds_is_text",
         ),
     ),
     Defect(
         "a name in a sheet is a formula",
-        "repro/tables.py",
+        "repro/results/frame.py",
         "    return sheet_text(value) if isinstance(value, str) else value",
         "    return value",
-        ("tests/test_report.py::test_a_name_in_a_sheet_is_no_formula",),
+        ("tests/pages/test_build.py::test_a_name_in_a_sheet_is_no_formula",),
     ),
     Defect(
         "MLflow's page is for everybody",
-        "repro/ui.py",
+        "repro/cli/ui.py",
         '["--host", LOOPBACK, "--port"',
         '["--host", "0.0.0.0", "--port"',
-        ("tests/test_ui.py::test_no_process_is_left_behind",),
+        ("tests/cli/test_ui.py::test_no_process_is_left_behind",),
     ),
     Defect(
         "an edited record is taken",
-        "repro/signed.py",
+        "repro/storage/signed_json.py",
         "    if stated != counted:",
         "    if not stated:",
         (
-            "tests/test_report.py::test_an_edited_record_stops_the_tables",
-            "tests/test_record.py::test_every_digit_is_guarded",
+            "tests/pages/test_build.py::test_an_edited_record_stops_the_tables",
+            "tests/results/test_record.py::test_every_digit_is_guarded",
         ),
     ),
     Defect(
         "the plan depends on the hash seed",
-        "repro/data/buckets.py",
+        "repro/data/batching.py",
         'np.random.Philox(key=int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little"))',
         "np.random.Philox(key=hash(name) % 2**64)",
         ("tests/faults/test_surroundings.py::test_the_same_bytes_in_other_surroundings",),

@@ -2,9 +2,9 @@
 
 from faults.defect import Defect
 
-FETCH = "repro/data/fetch.py"
-OF_FETCH = "tests/data/test_fetch.py::"
-OF_COMMANDS = "tests/data/test_commands.py::"
+FETCH = "repro/data/download/fetch.py"
+OF_FETCH = "tests/data/download/test_fetch.py::"
+OF_COMMANDS = "tests/cli/test_data.py::"
 OF_SUBSET = "tests/data/test_subset.py::"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -48,14 +48,14 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "fairseq's ratio is not reached but exceeded",
-        "repro/data/cleaning.py",
+        "repro/data/filters.py",
         "            is_uneven = most > FAIRSEQ_TIMES * fewest",
         "            is_uneven = most >= FAIRSEQ_TIMES * fewest",
-        ("tests/data/test_cleaning.py::test_what_fairseq_left_out[wort wort-wort wort wort-None]",),
+        ("tests/data/test_filters.py::test_what_fairseq_left_out[wort wort-wort wort wort-None]",),
     ),
     Defect(
         "fetch stores in the project though REPRO_DATA names a folder",
-        "repro/data/__main__.py",
+        "repro/cli/data.py",
         """os.environ.get("REPRO_DATA") or PROJECT""",
         "PROJECT",
         (f"{OF_COMMANDS}test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there",),
@@ -63,7 +63,7 @@ DEFECTS: tuple[Defect, ...] = (
     # the test set and its part
     Defect(
         "the first lines of a test set pass for those of its part",
-        "repro/run.py",
+        "repro/runs/run.py",
         "self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)",
         "self.trial.bleu(hypotheses[: len(subset.places)], subset.references)",
         (f"{OF_SUBSET}test_the_part_is_scored_from_the_lines_of_its_own",),
@@ -80,16 +80,16 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a run scored on 2,737 lines keeps to the paper",
-        "repro/fidelity.py",
+        "repro/results/departures.py",
         """kept=lambda record: record.corpus["n_test"] == NEWSTEST_2014""",
         """kept=lambda record: record.corpus["n_test"] <= NEWSTEST_2014""",
-        ("tests/test_fidelity.py::test_what_departs_is_named[test set-other3-2,737 lines of it]",),
+        ("tests/results/test_departures.py::test_what_departs_is_named[test set-other3-2,737 lines of it]",),
     ),
     Defect(
         "40.8 million pairs pass for 36",
-        "repro/fidelity.py",
+        "repro/results/departures.py",
         "PAPER_PAIRS.get(record.pair, 0), share=0.05)",
         "PAPER_PAIRS.get(record.pair, 0), share=0.15)",
-        ("tests/test_fidelity.py::test_what_departs_is_named[data-other2-wmt14 en-fr, 40,842,333 pairs]",),
+        ("tests/results/test_departures.py::test_what_departs_is_named[data-other2-wmt14 en-fr, 40,842,333 pairs]",),
     ),
 )

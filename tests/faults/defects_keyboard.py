@@ -3,49 +3,50 @@
 from faults.defect import Defect
 
 OF_COMMAND, OF_SIGNALS, OF_PROGRESS, OF_LATEST = (
-    f"tests/test_{name}.py::test_" for name in ("command", "signals", "progress", "latest")
+    f"tests/{name}.py::test_"
+    for name in ("runs/test_command", "runs/test_signals", "runs/test_progress", "results/test_latest")
 )
-OF_DECODING = "tests/decoding/test_commands.py::test_"
+OF_DECODING = "tests/cli/test_decode.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the answer to a signal is drawn over",
-        "repro/signals.py",
+        "repro/runs/signals.py",
         'below = b"\\n\\n" if os.isatty(2)',
         'below = b"\\n" if os.isatty(2)',
         (f"{OF_PROGRESS}the_answer_to_a_signal_stays_under_moving_lines[5]",),
     ),
     Defect(
         "the answer to a signal goes through a stream",
-        "repro/signals.py",
+        "repro/runs/signals.py",
         'os.write(2, b"\\n" + words + below)',
         "sys.stderr.buffer.write(words + below)",
         (f"{OF_SIGNALS}the_answer_waits_for_no_stream",),
     ),
     Defect(
         "an answer that nobody reads ends the run",
-        "repro/signals.py",
+        "repro/runs/signals.py",
         "with suppress(OSError):  # nobody",
         "with suppress(ValueError):  # nobody",
         (f"{OF_SIGNALS}where_nobody_reads_the_answer_it_is_obeyed",),
     ),
     Defect(
         "a pager that ends takes the run with it",
-        "repro/command.py",
+        "repro/runs/command.py",
         "        except BrokenPipeError:\n            _lead_nowhere()\n            with",
         "        except ZeroDivisionError:\n            _lead_nowhere()\n            with",
         (f"{OF_COMMAND}training_goes_on_without_its_reader[False]",),
     ),
     Defect(
         "the end of a pager is an error",
-        "repro/command.py",
+        "repro/runs/command.py",
         "    except BrokenPipeError:\n        _lead_nowhere()\n        return",
         "    except ZeroDivisionError:\n        _lead_nowhere()\n        return",
         (f"{OF_COMMAND}a_command_ends_quietly_with_its_reader[1]",),
     ),
     Defect(
         "an abbreviation is an option",
-        "repro/command.py",
+        "repro/runs/command.py",
         "super().__init__(**settings, allow_abbrev=False)",
         "super().__init__(**settings)",
         (f"{OF_COMMAND}a_command_of_several_names_its_own_options",),
@@ -59,42 +60,42 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "latest is a run that diverged",
-        "repro/latest.py",
+        "repro/results/latest.py",
         'if record.load(file).status == "finished":',
         "if record.load(file):",
         (f"{OF_LATEST}a_run_is_found_by_what_is_typed",),
     ),
     Defect(
         "latest is the last by name",
-        "repro/latest.py",
+        "repro/results/latest.py",
         "key=lambda file: file.stat().st_mtime_ns",
         "key=lambda file: file.parent.name",
         (f"{OF_LATEST}latest_is_what_ended_last_whatever_its_name",),
     ),
     Defect(
         "the first of several runs is taken",
-        "repro/latest.py",
+        "repro/results/latest.py",
         "if len(found) == 1:",
         "if found:",
         (f"{OF_LATEST}what_means_no_run_or_several_is_named",),
     ),
     Defect(
         "any tokenizer of the run's folder is taken",
-        "repro/trained.py",
+        "repro/runs/load.py",
         "if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:",
         "if file == own or hashlib.sha256(file.read_bytes()).hexdigest() == sha256:",
         (f"{OF_DECODING}an_older_run_has_its_tokenizer_from_the_cache",),
     ),
     Defect(
         "an export that fails leaves half a folder",
-        "repro/decoding/__main__.py",
+        "repro/cli/decode.py",
         "    made_once(folder, fill)\n",
         "    durable.make_folder(folder)\n    fill(folder)\n",
         (f"{OF_DECODING}an_export_that_failed_half_way_is_repeated[False]",),
     ),
     Defect(
         "an export takes the place of anything",
-        "repro/decoding/__main__.py",
+        "repro/cli/decode.py",
         "_exported(folder) != run.run:",
         "not folder.is_dir():",
         (f"{OF_DECODING}what_an_export_does_not_know_is_let_be",),

@@ -10,18 +10,20 @@ SUMS = tuple(
     for in_a_row in (False, True)
 )
 
-TABLE2, FIDELITY, PUBLISHED = "experiments/table2.py", "repro/fidelity.py", "repro/published.py"
-ROWS, RULES = "tests/test_rows.py::test_", "tests/test_fidelity.py::test_"
+TABLE2, FIDELITY, PUBLISHED = "experiments/table2.py", "repro/results/departures.py", "repro/paper.py"
+ROWS, RULES = "tests/runs/test_table.py::test_", "tests/results/test_departures.py::test_"
 AS_SECTION_6_1 = (f"{ROWS}table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says",)
 OF_SEARCH = "tests/decoding/test_translate.py::test_the_search_is_the_papers"
-ENGINES = "tests/decoding/test_engine.py::test_"
-PRINTED = ("tests/test_published.py::test_each_number_is_the_printed_one",)
+ENGINES = "tests/decoding/test_backend.py::test_"
+PRINTED = ("tests/test_paper.py::test_each_number_is_the_printed_one",)
 
-TABLE3 = "tests/test_table3.py::test_"
-OF_ENDPOINTS = "tests/test_claims.py::test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better"
-RUN, TRIAL = "repro/run.py", "repro/trial.py"
-FIT, TRANSLATE = "repro/training/fit.py", "repro/decoding/translate.py"
-OF_RUN = "tests/test_run.py::test_"
+TABLE3 = "tests/pages/test_table3.py::test_"
+OF_ENDPOINTS = (
+    "tests/claims/test_judge.py::test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better"
+)
+RUN, TRIAL = "repro/runs/run.py", "repro/runs/trial.py"
+FIT, TRANSLATE = "repro/training/loop.py", "repro/decoding/translate.py"
+OF_RUN = "tests/runs/test_run.py::test_"
 SCORED = (f"{OF_RUN}each_split_is_scored_on_its_own_references",)
 TRAINED = (f"{OF_RUN}losses_and_rates_are_those_of_the_training_written_by_hand",)
 COUNTED = (f"{OF_RUN}what_was_read_is_counted_by_sides",)
@@ -148,7 +150,7 @@ DEFECTS: tuple[Defect, ...] = (
     # the search
     Defect(
         "bfloat16 is laid out on a processor that cannot",
-        "repro/products.py",
+        "repro/model/prepacked.py",
         "(dtype == torch.bfloat16 and has_bfloat16())",
         "dtype == torch.bfloat16",
         (f"{ENGINES}a_processor_without_bfloat16_products_of_its_own_translates_all_the_same",),
@@ -213,8 +215,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a run decodes with its last checkpoint",
         TRIAL,
-        "fit.averaged(checkpoints, run, self.hyper.averaged_steps)",
-        "fit.averaged(checkpoints, run, self.hyper.averaged_steps[-1:])",
+        "loop.averaged(checkpoints, run, self.hyper.averaged_steps)",
+        "loop.averaged(checkpoints, run, self.hyper.averaged_steps[-1:])",
         PERPLEXITY,
     ),
     Defect(
@@ -241,35 +243,35 @@ DEFECTS: tuple[Defect, ...] = (
     # tables and claims
     Defect(
         "Table 2 shows the scores of dev",
-        "repro/table2.py",
+        "repro/pages/table2.py",
         'spreads(frame, "test/bleu", 1)',
         'spreads(frame, "dev/bleu", 1)',
-        ("tests/test_table2.py::test_each_number_stands_under_its_heading",),
+        ("tests/pages/test_table2.py::test_each_number_stands_under_its_heading",),
     ),
     Defect(
         "a table shows the test scores of one scorer under the other",
-        "repro/tables.py",
+        "repro/results/frame.py",
         'Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),',
         'Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu_published", 1)[0]),',
         (f"{TABLE3}each_number_stands_under_its_heading",),
     ),
     Defect(
         "a table shows the test scores for those of dev",
-        "repro/tables.py",
+        "repro/results/frame.py",
         'f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)',
         'f"{name.upper()} (dev)", spreads(frame, f"test/{name}", decimals)',
         (f"{TABLE3}each_number_stands_under_its_heading",),
     ),
     Defect(
         "the sheet has the test scores twice",
-        "repro/tables.py",
+        "repro/results/frame.py",
         'run["scores"][split][name]',
         'run["scores"]["test"][name]',
         (f"{TABLE3}each_number_of_the_sheet_stands_under_its_name",),
     ),
     Defect(
         "claims about the test set are judged on dev",
-        "repro/paper_claims.py",
+        "repro/claims/catalogue.py",
         "record.scores[self.split][self.score]",
         'record.scores["dev"][self.score]',
         (OF_ENDPOINTS,),
@@ -286,10 +288,10 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "Holm's procedure does not step down",
-        "repro/verdicts.py",
+        "repro/claims/statistics.py",
         "p_values[i] <= alpha / (m - place)",
         "p_values[i] <= alpha / m",
-        ("tests/test_verdicts.py::test_holm_by_hand",),
+        ("tests/claims/test_statistics.py::test_holm_by_hand",),
     ),
     # training and text
     Defect(
@@ -309,17 +311,17 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "choices are made on the test set",
-        "repro/data/corpus.py",
+        "repro/data/corpora.py",
         '"en-fr": "wmt_enfr"},\n        dev=("newstest2013",),\n        test=NEWSTEST_2014,',
         '"en-fr": "wmt_enfr"},\n        dev=NEWSTEST_2014,\n        test=("newstest2013",),',
-        ("tests/data/test_corpus.py::test_choices_are_made_on_dev_and_scores_are_of_test[wmt14-dev0-test0]",),
+        ("tests/data/test_corpora.py::test_choices_are_made_on_dev_and_scores_are_of_test[wmt14-dev0-test0]",),
     ),
     Defect(
         "the paper's scale reads a tenth",
-        "repro/scales.py",
+        "repro/runs/scales.py",
         'base=BASE,\n        corpus="wmt14",\n        batch_tokens=25_000,',
         'base=BASE,\n        corpus="wmt14",\n        batch_tokens=2_500,',
-        ("tests/test_scales.py::test_the_paper_scale_is_the_papers",),
+        ("tests/runs/test_scales.py::test_the_paper_scale_is_the_papers",),
     ),
     # scoring
     Defect(

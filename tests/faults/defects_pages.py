@@ -2,7 +2,7 @@
 
 from faults.defect import Defect
 
-LABELS, OF_LABELS = "repro/labels.py", "tests/test_labels.py::test_"
+LABELS, OF_LABELS = "repro/results/labels.py", "tests/results/test_labels.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -37,28 +37,28 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "what a row changes is that of the base",
-        "repro/rows.py",
+        "repro/runs/table.py",
         "at_paper_size = vars(row.change(BASE))",
         "at_paper_size = vars(BASE)",
         (f"{OF_LABELS}a_page_shows_both_sizes_of_a_row_and_both_counts",),
     ),
     Defect(
         "a verdict does not say what the paper's sizes are here",
-        "repro/claims.py",
+        "repro/claims/judge.py",
         'others = ", ".join(text for row, text in named.items() if text != row)',
         'others = ""',
         (f"{OF_LABELS}verdicts_say_what_the_sizes_of_their_claims_are_here",),
     ),
     Defect(
         "a bound without the score it is of",
-        "repro/claims.py",
+        "repro/claims/judge.py",
         'if outcomes <= {"not judged", "unstable"} and len({*reasons.values()}) == 1:',
         "if len({*reasons.values()}) == 1:",
-        ("tests/test_claims.py::test_a_claim_on_one_score_names_it",),
+        ("tests/claims/test_judge.py::test_a_claim_on_one_score_names_it",),
     ),
     Defect(
         "MLflow is told the paper's relation as that of this scale",
-        "repro/run.py",
+        "repro/runs/run.py",
         "relation(vars(settings.scale.base), vars(settings.hyper))",
         "relation(vars(BASE), vars(settings.paper_hyper))",
         ("tests/test_experiment.py::test_mlflow_is_told_of_a_row_what_it_changes_and_both_counts",),

@@ -2,10 +2,10 @@
 
 from faults.defect import Defect
 
-STAMP, OF_STAMP = "repro/stamp.py", "tests/test_stamp.py::test_"
-KINDS, TABLES, REPORT = "repro/kinds.py", "repro/tables.py", "tests/test_report.py::test_"
-PUBLISH, OF_PUBLISH = "repro/publish.py", "tests/test_publish.py::test_"
-ROWS, OF_ROWS = "repro/rows.py", "tests/test_rows.py::test_"
+STAMP, OF_STAMP = "repro/results/provenance.py", "tests/results/test_provenance.py::test_"
+KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tests/pages/test_build.py::test_"
+PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
+ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     # which code decides
@@ -53,10 +53,10 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "an older record is unreadable when a field is added",
-        "repro/record.py",
+        "repro/results/record.py",
         '            content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]\n',
         "            pass\n",
-        ("tests/test_record.py::test_a_field_that_hyper_gets_later_leaves_older_records_readable",),
+        ("tests/results/test_record.py::test_a_field_that_hyper_gets_later_leaves_older_records_readable",),
     ),
     # what may stand in one cell
     Defect(
@@ -89,10 +89,10 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "exact laws keep the noise of their processor",
-        "repro/table1/laws.py",
+        "repro/claims/growth.py",
         "    if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():",
         "    if False:",
-        ("tests/table1/test_page.py::test_an_exact_law_leaves_no_noise",),
+        ("tests/pages/test_table1.py::test_an_exact_law_leaves_no_noise",),
     ),
     # what is published
     Defect(
@@ -105,7 +105,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "an uncommitted experiment is published",
         PUBLISH,
-        "        if table != BASE and not stamp.is_committed(file):",
+        "        if table != BASE and not provenance.is_committed(file):",
         "        if False:",
         (f"{OF_PUBLISH}an_experiment_that_is_not_committed_is_refused",),
     ),
@@ -133,14 +133,14 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "two texts of one's own share a folder",
-        "repro/sweep.py",
+        "repro/runs/sweep.py",
         '        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))',
         "        return self.scale",
         ("tests/test_experiment.py::test_two_texts_of_ones_own_never_share_a_table",),
     ),
     Defect(
         "a run goes by the names it had",
-        "repro/run.py",
+        "repro/runs/run.py",
         "            found,\n            table=self.settings.table,\n            row=self.settings.row,\n",
         "            found,\n",
         ("tests/test_experiment.py::test_a_run_goes_by_the_names_it_has_today",),
@@ -154,7 +154,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "runs write where the published results stand",
-        "repro/sweep.py",
+        "repro/runs/sweep.py",
         "        if self.results.resolve() == PUBLISHED.resolve():",
         "        if False:",
         ("tests/test_experiment.py::test_the_published_folder_is_no_place_for_runs",),

@@ -2,13 +2,13 @@
 
 from faults.defect import Defect
 
-JOURNAL, FOLDER = "repro/journal.py", "repro/tracking/folder.py"
-MIRROR, STORE = "repro/tracking/mirror.py", "repro/tracking/store.py"
+JOURNAL, FOLDER = "repro/storage/journal.py", "repro/tracking/run_folder.py"
+MIRROR, STORE = "repro/tracking/mirror.py", "repro/tracking/client.py"
 VIEWS, OF_VIEWS = "repro/tracking/views.py", "tests/tracking/test_views.py::test_"
-RECORD_FIRST = "tests/test_sweep.py::test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once"
+RECORD_FIRST = "tests/runs/test_sweep.py::test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once"
 OF_JOURNAL, OF_MIRROR, OF_FAULTS, OF_STORE = (
     f"tests/{name}.py::test_"
-    for name in ("test_journal", "tracking/test_mirror", "tracking/test_faults", "tracking/test_store")
+    for name in ("storage/test_journal", "tracking/test_mirror", "tracking/test_faults", "tracking/test_client")
 )
 
 DEFECTS: tuple[Defect, ...] = (
@@ -165,20 +165,20 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what killed processes left of a database stays",
         STORE,
-        "if durable.is_abandoned(left):",
+        "if atomic.is_abandoned(left):",
         "if left is None:",
         (f"{OF_STORE}what_killed_processes_left_of_a_new_database_is_swept",),
     ),
     Defect(
         "the record waits for MLflow",
-        "repro/run.py",
+        "repro/runs/run.py",
         'done.save(self.folder / "record.json")  # before anybody waits for MLflow',
         "pass",
         (RECORD_FIRST,),
     ),
     Defect(
         "MLflow's name for a short run is forgotten",
-        "repro/run.py",
+        "repro/runs/run.py",
         'if mirror.run_id != done.stamp["mlflow_run"]:',
         "if mirror is None:",
         (RECORD_FIRST,),

@@ -2,9 +2,9 @@
 
 from faults.defect import Defect
 
-FIT, MODULE, WITNESS = "repro/training/fit.py", "repro/training/module.py", "repro/training/witness.py"
-DATA = "repro/data/translation.py"
-RUNS, READS = "tests/training/test_fit.py::", "tests/data/test_translation.py::"
+FIT, MODULE, WITNESS = "repro/training/loop.py", "repro/training/module.py", "repro/training/replay_check.py"
+DATA = "repro/data/datamodule.py"
+RUNS, READS = "tests/training/test_loop.py::", "tests/data/test_datamodule.py::"
 DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
 
 DEFECTS: tuple[Defect, ...] = (
@@ -18,7 +18,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the order goes on one update too late",
-        "repro/data/translation.py",
+        "repro/data/datamodule.py",
         "                step=update.step,",
         "                step=update.step - (self.start > 0),",
         DIES[:1],
@@ -192,7 +192,7 @@ DEFECTS: tuple[Defect, ...] = (
     # signals
     Defect(
         "a second signal waits like the first",
-        "repro/signals.py",
+        "repro/runs/signals.py",
         "            os._exit(128 + number)",
         "            return",
         ("tests/faults/test_training.py::test_a_second_signal_ends_it_at_once_and_the_last_checkpoint_is_whole",),
@@ -207,76 +207,76 @@ DEFECTS: tuple[Defect, ...] = (
     # many at once
     Defect(
         "an owner that slept writes on",
-        "repro/lease.py",
+        "repro/storage/lease.py",
         "        if (self._attempts / _name(self.number + 1)).exists():",
         "        if False:",
-        ("tests/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
+        ("tests/storage/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
     ),
     Defect(
         "the journal is not asked who owns it",
-        "repro/journal.py",
+        "repro/storage/journal.py",
         "        self._check()\n        self._file.append(",
         "        self._file.append(",
-        ("tests/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
+        ("tests/storage/test_lease.py::test_who_is_not_heard_of_is_replaced_and_may_write_no_more",),
     ),
     Defect(
         "of two attempts the line that stands last counts",
-        "repro/journal.py",
+        "repro/storage/journal.py",
         '    ordered = sorted(lines, key=lambda line: line["attempt"])',
         "    ordered = list(lines)",
-        ("tests/test_lease.py::test_a_line_that_comes_too_late_counts_as_early",),
+        ("tests/storage/test_lease.py::test_a_line_that_comes_too_late_counts_as_early",),
     ),
     Defect(
         "nobody hears a heartbeat",
-        "repro/lease.py",
+        "repro/storage/lease.py",
         "        if _heard(attempt) != heard:",
         "        if False:",
-        ("tests/test_lease.py::test_a_second_one_hears_the_first_and_says_who_it_is",),
+        ("tests/storage/test_lease.py::test_a_second_one_hears_the_first_and_says_who_it_is",),
     ),
     Defect(
         "attempts without progress are not counted",
-        "repro/lease.py",
+        "repro/storage/lease.py",
         "            _count([self._attempts / _name(number) for number in before], step)\n",
         "",
-        ("tests/test_lease.py::test_killed_three_times_without_progress_it_says_so_once[steps2-True]",),
+        ("tests/storage/test_lease.py::test_killed_three_times_without_progress_it_says_so_once[steps2-True]",),
     ),
     # changed between two launches
     Defect(
         "a changed command begins anew in silence",
-        "repro/lineage.py",
+        "repro/runs/changed.py",
         '        if not saved or (folder / "record.json").exists():',
         "        if True:",
-        ("tests/test_lineage.py::test_each_field_that_differs_is_named_and_no_other[seed]",),
+        ("tests/runs/test_changed.py::test_each_field_that_differs_is_named_and_no_other[seed]",),
     ),
     Defect(
         "finished runs are refused like unfinished ones",
-        "repro/lineage.py",
+        "repro/runs/changed.py",
         '        if not saved or (folder / "record.json").exists():',
         "        if not saved:",
-        ("tests/test_lineage.py::test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle",),
+        ("tests/runs/test_changed.py::test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle",),
     ),
     Defect(
         "the tokenizer does not decide",
-        "repro/trial.py",
+        "repro/runs/trial.py",
         '            "tokenizer": self.prepared.tokenizer.sha256,\n            "data"',
         '            "data"',
-        ("tests/test_lineage.py::test_what_decides_is_all_there",),
+        ("tests/runs/test_changed.py::test_what_decides_is_all_there",),
     ),
     # the badge
     Defect(
         "a badge whatever was read",
-        "repro/determinism.py",
+        "repro/runs/determinism.py",
         "    if evidence.followed != shares or evidence.order != plan:",
         "    if False:",
-        ("tests/test_determinism.py::test_another_order_has_no_badge[evidence0]",),
+        ("tests/runs/test_determinism.py::test_another_order_has_no_badge[evidence0]",),
     ),
     Defect(
         "a badge under changed conditions",
-        "repro/determinism.py",
+        "repro/runs/determinism.py",
         "    against = list(changes(evidence.conditions))",
         "    against: list[str] = []",
         (
-            "tests/test_determinism.py::test_what_was_not_looked_at_or_failed_leaves_the_order_alone"
+            "tests/runs/test_determinism.py::test_what_was_not_looked_at_or_failed_leaves_the_order_alone"
             "[evidence4-now4-From step 3 on: threads 1, then 2]",
         ),
     ),
@@ -296,23 +296,23 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "an older record gets a badge",
-        "repro/record.py",
+        "repro/results/record.py",
         "        older: dict[str, Any] = dict.fromkeys(OPTIONAL)",
         '        older: dict[str, Any] = dict.fromkeys(OPTIONAL, {"badge": "L1"})',
-        ("tests/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",),
+        ("tests/results/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",),
     ),
     Defect(
         "under --devices the launcher's own exit code is given",
-        "repro/launch.py",
+        "repro/runs/launch.py",
         "        return code\n",
         "        return 1\n",
-        ("tests/test_launch.py::test_the_first_to_fail_decides[exit code]",),
+        ("tests/runs/test_launch.py::test_the_first_to_fail_decides[exit code]",),
     ),
     Defect(
         "the gradient of the softmax matrix is that of the last piece",
-        "repro/training/loss.py",
+        "repro/model/loss.py",
         "d_weight = made.to(exact) if d_weight is None else d_weight.add_(made)",
         "d_weight = made.to(exact)",
-        ("tests/training/test_loss.py::test_bfloat16_products_stay_close",),
+        ("tests/model/test_loss.py::test_bfloat16_products_stay_close",),
     ),
 )

@@ -8,10 +8,11 @@ import torch
 from faults.disk import Disk, fill, lay_out, tmpfs
 from paper_runs import PAPER_SETTINGS, paper_run
 
-from repro import record, report
-from repro.durable import DiskError, sweep
-from repro.journal import Journal, read
-from repro.tables import Shelf
+from repro.pages import build
+from repro.results import record
+from repro.results.frame import Shelf
+from repro.storage.atomic import DiskError, sweep
+from repro.storage.journal import Journal, read
 from repro.training import checkpoint
 
 RUN = "0123456789abcdef"
@@ -134,12 +135,12 @@ def test_a_table_after_a_crash_at_any_call(tmp_path: Path) -> None:
     for seed in (1, 2):
         one = paper_run(settings=SETTINGS, seed=seed)
         one.save(record.path(results, one))
-    report.write_scale(Shelf.read(results / "paper"))
+    build.write_scale(Shelf.read(results / "paper"))
     old = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
     more = paper_run(settings=SETTINGS, seed=3)
     more.save(record.path(results, more))
     with Disk(results / "paper").watching() as disk:
-        report.write_scale(Shelf.read(results / "paper"))
+        build.write_scale(Shelf.read(results / "paper"))
     new = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
     assert {name for name in new if new[name] != old[name]} >= {"README.md", "table3.md", "table3.csv"}
     for when, left in disk.left():
@@ -152,15 +153,15 @@ def test_a_full_disk_keeps_the_old_tables(tmp_path: Path, pages: int) -> None:
     with tmpfs(tmp_path / "disk", 2**18) as disk:
         one, another = paper_run(settings=SETTINGS), paper_run(settings=SETTINGS, seed=2)
         one.save(record.path(disk, one))
-        old = {path: path.read_bytes() for path in report.write_scale(Shelf.read(disk / "paper"))}
+        old = {path: path.read_bytes() for path in build.write_scale(Shelf.read(disk / "paper"))}
         another.save(record.path(disk, another))
         fill(disk, spare=pages * 4_096)
         with contextlib.suppress(DiskError):
-            report.write_scale(Shelf.read(disk / "paper"))
+            build.write_scale(Shelf.read(disk / "paper"))
         written = {path: path.read_bytes() for path in old}
         assert {path for path in (disk / "paper").iterdir() if path.is_file()} == set(old)
         (disk / "filling").unlink()
-        new = {path: path.read_bytes() for path in report.write_scale(Shelf.read(disk / "paper"))}
+        new = {path: path.read_bytes() for path in build.write_scale(Shelf.read(disk / "paper"))}
         assert all(written[path] in (old[path], new[path]) for path in old)
         assert pages or written == old
 

@@ -15,10 +15,11 @@ import pytest
 from faults.disk import fill, tmpfs
 from own_signals import own_signals
 
-from repro import durable, journal, record
 from repro.experiment import main
-from repro.forecast import run_bytes, run_files
-from repro.scales import SCALES
+from repro.results import record
+from repro.runs.forecast import run_bytes, run_files
+from repro.runs.scales import SCALES
+from repro.storage import atomic, journal
 from repro.training import checkpoint
 
 ROOT = Path(__file__).parent.parent.parent
@@ -130,7 +131,7 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, made: Path) -> None
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     for folder in ("results", "runs", "cache"):
-        ours = durable.beside(made / folder / "smoke" / "x.json", durable.PARTIAL)
+        ours = atomic.beside(made / folder / "smoke" / "x.json", atomic.PARTIAL)
         theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
         theirs.parent.mkdir(exist_ok=True)
         ours.touch()

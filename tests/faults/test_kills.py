@@ -12,8 +12,8 @@ import torch
 from faults.disk import tmpfs
 from faults.test_crashes import RUN, lines, steps_of
 
-from repro.durable import sweep
-from repro.journal import Journal
+from repro.storage.atomic import sweep
+from repro.storage.journal import Journal
 from repro.training import checkpoint
 
 

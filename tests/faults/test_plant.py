@@ -44,5 +44,5 @@ def test_the_runner_tells_red_from_green(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_a_defect_that_no_longer_fits_is_named() -> None:
-    with pytest.raises(ValueError, match="once in repro/durable.py, found it 0 times"):
-        planted(Defect("gone", "repro/durable.py", "no such line", "", ("x",)))
+    with pytest.raises(ValueError, match="once in repro/storage/atomic.py, found it 0 times"):
+        planted(Defect("gone", "repro/storage/atomic.py", "no such line", "", ("x",)))

@@ -21,12 +21,12 @@ if os.environ["LISTED"] == "backwards":
     os.scandir = Backwards
     os.listdir = lambda *place: listdir(*place)[::-1]
     os.umask(0o077)
-from repro import record, report, stamp
-from repro.data.buckets import updates
-from repro.data.corpus import GrammarSizes, open_corpus
-from repro.data.pieces import Pieces
+from repro.results import record; from repro.pages import build as report; from repro.results import provenance as stamp
+from repro.data.batching import updates
+from repro.data.corpora import GrammarSizes, open_corpus
+from repro.data.vocabulary import Pieces
 from repro.data.prepare import prepare
-from repro.tables import Shelf
+from repro.results.frame import Shelf
 sys.path.insert(0, sys.argv[2])
 from paper_runs import PAPER_SETTINGS, paper_run
 here = Path(sys.argv[1])
@@ -70,8 +70,8 @@ def test_the_same_bytes_in_other_surroundings(tmp_path: Path) -> None:
 ON_READ_ONLY_PROC = """
 import sys
 from pathlib import Path
-from repro.lease import Lease
-from repro.machine import PeakMemory
+from repro.storage.lease import Lease
+from repro.training.cpu_tuning import PeakMemory
 with Lease(Path(sys.argv[1]), step=0) as held:
     print(held.number, PeakMemory().bytes())
 """

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tracked_runs import ROOT, describe, python, same, shown, stored
 
-from repro.journal import Journal, read
-from repro.tracking.__main__ import main
+from repro.cli.tracking import main
+from repro.storage.journal import Journal, read
 from repro.tracking.mirror import sync
 
 pytestmark = pytest.mark.faults
@@ -43,7 +43,7 @@ import resource, sys, time
 from pathlib import Path
 from repro.tracking.mirror import Mirror
 from repro.tracking.tracker import Tracker
-from repro.tracking.store import connect
+from repro.tracking.client import connect
 try:
     connect(sys.argv[1])  # imports MLflow
 except Exception:

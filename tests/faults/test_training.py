@@ -23,7 +23,8 @@ import torch
 from faults import workload
 from faults.workload import LOG, STEPS, Act, Plan, finish, start, write_text
 
-from repro import journal, record
+from repro.results import record
+from repro.storage import journal
 from repro.training import checkpoint
 
 KILL, TERM = (signal.SIGKILL,), (signal.SIGTERM,)

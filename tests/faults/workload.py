@@ -21,7 +21,7 @@ from own_signals import hear_all
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
-PRELOADED = ["faults.workload", "repro.run", "repro.sweep", "repro.data.prepare", "torch._dynamo"]
+PRELOADED = ["faults.workload", "repro.runs.run", "repro.runs.sweep", "repro.data.prepare", "torch._dynamo"]
 
 
 def write_text(folder: Path) -> None:
@@ -100,12 +100,15 @@ def play(plan: Plan) -> None:
     """The experiment with all that shall happen to it."""
     import fcntl
 
-    from repro import experiment, lease, run, scales, stamp, sweep
-    from repro.hyper import Hyper
+    from repro import experiment
+    from repro.model.config import Hyper
+    from repro.results import provenance
+    from repro.runs import run, scales, sweep
+    from repro.storage import lease
 
     hear_all()
     if plan.processor:
-        stamp._cpu = lambda: str(plan.processor)
+        provenance._cpu = lambda: str(plan.processor)
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock
@@ -154,7 +157,7 @@ class NoMirror:
 def install(act: Act, each: Callable[[], None] | None = None) -> None:
     """Have `act` happen at its place; `each` happens every time."""
     from repro.data import prepare
-    from repro.decoding import engine
+    from repro.decoding import backend
     from repro.training import checkpoint, module
 
     owner, name = {
@@ -164,7 +167,7 @@ def install(act: Act, each: Callable[[], None] | None = None) -> None:
         "gradient": (module.TranslationModule, "on_before_optimizer_step"),
         "validation": (module.TranslationModule, "validation_step"),
         "save": (checkpoint, "write_bytes"),
-        "decoding": (engine, "translate"),
+        "decoding": (backend, "translate"),
     }[act.place]
     real, left = getattr(owner, name), [act.n]
 
@@ -221,28 +224,28 @@ def spoiled(plan: Plan, place: str, n: int) -> None:
 
 def one_of_several(wanted: dict[str, Any]) -> None:
     """Be one of the processes that PyTorch's launcher started; in one of them something happens."""
-    from repro.data import translation
-    from repro.training import fit
+    from repro.data import datamodule
+    from repro.training import loop
 
-    fit.PATIENCE = timedelta(seconds=wanted["patience"])
+    loop.PATIENCE = timedelta(seconds=wanted["patience"])
     acts: tuple[Act, ...] = ()
     if os.environ["RANK"] == "1" and "place" in wanted:
         acts = (Act(place=wanted["place"], n=wanted["n"], signals=tuple(wanted["signals"]), hangs=wanted["hangs"]),)
         if wanted["raises"]:
             acts = (replace(acts[0], error=ArithmeticError("planted")),)
     if os.environ["RANK"] == "1" and wanted.get("plan"):
-        given = translation.plan_epoch
+        given = datamodule.plan_epoch
 
         def other(*lengths: Any, **options: Any) -> Any:
             return given(*lengths, **{**options, "data_hash": "another"})
 
-        translation.plan_epoch = other  # type: ignore[assignment]
+        datamodule.plan_epoch = other  # type: ignore[assignment]
     play(Plan(folder=Path(wanted["folder"]), acts=acts, options=("--devices=2",)))
 
 
 if __name__ == "__main__":
     if "LOCAL_RANK" not in os.environ:
-        from repro.launch import launch as launch_processes
+        from repro.runs.launch import launch as launch_processes
 
         sys.exit(launch_processes(sys.argv, 2))
     arguments = json.loads(sys.argv.pop())

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from repro.hyper import Hyper
-from repro.record import Curve, Record
+from repro.model.config import Hyper
+from repro.results.record import Curve, Record
 
 HYPER = Hyper(n_layers=3, d_model=16, d_ff=32, n_heads=2, d_k=8, d_v=8, steps=20, warmup=7, average_every=1)
 
@@ -59,7 +59,7 @@ def record(row: str = "base", seed: int = 1, **other: Any) -> Record:
             "fingerprint": "ef" * 32,
             "commit": "12" * 20,
             "dirty": dirty,
-            "why_dirty": "not committed: repro/hyper.py" if dirty else None,
+            "why_dirty": "not committed: repro/model/config.py" if dirty else None,
             "python": "3.11.7",
             "platform": "Linux",
             "cpu": "a processor",

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from repro.figures import style
 from repro.figures.architecture import BELOW, MEMORY, Block, Column, boxes, columns, height, paint
-from repro.hyper import Hyper
 from repro.model import layers
+from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 
 SMALL = Hyper(n_layers=2, d_model=16, d_ff=32, n_heads=2, d_k=3, d_v=5, steps=20, average_every=1)

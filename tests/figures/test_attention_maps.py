@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from repro.data.pieces import Pieces
 from repro.data.tokenizer import train_tokenizer
+from repro.data.vocabulary import Pieces
 from repro.figures import attention_maps as maps
 from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_piece
-from repro.hyper import Hyper
+from repro.model.config import Hyper
+from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
-from repro.record import Record
-from repro.symbols import EOS
+from repro.results.record import Record
 from repro.training import checkpoint
 
 Make = Callable[..., Record]

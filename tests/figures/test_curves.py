@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repro.figures.curves import Band, bands, draw_curves, rows_of
-from repro.record import Record
+from repro.results.record import Record
 
 Make = Callable[..., Record]
 

@@ -9,7 +9,7 @@ import pytest
 
 from repro.figures import attention_maps, draw
 from repro.figures.attention_maps import Map, Measured
-from repro.record import Record, path
+from repro.results.record import Record, path
 
 Make = Callable[..., Record]
 EACH = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from repro.figures.mechanism import encodings, jacobian_norm, saturation, schedules, wavelengths
-from repro.hyper import BASE
+from repro.model.config import BASE
 from repro.model.embedding import sinusoids
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repro.figures.quality import Area, draw_quality, leader, placed, points
-from repro.record import Record
+from repro.results.record import Record
 
 Make = Callable[..., Record]
 

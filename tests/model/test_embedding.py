@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from repro.hyper import LEARNED_POSITIONS
+from repro.model.config import LEARNED_POSITIONS
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding, sinusoids
-from repro.symbols import PAD
+from repro.model.special_tokens import PAD
 
 V, D = 997, 128
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, SelfAttention, hidden_bias
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward
-from repro.products import can_lay_out
+from repro.model.prepacked import can_lay_out
 
 B, S, T = 2, 7, 5
 SIZES = {"d_model": 33, "d_ff": 13, "n_heads": 3, "d_k": 11, "d_v": 11, "dropout": 0.0}

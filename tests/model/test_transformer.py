@@ -10,12 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.hyper import Hyper
 from repro.model.attention import MultiHeadAttention
+from repro.model.config import Hyper
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer
+from repro.model.ragged import pack, paired
+from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Cache, Transformer
-from repro.packed import pack, paired
-from repro.symbols import EOS, PAD
 
 B, S, T, V = 2, 7, 5, 23
 TINY = Hyper(n_layers=3, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0)

@@ -19,10 +19,10 @@ import tracking_server as faults
 from tracked_runs import describe, python, run_of, same, shown, stored, wait_for
 from tracking_server import TrackingServer
 
-from repro.journal import Journal, read
-from repro.tracking.__main__ import main as tracking_main
+from repro.cli.tracking import main as tracking_main
+from repro.storage.journal import Journal, read
+from repro.tracking.client import check_store, connect, experiment_name, reason, sqlite_path
 from repro.tracking.mirror import Mirror, sync
-from repro.tracking.store import check_store, connect, experiment_name, reason, sqlite_path
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_view
 
@@ -153,7 +153,7 @@ def test_what_is_deleted_in_mlflow_is_made_again(new_store: Callable[[], str], f
         assert thread.close() or sync(uri, folder)  # the last look may be the first to notice
     run_id = sync(uri, folder)
     assert same(stored(uri, run_id), shown(folder))
-    assert sum(run.data.tags["repro.run"] == folder.name for run in runs(uri)) == 1
+    assert sum(run.data.tags["repro.runs.run"] == folder.name for run in runs(uri)) == 1
 
 
 def runs(uri: str) -> list:
@@ -182,7 +182,7 @@ def test_two_that_make_a_run_at_once_agree_on_one(new_store: Callable[[], str], 
     uri = new_store()
     client = connect(uri)
     first = sync(uri, folder)
-    execution = {name: client.get_run(first).data.tags[name] for name in ("repro.run", "repro.execution")}
+    execution = {name: client.get_run(first).data.tags[name] for name in ("repro.runs.run", "repro.execution")}
     experiment = client.get_run(first).info.experiment_id
     second = client.create_run(experiment, 0, execution).info.run_id
     run_id = sync(uri, folder)
@@ -242,7 +242,7 @@ def test_a_stale_copy_that_goes_on_is_refused(new_store: Callable[[], str], fold
 FOLLOW = """
 import sys, time
 from pathlib import Path
-from repro.journal import Journal
+from repro.storage.journal import Journal
 from repro.tracking.mirror import Mirror
 from repro.tracking.tracker import Tracker
 folder = Path(sys.argv[2])

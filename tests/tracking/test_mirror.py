@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from tracked_runs import describe, python, run_of, same, shown, stored, strict, wait_for
 
-from repro.journal import Journal, read
-from repro.tracking.folder import JOURNALS, Point
+from repro.storage.journal import Journal, read
+from repro.tracking.client import connect, experiment_id, sqlite_path
 from repro.tracking.mirror import Mirror, restore, sync
-from repro.tracking.store import connect, experiment_id, sqlite_path
+from repro.tracking.run_folder import JOURNALS, Point
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_view
 
@@ -65,7 +65,9 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, fold
         "mirror.sync(sys.argv[1], Path(sys.argv[2]))"
     )
     process = python(code, store, folder)
-    count = "SELECT count(*) FROM metrics JOIN tags USING (run_uuid) WHERE tags.key = 'repro.run' AND tags.value = ?"
+    count = (
+        "SELECT count(*) FROM metrics JOIN tags USING (run_uuid) WHERE tags.key = 'repro.runs.run' AND tags.value = ?"
+    )
     with closing(sqlite3.connect(sqlite_path(store))) as database:
         while database.execute(count, (folder.name,)).fetchone()[0] < 20:
             assert process.poll() is None, process.communicate()
@@ -73,7 +75,7 @@ def test_killed_half_way_and_repeated_it_is_exactly_the_journal(store: str, fold
     process.send_signal(signal.SIGKILL)
     process.communicate()
     found = connect(store).search_runs(
-        [experiment_id(connect(store), store, "smoke")], f"tags.`repro.run` = '{folder.name}'"
+        [experiment_id(connect(store), store, "smoke")], f"tags.`repro.runs.run` = '{folder.name}'"
     )
     assert 20 <= len(stored(store, found[0].info.run_id)) < len(shown(folder))
     assert sync(store, folder) == found[0].info.run_id

@@ -8,11 +8,11 @@ import pytest
 from paper_runs import paper_run
 from tracked_runs import describe, stored
 
-from repro.record import path
-from repro.tracking.__main__ import main
+from repro.cli.tracking import main
+from repro.results.record import path
+from repro.tracking.client import connect, experiment_name
 from repro.tracking.mirror import sync
 from repro.tracking.records import show
-from repro.tracking.store import connect, experiment_name
 from repro.tracking.views import PUBLISHED
 
 CURVES = {"train": {"step": [5, 10], "nll": [4.5, 3.25]}, "dev": {"step": [10], "nll": [3.5]}}

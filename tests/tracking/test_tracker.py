@@ -11,7 +11,7 @@ from loopback import LoopbackServer
 from tracked_runs import describe, python, wait_for
 from tracking_server import Handler
 
-from repro.journal import Journal
+from repro.storage.journal import Journal
 from repro.tracking.tracker import IN_TROUBLE, SERVER, Tracker
 from repro.tracking.views import View, install_views
 
@@ -103,7 +103,7 @@ class Dripping(LoopbackServer):
 SWEEP = """
 import sys
 from pathlib import Path
-from repro.journal import Journal
+from repro.storage.journal import Journal
 from repro.tracking import tracker
 from repro.tracking.mirror import Mirror
 from repro.tracking.views import View, install_views

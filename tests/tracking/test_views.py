@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tracked_runs import describe
 
-from repro.journal import Journal
+from repro.storage.journal import Journal
+from repro.tracking.client import connect
 from repro.tracking.mirror import sync
-from repro.tracking.store import connect
 from repro.tracking.views import View, decode_view, encode_view, install_view, view_of, view_path, view_state
 
 
@@ -171,7 +171,7 @@ def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_
     shown(uri)
     client = connect(uri)
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
-    [newest] = client.search_runs([experiment], "tags.`repro.run` = 'new'")
+    [newest] = client.search_runs([experiment], "tags.`repro.runs.run` = 'new'")
     client.delete_run(newest.info.run_id)
     sync(uri, tmp_path / "old")
     assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from repro.durable import DiskError, sweep
+from repro.storage.atomic import DiskError, sweep
 from repro.training import checkpoint
 from repro.training.checkpoint import (
     CheckpointError,
@@ -32,7 +32,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
-from repro.training.fit import newest
+from repro.training.loop import newest
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"

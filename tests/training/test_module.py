@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from repro.data.batch import Batch
-from repro.hyper import Hyper
-from repro.packed import pack, shifted
-from repro.symbols import EOS, PAD
-from repro.training.loss import smoothed_cross_entropy
+from repro.model.config import Hyper
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.ragged import pack, shifted
+from repro.model.special_tokens import EOS, PAD
 from repro.training.module import NonFinite, TranslationModule, random_seed
 
 V = 23

@@ -1,0 +1,173 @@
+"""Exponents, laws of growth and comparisons of times: what measurements of layers come to. Paper: Table 1.
+
+The paper prints orders of growth, so a law is what is looked for and its constant factor is shown beside it.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from repro.claims.statistics import CONFIDENCE, Outcome
+from repro.results.layer_costs import Count, Measured, Steps
+
+LABELS = {  # every layer that is measured
+    "self_attention": "self-attention",
+    "recurrent": "recurrent",
+    "gated": "recurrent, gated (GRU)",
+    "library_gated": "recurrent, gated (PyTorch's GRU)",
+    "convolution": "convolutional",
+    "separable": "separable convolution",
+    "restricted": "self-attention (restricted)",
+    "feed_forward": "feed-forward",
+}
+
+
+ROUNDING = 1e-12  # of a logarithm: sums of some hundred terms in float64, each rounded to 1e-16
+
+
+# Exponents
+
+
+class Fit(NamedTuple):
+    """c n^a d^b w^c through some points, by least squares of logarithms."""
+
+    exponents: dict[str, float]
+    half_widths: dict[str, float]  # of their 95 % t-intervals; NaN where no point is left to judge by
+    points: int
+
+
+def power_law(lines: Sequence[Any], value: Callable[[Any], float], by: Sequence[str] = ("n", "d", "window")) -> Fit:
+    """The exponents of `value` in those sizes of `by` that differ among the lines. The value must be positive."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    sizes = [name for name in by if len({getattr(line, name) for line in lines} - {None}) > 1]
+    x = np.array([[1.0, *(math.log(getattr(line, name)) for name in sizes)] for line in lines])
+    y = np.log([value(line) for line in lines])
+    found, _, rank, _ = np.linalg.lstsq(x, y)
+    if rank < x.shape[1]:
+        raise ValueError(
+            f"Expected sizes {sizes} that vary by themselves, got {len(lines)} points in a line. Add some."
+        )
+    left = len(y) - x.shape[1]
+    residuals = y - x @ found
+    if np.abs(residuals).max() <= ROUNDING * np.abs(y).max():
+        residuals[:] = 0.0  # an exact law: what is left over is noise of the processor
+    variance = float((residuals**2).sum()) / left if left else math.nan
+    spread = np.sqrt(variance * np.diag(np.linalg.inv(x.T @ x)))
+    quantile = float(stdtrit(left, (1 + CONFIDENCE) / 2)) if left else math.nan
+    half_widths = [quantile * float(s) for s in spread[1:]]
+    exponents = [round(float(e), 12) + 0.0 for e in found[1:]]  # one of 0 is rounding noise, of either sign
+    return Fit(dict(zip(sizes, exponents, strict=True)), dict(zip(sizes, half_widths, strict=True)), len(y))
+
+
+QUANTITIES: dict[str, Callable[[Count], float]] = {
+    "operations of the mixing": lambda count: count.mixing_flops,
+    "operations of the layer": lambda count: count.flops,
+    "memory": lambda count: count.saved_bytes,
+}
+
+
+def fits(measured: Measured) -> dict[tuple[str, str], Fit]:
+    """(layer, quantity) -> exponents over the whole grid, for all that is counted and timed."""
+    regular = set(measured.grid["n"])
+    found = {}
+    for layer in LABELS:
+        counts = [count for count in measured.counts if count.layer == layer and count.n in regular]
+        for quantity, value in QUANTITIES.items():
+            if counts and all(value(count) > 0 for count in counts):
+                found[layer, quantity] = power_law(counts, value)
+        if times := [time for time in measured.times if time.layer == layer]:
+            found[layer, "time"] = power_law(times, lambda time: statistics.median(time.seconds))
+    return found
+
+
+# Laws of growth
+
+
+class Growth(NamedTuple):
+    """How steps or paths grow: the law among those tried that leaves the least, with its factor."""
+
+    law: str  # "1", "log" or "n"; with windows w: "1", "log_w(n)" or "n/w"
+    factor: float  # value = constant + factor x law
+    explained: float  # share of the variance; 1 where nothing varies
+
+
+def growth(lines: Sequence[Any], value: Callable[[Any], int]) -> Growth:
+    """Whether the value is constant, grows with the logarithm of n (to the base of the window) or with n (n / window).
+
+    Without a window the logarithm is natural.
+    """
+    import numpy as np
+
+    values = np.array([float(value(line)) for line in lines])
+    if len(set(values)) == 1:
+        return Growth("1", float(values[0]), 1.0)
+    laws: dict[str, list[float]] = {
+        "log": [math.log(line.n) / math.log(line.window or math.e) for line in lines],
+        "n": [line.n / (line.window or 1) for line in lines],
+    }
+    tried = []
+    for law, x in laws.items():
+        slope, start = np.polyfit(x, values, 1)
+        left = float(((values - start - slope * np.array(x)) ** 2).sum())
+        tried.append(Growth(law, float(slope), 1 - left / float(((values - values.mean()) ** 2).sum())))
+    return max(tried, key=lambda found: found.explained)
+
+
+def order(law: str, window: str | None) -> str:
+    """The order as the paper writes it: O(1), O(n), O(log_k(n)), O(n/r)."""
+    written = {"1": "1", "log": f"log_{window}(n)" if window else "log(n)", "n": f"n/{window}" if window else "n"}
+    return f"O({written[law]})"
+
+
+def steps_of(measured: Measured, layer: str) -> Growth:
+    """How the products that wait for one another grow with n."""
+    # a window is part of the layer, no length: if steps grew with it, no law of n would explain them
+    lines = [Steps(line.layer, line.n, None, line.steps) for line in measured.steps if line.layer == layer]
+    return growth(_some(lines, f"steps of {layer}"), lambda line: line.steps)
+
+
+def path_of(measured: Measured, layer: str) -> Growth:
+    """How the longest path grows with n and the window."""
+    lines = [line for line in measured.paths if line.layer == layer]
+    return growth(_some(lines, f"paths of {layer}"), lambda line: line.path)
+
+
+L = TypeVar("L")
+
+
+def _some(lines: list[L], what: str) -> list[L]:
+    if not lines:
+        raise ValueError(f"Expected {what}, found none. Run experiments/table1.py again.")
+    return lines
+
+
+# Times, two at a time
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """An interval of two of the values that holds their median with at least 95 %, whatever they are drawn from.
+
+    Below six values there is none.
+    """
+    n, ordered = len(values), sorted(values)
+    cut, beyond = -1, 0.0  # values cut off at either end, and the chance that the median lies there
+    while (beyond := beyond + math.comb(n, cut + 1) / 2**n) <= (1 - CONFIDENCE) / 2:
+        cut += 1
+    return (ordered[cut], ordered[-1 - cut]) if cut >= 0 else None
+
+
+def compare(slower: Sequence[float], faster: Sequence[float]) -> int:
+    """1 where the first takes longer in the median of the rounds, -1 where the second does, 0 where it is open."""
+    ratios = median_interval([a / b for a, b in zip(slower, faster, strict=True)])
+    if ratios is None or ratios[0] <= 1 <= ratios[1]:
+        return 0
+    return 1 if ratios[0] > 1 else -1
+
+
+def judged(outcomes: Iterable[int]) -> Outcome:
+    """The verdict on "takes longer, at every size"."""
+    found = set(outcomes)
+    return "contradicted" if -1 in found else "reproduced" if found == {1} else "inconclusive"

@@ -1,0 +1,262 @@
+"""A verdict on each claim about layers, from the measurements. Paper: sections 3.2.1 and 4, Table 1."""
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
+
+from repro.claims.growth import Growth, compare, fits, judged, order, path_of, steps_of
+from repro.claims.statistics import Outcome
+from repro.results.layer_costs import Count, Measured, ScoringCount, ScoringTime
+
+NEAR = 0.05  # an exponent or a ratio this close to the printed one is it: printed exponents are 1 apart
+Scored = TypeVar("Scored", ScoringCount, ScoringTime)
+
+# What the paper prints
+
+
+class Printed(NamedTuple):
+    """One line of the table: the printed orders, and where each is measured."""
+
+    label: str
+    layer: str  # of the counts, steps and times
+    connects: str  # of the paths
+    complexity: str
+    exponents: dict[str, float]  # of the mixing
+    steps: str
+    path: str
+
+
+ROWS = (
+    Printed(
+        label="self-attention",
+        layer="self_attention",
+        connects="self_attention",
+        complexity="O(n^2 d)",
+        exponents={"n": 2, "d": 1},
+        steps="O(1)",
+        path="O(1)",
+    ),
+    Printed(
+        label="recurrent",
+        layer="recurrent",
+        connects="recurrent",
+        complexity="O(n d^2)",
+        exponents={"n": 1, "d": 2},
+        steps="O(n)",
+        path="O(n)",
+    ),
+    Printed(
+        label="convolutional (dilated)",
+        layer="convolution",
+        connects="dilated",
+        complexity="O(k n d^2)",
+        exponents={"window": 1, "n": 1, "d": 2},
+        steps="O(1)",
+        path="O(log_k(n))",
+    ),
+    Printed(  # the paper's text beside the table
+        label="convolutional (contiguous)",
+        layer="convolution",
+        connects="convolution",
+        complexity="O(k n d^2)",
+        exponents={"window": 1, "n": 1, "d": 2},
+        steps="O(1)",
+        path="O(n/k)",
+    ),
+    Printed(
+        label="self-attention (restricted)",
+        layer="restricted",
+        connects="restricted",
+        complexity="O(r n d)",
+        exponents={"window": 1, "n": 1, "d": 1},
+        steps="O(1)",
+        path="O(n/r)",
+    ),
+)
+WINDOWS = {"convolution": "k", "dilated": "k", "separable": "k", "restricted": "r"}
+
+
+# Verdicts
+
+Verdict = tuple[Outcome, str]  # the evidence in a line
+
+
+def verdicts(measured: Measured) -> dict[str, Verdict]:
+    """The claims that Table 1, section 4 and section 3.2.1 make about layers."""
+    judges = {"C05": _c05, "C06": _c06, "C11": _c11, "C21": _c21, "C22": _c22, "C23": _c23, "C24": _c24}
+    return {claim: judge(measured) for claim, judge in judges.items()}
+
+
+CLAIMS = {
+    "C05": "recurrence needs O(n) sequential operations, self-attention O(1)",
+    "C06": "the way between two positions grows linearly for contiguous and logarithmically for dilated "
+    "convolutions, and not at all for self-attention",
+    "C11": "additive and dot-product attention cost alike in theory; dot-product attention is faster and takes less "
+    "memory",
+    "C21": "Table 1",
+    "C22": "self-attention is cheaper than recurrence while n < d",
+    "C23": "all pairs are connected by O(n/k) contiguous or O(log_k(n)) dilated convolutions; a convolution costs k "
+    "times a recurrence",
+    "C24": "a separable convolution costs O(k n d + n d^2): with k = n as much as self-attention and feed-forward",
+}
+
+
+def _holds(statement: bool) -> Outcome:
+    return "reproduced" if statement else "contradicted"
+
+
+def _c05(measured: Measured) -> Verdict:
+    one, other = steps_of(measured, "recurrent"), steps_of(measured, "self_attention")
+    longest = max(line.n for line in measured.steps)
+    return _holds((one.law, other.law) == ("n", "1")), (
+        f"products that wait for one another, up to n = {longest}: recurrent {in_words(one, None)}, "
+        f"self-attention {in_words(other, None)}"
+    )
+
+
+def _c06(measured: Measured) -> Verdict:
+    laws = {layer: path_of(measured, layer) for layer in ("convolution", "dilated", "self_attention")}
+    return _holds([found.law for found in laws.values()] == ["n", "log", "1"]), "layers until all pairs connect: " + (
+        ", ".join(
+            f"{label} {in_words(found, window)}"
+            for label, window, found in zip(
+                ("contiguous", "dilated", "self-attention"), ("k", "k", None), laws.values(), strict=True
+            )
+        )
+    )
+
+
+def _c11(measured: Measured) -> Verdict:
+    timed = _by_scoring(measured.scoring_times)
+    counted = _by_scoring(measured.scoring_counts)
+    alike = all(additive.flops == dot.flops for additive, dot in counted)
+    memory = [additive.saved_bytes / dot.saved_bytes for additive, dot in counted]
+    ratios = [statistics.median(additive.seconds) / statistics.median(dot.seconds) for additive, dot in timed]
+    outcome = judged(compare(additive.seconds, dot.seconds) for additive, dot in timed)
+    if not alike or min(memory) <= 1:
+        outcome = "contradicted"
+    return outcome, (
+        f"products: {'equally many' if alike else 'not equally many'}; additive takes {extent(ratios)} times the time "
+        f"and {extent(memory)} times the memory at {len(timed)} sizes"
+    )
+
+
+def _by_scoring(lines: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
+    """(additive, dot-product) at each size."""
+    pairs: dict[tuple[int, int], dict[str, Scored]] = {}
+    for line in lines:
+        pairs.setdefault((line.n, line.d_k), {})[line.scoring] = line
+    return [(pair["additive"], pair["dot_product"]) for pair in pairs.values()]
+
+
+def _c21(measured: Measured) -> Verdict:
+    found = fits(measured)
+    wrong = []
+    for row in ROWS:
+        exponents = found[row.layer, "operations of the mixing"].exponents
+        if any(abs(exponents.get(size, 0.0) - power) > NEAR for size, power in row.exponents.items()):
+            wrong.append(f"{row.label}: complexity")
+        window = WINDOWS.get(row.layer)
+        if order(steps_of(measured, row.layer).law, None) != row.steps:
+            wrong.append(f"{row.label}: sequential operations")
+        if order(path_of(measured, row.connects).law, window) != row.path:
+            wrong.append(f"{row.label}: path")
+    cells = 3 * len(ROWS)
+    return _holds(not wrong), f"{cells - len(wrong)} of {cells} cells as printed" + (
+        f"; not {', '.join(wrong)}" if wrong else ""
+    )
+
+
+def _c22(measured: Measured) -> Verdict:
+    """Counted: the n at which both cost the same, in units of d. Timed: at every n < d of the grid."""
+    counted = {
+        label: _crossovers(measured, layer, value)
+        for label, layer, value in (
+            ("plain step", "recurrent", lambda count: count.mixing_flops),
+            ("gated step", "gated", lambda count: count.mixing_flops),
+            ("whole gated layer", "gated", lambda count: count.flops),
+        )
+    }
+    proportional = all(max(points) - min(points) <= NEAR * max(points) for points in counted.values())
+    times = {(time.layer, time.n, time.d): time.seconds for time in measured.times}
+    below = [key for key in times if key[0] in ("recurrent", "gated", "library_gated") and key[1] < key[2]]
+    outcomes = [compare(times[key], times["self_attention", *key[1:]]) for key in below]
+    ratios = [statistics.median(times[key]) / statistics.median(times["self_attention", *key[1:]]) for key in below]
+    points = ", ".join(f"{statistics.fmean(of):.2f} d ({label})" for label, of in counted.items())
+    return judged(outcomes) if proportional else "contradicted", (
+        f"counted operations are equal at n = {points}; timed at n < d, a recurrence takes {extent(ratios)} times as "
+        f"long ({outcomes.count(1)} of {len(outcomes)} sizes decided for self-attention, {outcomes.count(-1)} against)"
+    )
+
+
+def _crossovers(measured: Measured, layer: str, value: Callable[[Count], float]) -> list[float]:
+    """For each d the n / d where self-attention costs as much as the recurrence, between and beyond the counts.
+
+    Both are polynomials of n without a constant: a n^2 + b n and c n. Two counts of the first and one of the second
+    give the n at which they meet.
+    """
+    cost = {
+        (count.layer, count.n, count.d): value(count)
+        for count in measured.counts
+        if count.layer in (layer, "self_attention")
+    }
+    n, m = min(measured.grid["n"]), max(measured.grid["n"])
+    points = []
+    for d in measured.grid["d"]:
+        per_n, per_m = cost["self_attention", n, d] / n, cost["self_attention", m, d] / m
+        a = (per_m - per_n) / (m - n)
+        points.append((cost[layer, n, d] / n - (per_n - a * n)) / a / d)
+    return points
+
+
+def _c23(measured: Measured) -> Verdict:
+    steps = {(count.n, count.d): count.mixing_flops for count in measured.counts if count.layer == "recurrent"}
+    ratios = [
+        count.mixing_flops / steps[count.n, count.d] / (count.window or math.nan)
+        for count in measured.counts
+        if count.layer == "convolution"
+    ]
+    contiguous, dilated = path_of(measured, "convolution"), path_of(measured, "dilated")
+    as_printed = (contiguous.law, dilated.law) == ("n", "log") and max(abs(ratio - 1) for ratio in ratios) < NEAR
+    return _holds(as_printed), (
+        f"contiguous {in_words(contiguous, 'k')}, dilated {in_words(dilated, 'k')}; operations of a convolution over "
+        f"those of the plain step: {extent(ratios)} k"
+    )
+
+
+def _c24(measured: Measured) -> Verdict:
+    """Term by term: k n d against the mixing of attention, n d^2 against the feed-forward network."""
+    cost = {
+        (count.layer, count.n, count.d): count
+        for count in measured.counts
+        if count.layer != "separable" or count.window == count.n
+    }
+    whole = [count for key, count in cost.items() if key[0] == "separable"]
+    mixing = [cost["self_attention", c.n, c.d].mixing_flops / c.mixing_flops for c in whole]
+    # the feed-forward network is linear in n, so any length tells its cost at another
+    n = min(measured.grid["n"])
+    pointwise = [cost["feed_forward", n, c.d].flops * c.n / n / (c.flops - c.mixing_flops) for c in whole]
+    constant = all(max(of) - min(of) <= NEAR * max(of) for of in (mixing, pointwise))
+    return _holds(constant), (
+        f"with k = n attention has {extent(mixing)} times the operations of the kernels, the feed-forward network "
+        f"{extent(pointwise)} times those of the pointwise product, {'for all' if constant else 'depending on'} n and d"
+    )
+
+
+# Words for numbers
+
+
+def extent(values: Iterable[float]) -> str:
+    """2.0 to 5.1, or 2.0 where that is the same."""
+    ordered = sorted(values)
+    low, high = f"{ordered[0]:.3g}", f"{ordered[-1]:.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def in_words(found: Growth, window: str | None) -> str:
+    """2.1 n/k (99.8 % of the variance)."""
+    if found.law == "1":
+        return f"always {found.factor:.0f}"
+    share = "" if found.explained > 0.99995 else f" ({100 * found.explained:.1f} % of the variance)"
+    return f"{found.factor:.2f} {order(found.law, window)[2:-1]}{share}"

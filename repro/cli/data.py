@@ -1,0 +1,279 @@
+"""Get a corpus, make it ready to train on, and look at it.
+
+    python -m repro.data fetch --list
+    python -m repro.data fetch wmt14-en-de
+    python -m repro.data prepare wmt14-en-de
+    python -m repro.data inspect wmt14-en-de
+
+Left to themselves they choose the vocabulary and the longest sentence of the scale that reads the corpus, so an
+experiment at that scale finds it prepared.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+from repro.data.corpora import CORPORA, FETCHED, PROJECT, open_corpus
+from repro.data.download.sources import COLLECTIONS, Collection
+from repro.data.filters import RULES, check_rules
+from repro.runs.command import Parser, python
+from repro.runs.scales import SCALES, Scale
+
+if TYPE_CHECKING:
+    from repro.data.shards import Prepared
+
+ARCHIVES = "archives"  # folder of what was received, beside that of its texts
+PAPER = SCALES["paper"]
+SHOWN = 3  # pairs
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Get a corpus, make it ready to train on, and look at it."""
+    options = _options(argv)
+    received: list[int] = []
+
+    def stop(number: int, frame: FrameType | None) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        if options.command == "fetch" and options.list:
+            print(_listing(options.corpus))
+            return 0
+        if options.command == "import":
+            _import(options)
+            return 0
+        name, pair = _name_and_pair(options.corpus)
+        if options.command == "fetch":
+            _fetch(name, pair, options)
+        else:
+            prepared = _prepare(name, pair, options)
+            if options.command == "inspect":
+                _inspect(prepared)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError, ImportError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nStopped. The same command goes on from there.", file=sys.stderr)
+        return 128 + (received or [signal.SIGINT])[0]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def _options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = Parser(prog="python -m repro.data", description=main.__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ..."
+
+    fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
+    fetch.add_argument("corpus", nargs="?", help=names)
+    fetch.add_argument("--list", action="store_true", help="what each archive is, where, how large, its hash")
+    fetch.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
+        help="where archives and text go; default: $REPRO_DATA, or data of the project",
+    )
+    fetch.add_argument("--mirror", metavar="URL", help="a folder of copies, named as in --list, to be asked first")
+    fetch.add_argument("--offline", action="store_true", help="use archives that were put there by hand")
+    fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and the disk it takes")
+
+    own = commands.add_parser("import", help="make a folder for --data-dir of text of your own: docs/own_text.md")
+    own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two files share")
+    own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
+    own.add_argument("--to", type=Path, required=True, help="the new folder")
+    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="of a table; numbers if it has no header")
+    for split in ("dev", "test"):
+        own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
+        own.add_argument(f"--{split}-share", type=float, help="of the training text, to be taken from it: 0.01")
+
+    prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text")
+    inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
+    for command in (prepare, inspect):
+        command.add_argument("corpus", help=names)
+        command.add_argument(
+            "--data-dir", type=Path, help="where the text is; default: data of the project, or $REPRO_DATA"
+        )
+        command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="default: %(default)s")
+        command.add_argument("--vocab-size", type=int, help="pieces; the paper's first code: 40960")
+        command.add_argument("--max-length", type=int, help="pieces of a side")
+        rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in RULES.values())
+        command.add_argument("--clean", nargs="+", default=[], metavar="RULE", help=f"leave out pairs. {rules}")
+        command.add_argument("--workers", type=int, help="processes; default: one for each core")
+    return parser.parse_args(argv)
+
+
+def _name_and_pair(corpus: str | None) -> tuple[str, str]:
+    """("news_commentary", "en-de") for "news-commentary-en-de"."""
+    parts = (corpus or "").split("-")
+    cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
+    if (cut := next(cuts, None)) is None:
+        raise ValueError(
+            f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are {', '.join(CORPORA)}."
+        )
+    return "_".join(parts[:cut]), "-".join(parts[cut:])
+
+
+# Import ----------------------------------------------------------------------------------------------------
+
+
+def _import(options: argparse.Namespace) -> None:
+    from repro.data.importer import import_text
+
+    made = import_text(
+        options.text,
+        options.to,
+        options.pair,
+        held_out={"dev": options.dev, "test": options.test},
+        shares={"dev": options.dev_share, "test": options.test_share},
+        columns=options.columns and (options.columns[0], options.columns[1]),
+    )
+    sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
+    joined = f"; {made.joined:,} sentences had line feeds inside, which are blanks now" if made.joined else ""
+    print(
+        f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
+        f"  {python()} -m repro.data prepare folder-{options.pair} --data-dir {options.to}\n"
+        f"  {python()} experiments/table3_A.py --pair {options.pair} --data-dir {options.to}"
+    )
+
+
+# Fetch -----------------------------------------------------------------------------------------------------
+
+
+def _listing(corpus: str | None) -> str:
+    """Every archive of a corpus, or of all: what it is, where, how large, its licence and hash, who reads it."""
+    from repro.data.download.fetch import described
+
+    chosen = COLLECTIONS if corpus is None else {corpus: _collection(*_name_and_pair(corpus))}
+    archives = {source.archive: source for one in chosen.values() for source in one.sources}
+    readers = {
+        archive: [key for key, one in COLLECTIONS.items() if archive in {source.archive for source in one.sources}]
+        for archive in archives
+    }
+    return "\n".join(
+        line
+        for archive, source in archives.items()
+        for line in (*described(source), f"  read by: {', '.join(readers[archive])}", "")
+    )
+
+
+def _collection(name: str, pair: str) -> Collection:
+    if (known := COLLECTIONS.get(f"{name}-{pair}")) is None:
+        raise ValueError(f"Nothing to fetch for {name}-{pair}. {CORPORA[name].origin}")
+    return known
+
+
+def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
+    from repro.data.download.fetch import copies, instructions, missing, text
+
+    known = _collection(name, pair)
+    for source in known.sources:
+        copies(source, options.mirror)  # refuses what is no address, before anything is done
+    archives, texts = options.data_dir / ARCHIVES, options.data_dir / FETCHED
+    lacking = missing(known, archives, texts)
+    print(
+        f"{name}-{pair}: {known.n_train:,} pairs in {len(known.sources)} sources, licence: {known.licence}\n"
+        f"still to fetch: {len(lacking)} archives, at most {_gigabytes(sum(one.size_at_most for one in lacking))}; "
+        f"their text takes about {_gigabytes(known.text_bytes)}"
+    )
+    if options.dry_run:
+        print(instructions(known, archives, texts) or "Everything is there.")
+        return
+    for source in known.sources:
+        text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
+    print(f"All text is in {texts}. What next:\n  {python()} -m repro.data prepare {name}-{pair} {_where(options)}")
+
+
+def _gigabytes(n_bytes: int) -> str:
+    return f"{n_bytes / 1e9:.1f} GB"
+
+
+def _where(options: argparse.Namespace) -> str:
+    return f"--data-dir {options.data_dir}"
+
+
+# Prepare ---------------------------------------------------------------------------------------------------
+
+
+def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
+    """The largest scale that reads this corpus, with what was asked for instead of its own."""
+    scale = [one for one in SCALES.values() if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
+    if options.vocab_size is not None and scale[0].pieces(pair).kind == "given":
+        raise ValueError(
+            f"--vocab-size {options.vocab_size}: the text of {name} comes in pieces of its own. Leave it out."
+        )
+    return replace(
+        scale[0],
+        vocab_size=scale[0].vocab_size if options.vocab_size is None else options.vocab_size,
+        max_length=scale[0].max_length if options.max_length is None else options.max_length,
+        rules=check_rules(options.clean),
+    )
+
+
+def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
+    print(f"{name}-{pair}: pieces and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
+    from repro.data.prepare import prepare
+    from repro.results.repeats import repeated
+
+    scale = _scale(name, pair, options)
+    corpus = open_corpus(
+        name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print
+    )
+    prepared = prepare(
+        corpus,
+        pieces=corpus.pieces(scale.pieces(pair), asked=options.vocab_size),
+        cache=options.cache_dir,
+        max_length=scale.max_length,
+        rules=scale.rules,
+        workers=options.workers,
+        tell=print,
+    )
+    sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
+    print(
+        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} pieces, {prepared.seconds:.1f} s; "
+        f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
+    )
+    for sentence in repeated(prepared.repeats):
+        print(f"Note: {sentence}")
+    return prepared
+
+
+# Inspect ---------------------------------------------------------------------------------------------------
+
+
+def _inspect(prepared: "Prepared") -> None:
+    """The card, what an epoch is cut into, and the first pairs as they are read."""
+    from repro.data.batching import FILLS, plan_epoch
+
+    print((prepared.card / "data_card.md").read_bytes().decode())
+    source, target = prepared.train.source, prepared.train.target
+    for name, fill in FILLS.items():
+        plan = plan_epoch(
+            source.lengths,
+            target.lengths,
+            budget=PAPER.batch_tokens,
+            fill=fill,
+            data_hash=prepared.data_hash,
+            seed=1,
+            epoch=0,
+        )
+        tokens = plan.source_tokens.sum() / len(plan), plan.target_tokens.sum() / len(plan)
+        print(
+            f"An epoch in updates of {PAPER.batch_tokens:,} {name} a side: {len(plan):,} updates of {tokens[0]:,.0f} "
+            f"source and {tokens[1]:,.0f} target pieces on average, {plan.padding:.2%} of their slots padding."
+        )
+    for i in range(min(SHOWN, len(source))):
+        print(f"\npair {i}")
+        for side in (source, target):
+            ids = side.sentence(i)
+            print(f"  {prepared.tokenizer.decode(ids.tolist())}\n    {' '.join(map(str, ids))}")

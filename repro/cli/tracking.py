@@ -1,0 +1,109 @@
+"""Bring MLflow in line with the journals of runs, or make a run's folder from MLflow.
+
+    python -m repro.tracking sync [runs/<id> ...]          without folders: all in runs/
+    python -m repro.tracking sync --results results/laptop make runs of published records, to look at
+    python -m repro.tracking restore RUN runs/<id>         RUN as MLflow calls it
+
+Runs of another machine: copy their folders into runs/ and sync.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from repro.results.frame import record_folders
+from repro.results.latest import run_folder
+from repro.results.record import BASE
+from repro.runs.command import Parser
+from repro.tracking.client import DEFAULT_URI, RUNS, check_store, connect, reason, say
+from repro.tracking.mirror import restore, sync
+from repro.tracking.records import show
+from repro.tracking.run_folder import describe
+from repro.tracking.views import install_view, view_of
+
+Bring = Callable[[str, Path], dict[str, str]]
+OWN = "own"  # the part of results/ that git ignores
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow."""
+    parser = Parser(prog="python -m repro.tracking", description=main.__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
+    to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
+    to_mlflow.add_argument(
+        "--results", type=Path, metavar="results/SCALE", help="make runs of the published records there instead"
+    )
+    from_mlflow = commands.add_parser("restore", help="make a run's folder from MLflow")
+    from_mlflow.add_argument("run", metavar="RUN", help="the run as MLflow calls it")
+    from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
+    for command in (to_mlflow, from_mlflow):
+        command.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
+    wanted = parser.parse_args(argv)
+    try:
+        if warning := check_store(wanted.tracking_uri):
+            raise ConnectionError(warning)
+        if wanted.command == "sync":
+            wanted.folders = [run_folder(typed, RUNS) for typed in wanted.folders]
+        print(f"Opening {wanted.tracking_uri}", flush=True)  # before what takes seconds
+        if wanted.command == "restore":
+            restore(wanted.tracking_uri, wanted.run, wanted.folder)
+            print(f"{wanted.folder} restored from {wanted.tracking_uri}")
+            return 0
+        bring: Bring = show if wanted.results else mirrored
+        if wanted.results:
+            places = published(wanted.results, wanted.folders)
+        else:
+            places = wanted.folders or sorted(path.parent for path in RUNS.glob("*/run.json"))
+        if not places:
+            raise FileNotFoundError(
+                "runs/ holds no runs; run an experiment first, or name the folders. To look at what is published "
+                "type: python -m repro.tracking sync --results results/laptop"
+            )
+        try:
+            connect(wanted.tracking_uri)
+        except Exception as error:  # it would fail for each of them
+            raise ConnectionError(reason(error)) from error
+        return _bring_all(wanted.tracking_uri, places, bring)
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:
+        say(str(error))
+        return 1
+
+
+def published(results: Path, folders: list[Path]) -> list[Path]:
+    """The records of a scale."""
+    if folders:
+        raise ValueError("--results makes runs of records, not of run folders: name the one or the other.")
+    if results.absolute().parent.name == OWN:
+        raise ValueError(f"{results} holds your own records; leave out --results to bring the journals of their runs.")
+    found = [file for folder in record_folders(results) for file in sorted(folder.glob("*.json"))]
+    if not found:
+        raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, as results/laptop.")
+    return found
+
+
+def mirrored(uri: str, folder: Path) -> dict[str, str]:
+    """Bring MLflow in line with a run's folder; gives its tags."""
+    tags: dict[str, str] = describe(folder)["tags"]
+    sync(uri, folder)
+    return tags
+
+
+def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
+    """Bring each run folder or record, then save the view of each table among them; 1 if one failed."""
+    failed, views = 0, {}
+    for place in places:
+        try:
+            tags = bring(uri, place)
+            print(f"{place}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
+            for table in tags.get("tables", tags.get("table", "")).split():
+                if table != BASE:
+                    view = view_of(tags, table, tags.get("title", table))
+                    views[view.key] = view
+        except Exception as error:  # the next one may well be sound
+            say(f"{place}: {reason(error)}")
+            failed = 1
+    for _, view in sorted(views.items()):
+        install_view(uri, view)
+    return failed

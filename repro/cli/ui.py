@@ -1,0 +1,198 @@
+"""Look at the runs: MLflow's page on the saved view of a table.
+
+Run:   python -m repro.ui --table table3_A --scale laptop
+
+The server listens on this machine only, since whoever reaches it may change and delete runs; it is one
+worker without MLflow's job runners (2 processes instead of 10), and Ctrl-C leaves none behind.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from repro.runs.command import Parser
+from repro.tracking.client import (
+    DEFAULT_URI,
+    QUIET,
+    check_store,
+    experiment_name,
+    remove_twin,
+    repair,
+    sqlite_path,
+    sqlite_uri,
+)
+from repro.tracking.views import PUBLISHED, VIEW, view_path
+
+LOOPBACK = "127.0.0.1"
+START_PATIENCE = 120.0  # seconds until the server answers; 5 to 7 are usual
+STOP_PATIENCE = 5.0  # seconds to stop by itself before it is killed
+
+
+def free_port(wanted: int) -> int:
+    """The first free port from `wanted` on."""
+    for port in range(wanted, min(wanted + 100, 65_536)):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"--port {wanted}: this port and those after it are taken or not allowed; name another.")
+
+
+@contextmanager
+def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run MLflow's server on a SQLite store while the block lasts; gives its address once it answers."""
+    store = sqlite_path(uri)
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
+    command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
+    environment = {**os.environ, **QUIET}
+    environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
+    address = f"http://{LOOPBACK}:{port}"
+    with tempfile.TemporaryFile() as log:
+        # a session of its own: Ctrl-C comes to us alone, and all it started can be stopped together
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+        try:
+            deadline = time.monotonic() + START_PATIENCE
+            while not _answers(address):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    log.seek(0)
+                    last = log.read().decode(errors="replace").strip()[-2_000:]
+                    raise OSError(
+                        f"MLflow's server did not start on {uri}. Its last words:\n{last}\n"
+                        f"Where the database is at fault, this says what to do: {repair(uri)}"
+                    )
+                time.sleep(0.2)
+            remove_twin(store)
+            yield address, process
+        finally:
+            _stop(process)
+
+
+def _answers(address: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{address}/health", timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a process and all that it started."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, how)
+            deadline = time.monotonic() + STOP_PATIENCE
+            while time.monotonic() < deadline:
+                process.poll()
+                os.killpg(process.pid, 0)  # raises when the last of them is gone
+                time.sleep(0.05)
+        except (ProcessLookupError, PermissionError):  # the second: macOS, of those that have only just ended
+            break
+    process.wait()
+
+
+def find_view(address: str, scale: str, table: str, published: bool = False) -> tuple[str, str | None] | None:
+    """The experiment of a scale and the key of the table's latest view, if any; None if there are no runs."""
+    query = urllib.parse.urlencode({"experiment_name": experiment_name(scale)})
+    ask = f"{address}/api/2.0/mlflow/experiments/get-by-name?{query}"
+    try:
+        with urllib.request.urlopen(ask, timeout=10) as reply:
+            experiment: dict[str, Any] = json.load(reply)["experiment"]
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            return None
+        raise
+    name = f"{PUBLISHED}-{table}" if published else table
+    views = {tag["key"]: tag["value"] for tag in experiment.get("tags", []) if tag["key"].startswith(VIEW)}
+    saved = {
+        key: json.loads(views[VIEW + key])["updatedAt"]
+        for key in (tag.removeprefix(VIEW) for tag in views)
+        if key == name or key.startswith(f"{name}-")
+    }
+    return experiment["experiment_id"], max(saved, key=lambda key: saved[key], default=None)
+
+
+def show(address: str, scale: str, table: str, browser: bool, published: bool = False) -> None:
+    """Print the link to the view of a table, and open it where there is a desktop."""
+    found = find_view(address, scale, table, published)
+    if found and found[1] is None and not published:
+        found = find_view(address, scale, table, published=True)
+        if found and found[1]:
+            print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
+    if found is None or (published and found[1] is None):
+        print(f"What is published is brought by: python -m repro.tracking sync --results results/{scale}")
+    if found is None:
+        print(f"There are no runs at scale {scale} yet; type: python experiments/{table}.py --scale {scale}")
+    elif found[1] is None:
+        print(f"{table} has no saved view at scale {scale}; its experiment saves one at its end. All runs:")
+    link = address + (view_path(*found) if found else "/")
+    print(link, flush=True)
+    # without a desktop the browser would be one of text, in this very terminal
+    if browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+        webbrowser.open(link)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Open MLflow on the saved view of a table."""
+    parser = Parser(prog="python -m repro.ui", description=main.__doc__)
+    parser.add_argument("--table", default="table3_A", help="default: %(default)s")
+    parser.add_argument("--scale", default="laptop", help="default: %(default)s")
+    parser.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
+    parser.add_argument("--published", action="store_true", help="the published runs, not your own")
+    parser.add_argument("--port", type=int, default=5000, help="default: %(default)s, else the next free one")
+    parser.add_argument("--host", default=LOOPBACK, help=f"{LOOPBACK} and no other")
+    parser.add_argument("--no-browser", action="store_true", help="print the link only")
+    wanted = parser.parse_args(argv)
+    uri: str = wanted.tracking_uri
+    try:
+        if wanted.host not in (LOOPBACK, "localhost"):
+            raise ValueError(
+                f"--host {wanted.host}: the page has no password, so it is served on {LOOPBACK} only. From "
+                f"another machine: ssh -L {wanted.port}:{LOOPBACK}:{wanted.port} THIS_MACHINE"
+            )
+        if warning := check_store(uri):
+            raise ConnectionError(warning)
+        if not uri.startswith("sqlite:"):
+            show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
+            return 0
+        if not sqlite_path(uri).exists():
+            raise FileNotFoundError(
+                f"{sqlite_path(uri)} does not exist yet. First run an experiment, "
+                f"python experiments/{wanted.table}.py, or name another --tracking-uri."
+            )
+        port = free_port(wanted.port)
+        if port != wanted.port:
+            print(f"Port {wanted.port} is taken; using {port}.")
+        # all named, as a shell starts its background jobs with SIGINT ignored
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(name, _interrupt)
+        print("Starting MLflow ...", flush=True)
+        with server(uri, port) as (address, process):
+            show(address, wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
+            print("Ctrl-C stops it.", flush=True)
+            process.wait()
+        raise ConnectionError("MLflow's server has stopped by itself.")
+    except KeyboardInterrupt:
+        print("\nStopped.")
+        return 0
+    except (OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,341 @@
+"""What the layers of Table 1 cost, taken from the layers themselves, never from a formula. Paper: sections 3.2.1 and 4.
+
+Operations and memory are counted on tensors without data, so they are exact and the same on every machine. Steps
+and paths are read from the graph that the gradient takes. Only time is a measurement of this machine.
+"""
+
+import gc
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from time import perf_counter, process_time
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro.complexity.layers import (
+    Convolution,
+    Dilated,
+    ElmanCell,
+    FullAttention,
+    GatedCell,
+    Layer,
+    Recurrent,
+    RestrictedAttention,
+    Scoring,
+    SeparableConvolution,
+    additive_attention,
+    contiguous,
+    dot_product_attention,
+    restricted,
+)
+from repro.model.layers import FeedForward
+from repro.results import provenance
+from repro.results.layer_costs import Count, Grid, Measured, Path, ScoringCount, ScoringTime, Steps, Time
+from repro.training import cpu_tuning
+
+N_HEADS = 8
+FEED_FORWARD = 4  # d_ff / d_model of the base model
+PRODUCTS = {"MmBackward0", "AddmmBackward0", "BmmBackward0", "ConvolutionBackward0"}  # as autograd names them
+PROBE_WIDTH = 2  # d of the layers whose gradients are followed; it changes no path
+ROWS_AT_ONCE = 16  # outputs whose gradients are followed together
+
+WITHOUT_WINDOW: dict[str, Callable[[int], Layer]] = {
+    "self_attention": lambda d: FullAttention(d=d, n_heads=N_HEADS),
+    "recurrent": lambda d: Recurrent(ElmanCell(d)),
+    "gated": lambda d: Recurrent(GatedCell(d)),
+}
+WITH_WINDOW: dict[str, Callable[[int, int], Layer]] = {
+    "convolution": lambda d, k: Convolution(d=d, k=k),
+    "separable": lambda d, k: SeparableConvolution(d=d, k=k),
+    "restricted": lambda d, r: RestrictedAttention(d=d, n_heads=N_HEADS, r=r),
+}
+STACKS: dict[str, Callable[[int, int], nn.Module]] = {  # (window, depth) -> layers one upon another
+    "convolution": lambda k, depth: contiguous(d=PROBE_WIDTH, k=k, depth=depth),
+    "dilated": lambda k, depth: Dilated(d=PROBE_WIDTH, k=k, depth=depth),
+    "restricted": lambda r, depth: restricted(d=PROBE_WIDTH, r=r, depth=depth),
+}
+SCORINGS: dict[str, Scoring] = {"dot_product": dot_product_attention, "additive": additive_attention}
+
+T = TypeVar("T")
+Clock = Callable[[], float]
+
+
+def measure(grid: Grid, *, threads: int = 1) -> Measured:
+    """All of Table 1 at the sizes of this grid, PyTorch on this many threads."""
+    torch.set_num_threads(threads)
+    made = cpu_tuning.tune(product=0)
+    # on one thread what else the machine does need not count; several are there to make the wall clock shorter
+    clock = process_time if threads == 1 else perf_counter
+    settings = {"n_heads": N_HEADS, "batch": 1, "dtype": "float32", "clock": clock.__name__, "machine": list(made)}
+    return Measured(
+        grid=asdict(grid),
+        settings=settings,
+        counts=list(counts(grid)),
+        steps=list(steps(grid)),
+        paths=list(paths(grid)),
+        times=times(grid, clock),
+        scoring_counts=list(scoring_counts(grid)),
+        scoring_times=scoring_times(grid, clock),
+        stamp=provenance.provenance("cpu"),
+    )
+
+
+def layers(d: int, windows: Iterable[int]) -> Iterator[tuple[str, int | None, Layer]]:
+    """Every layer of width d: its name, its window if it has one, and itself."""
+    for name, plain in WITHOUT_WINDOW.items():
+        yield name, None, plain(d)
+    for window in windows:
+        for name, windowed in WITH_WINDOW.items():
+            yield name, window, windowed(d, window)
+
+
+# Operations and memory
+
+
+def counts(grid: Grid) -> Iterator[Count]:
+    """Each layer, and the feed-forward network beside it, at every n, d and window."""
+    with torch.device("meta"):
+        for d in grid.d:
+            for name, window, layer in layers(d, grid.windows):
+                yield from (count(name, layer, n=n, d=d, window=window) for n in grid.n)
+            feed_forward = FeedForward(d_model=d, d_ff=FEED_FORWARD * d)
+            for n in grid.n:
+                x = torch.empty(1, n, d)
+                yield Count("feed_forward", n, d, None, flops(partial(feed_forward, x)), 0, 0)
+            for n in grid.n_odd:
+                yield count("separable", SeparableConvolution(d=d, k=n), n=n, d=d, window=n)
+                yield count("self_attention", WITHOUT_WINDOW["self_attention"](d), n=n, d=d, window=None)
+
+
+def count(name: str, layer: Layer, *, n: int, d: int, window: int | None) -> Count:
+    """Operations of the whole layer and of its mixing alone, and the bytes it keeps for its gradient."""
+    x = torch.empty(1, n, d, requires_grad=True, device=next(layer.parameters()).device)
+    projected = layer.project(x)
+    with FlopCounterMode(display=False) as counter:
+        kept = saved_bytes(partial(layer, x), without=layer.parameters())
+    return Count(
+        layer=name,
+        n=n,
+        d=d,
+        window=window,
+        flops=counter.get_total_flops(),
+        mixing_flops=flops(partial(layer.mix, *projected)),
+        saved_bytes=kept,
+    )
+
+
+def flops(work: Callable[[], object]) -> int:
+    """Multiplications and additions of all matrix products and convolutions that `work` has PyTorch do."""
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+def saved_bytes(work: Callable[[], object], *, without: Iterable[Tensor] = ()) -> int:
+    """Bytes that autograd keeps of `work` for the backward pass, each storage once, those of `without` not at all.
+
+    Parameters are left out: they exist whatever n is. So are the temporaries of a single operation, which would
+    depend on the library's kernels.
+    """
+    kept = {}
+
+    def keep(saved: Tensor) -> Tensor:
+        storage = saved.untyped_storage()
+        kept[storage._cdata] = storage  # held, so that its place is not given to another
+        return saved
+
+    with saved_tensors_hooks(keep, lambda saved: saved):
+        result = work()
+    for tensor in without:
+        kept.pop(tensor.untyped_storage()._cdata, None)
+    del result
+    return sum(storage.nbytes() for storage in kept.values())
+
+
+# What has to wait, and how far a signal goes
+
+
+def steps(grid: Grid) -> Iterator[Steps]:
+    """The longest chain of products in the mixing of each layer, at every n of the paths."""
+    for n in grid.n_paths:
+        for name, window, layer in layers(N_HEADS, grid.windows):
+            projected = [part.detach().requires_grad_() for part in layer.project(torch.randn(1, n, N_HEADS))]
+            yield Steps(name, n, window, chain(layer.mix(*projected)))
+
+
+def chain(result: Tensor) -> int:
+    """The most matrix products, each waiting for the one before, on any way through the graph of `result`."""
+    longest: dict[torch.autograd.graph.Node | None, int] = {None: 0}
+    stack = [result.grad_fn]
+    while stack:  # a loop, because a recurrence is deeper than Python may recurse
+        node = stack[-1]
+        before = [other for other, _ in node.next_functions] if node else []
+        waiting = [other for other in before if other not in longest]
+        if waiting:
+            stack += waiting
+        else:
+            longest[node] = (node is not None and node.name() in PRODUCTS) + max(
+                (longest[other] for other in before), default=0
+            )
+            stack.pop()
+    return longest[result.grad_fn]
+
+
+def paths(grid: Grid) -> Iterator[Path]:
+    """How many layers, or steps of a recurrence, lie between the two positions that are furthest apart."""
+    torch.manual_seed(0)
+    for n in grid.n_paths:
+        yield Path("self_attention", n, None, depth(full_attention, n))
+        yield Path("recurrent", n, None, steps_to_first(Recurrent(ElmanCell(PROBE_WIDTH)), n))
+        for name, stack in STACKS.items():
+            for window in grid.windows:
+                yield Path(name, n, window, depth(partial(stack, window), n))
+
+
+def full_attention(depth: int) -> nn.Sequential:
+    """Self-attention one upon another, one head each."""
+    return nn.Sequential(*(FullAttention(d=PROBE_WIDTH, n_heads=1) for _ in range(depth)))
+
+
+def depth(stack: Callable[[int], nn.Module], n: int) -> int:
+    """The fewest layers through which every output of n positions has a gradient for every input."""
+    enough = 1
+    while not connects_all(stack(enough), n):
+        if enough > n:
+            raise ValueError(
+                f"Expected {n} positions to be connected by at most {n} layers, but {enough} were too few."
+            )
+        enough *= 2
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (enough + too_few) // 2
+        if connects_all(stack(middle), n):
+            enough = middle
+        else:
+            too_few = middle
+    return enough
+
+
+def connects_all(stack: nn.Module, n: int) -> bool:
+    """Whether d output[i] / d input[j] is other than zero for all i and j of n positions."""
+    stack.double()  # after a hundred layers a gradient is smaller than float32 can tell from zero
+    for first in range(0, n, ROWS_AT_ONCE):
+        rows = torch.arange(first, min(first + ROWS_AT_ONCE, n))
+        x = torch.randn(n, PROBE_WIDTH, dtype=torch.float64).expand(len(rows), -1, -1).requires_grad_()
+        asked = stack(x)[torch.arange(len(rows)), rows]  # of its own copy of the sequence each output asks
+        (gradient,) = torch.autograd.grad(asked.sum(), x)
+        if not (gradient != 0).any(dim=-1).all():
+            return False
+    return True
+
+
+def steps_to_first(layer: Recurrent, n: int) -> int:
+    """The steps through which the gradient of the last output goes before it arrives at the first input."""
+    passed = 0
+
+    def seen(_: nn.Module, __: object, gradients: tuple[Tensor, ...]) -> None:
+        nonlocal passed
+        passed += bool((gradients[0] != 0).any())
+
+    layer.double().cell.register_full_backward_hook(seen)
+    x = torch.randn(1, n, PROBE_WIDTH, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(layer(x)[:, -1].sum(), x)
+    if not (gradient[:, 0] != 0).any():
+        raise ValueError(f"Expected the last of {n} outputs to depend on the first input; its gradient is zero.")
+    return passed
+
+
+# Time
+
+
+def times(grid: Grid, clock: Clock) -> list[Time]:
+    """Forward and backward of each layer at every n and d, the first of the windows, one sequence."""
+    window = grid.windows[0]
+    work: dict[tuple[str, int, int, int | None], Callable[[], object]] = {}
+    for d in grid.d_timed:
+        ours = list(layers(d, [window]))
+        library = nn.GRU(d, d, batch_first=True)  # the recurrence as fast as PyTorch has it
+        for n in grid.n_timed:
+            x = torch.randn(1, n, d, requires_grad=True)
+            for name, of, layer in ours:
+                work[name, n, d, of] = partial(forward_backward, layer, x)
+            work["library_gated", n, d, None] = partial(forward_backward, library, x)
+    return [Time(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
+
+
+def forward_backward(layer: nn.Module, x: Tensor) -> None:
+    """The layer's output and the gradients of every parameter and of the input."""
+    result = layer(x)
+    if isinstance(layer, nn.GRU):
+        result, _ = result  # the library gives the last state as well
+    torch.autograd.grad(result.sum(), (x, *layer.parameters()))
+
+
+def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Clock) -> dict[T, list[float]]:
+    """Seconds of each piece of work in each round; a round does every piece once, after one that is not kept.
+
+    What slows the machine down for a while then slows a few rounds of everything, not everything of one.
+    """
+    seconds: dict[T, list[float]] = {key: [] for key in work}
+    with no_collection():
+        for number in range(rounds + 1):
+            for key, do in work.items():
+                start = clock()
+                do()
+                taken = clock() - start
+                if number:
+                    seconds[key].append(taken)
+    return seconds
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Python's collector of cycles at rest: it would run in whatever is timed just then."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+# Additive against dot-product attention: section 3.2.1
+
+
+def queries_keys_values(n: int, d_k: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The heads of one sequence side by side, and the vector that additive attention scores with, drawn small."""
+    q, k, v = (torch.randn(N_HEADS, n, d_k, requires_grad=True) for _ in range(3))
+    return q, k, v, torch.randn(d_k).div(math.sqrt(d_k)).requires_grad_()
+
+
+def scoring_counts(grid: Grid) -> Iterator[ScoringCount]:
+    """Operations and kept bytes of the two ways to score, at every n and d_k."""
+    with torch.device("meta"):
+        for d_k in grid.d_k:
+            for n in grid.n_scored:
+                for name, scoring in SCORINGS.items():
+                    parts = queries_keys_values(n, d_k)
+                    work = partial(scoring, *parts)
+                    yield ScoringCount(name, n, d_k, flops(work), saved_bytes(work))
+
+
+def scoring_times(grid: Grid, clock: Clock) -> list[ScoringTime]:
+    """Forward and backward of the two ways to score, at every n and d_k, all heads of a sequence."""
+    work: dict[tuple[str, int, int], Callable[[], object]] = {}
+    for d_k in grid.d_k:
+        for n in grid.n_scored:
+            parts = queries_keys_values(n, d_k)
+            for name, scoring in SCORINGS.items():
+                work[name, n, d_k] = partial(scored_and_back, scoring, parts)
+    return [ScoringTime(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
+
+
+def scored_and_back(scoring: Scoring, parts: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+    """The heads' outputs and the gradients of their queries, keys and values."""
+    torch.autograd.grad(scoring(*parts).sum(), parts[:3])

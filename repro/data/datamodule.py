@@ -1,0 +1,366 @@
+"""Prepared text as a LightningDataModule: this process's micro-batches, in the order of the plan.
+
+Works with any `Trainer` (`docs/lightning.md`), and without one. A trainer gets no `DataLoader`, into which it would put
+a sampler: the plan shares batches out itself, so that its processes read each sentence once.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import distributed
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+
+from repro.data import order_digest
+from repro.data.batch import Batch, make_batch
+from repro.data.batching import Fill, by_slots, plan_epoch, share, updates, updates_per_epoch
+from repro.data.corpora import GrammarSizes, open_corpus
+from repro.data.prepare import prepare
+from repro.data.shards import Prepared, Side
+from repro.data.vocabulary import Pieces
+
+
+def place() -> tuple[int, int]:
+    """The number of this process and of all, as PyTorch's own samplers find it."""
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return 0, 1
+
+
+def _loader(batches: Dataset[Batch], workers: int) -> DataLoader[Batch]:
+    return DataLoader(
+        batches,
+        batch_size=None,  # they are batches already
+        num_workers=workers,
+        pin_memory=torch.cuda.is_available(),
+    )
+
+
+class TrainingBatches(IterableDataset[Batch]):
+    """Micro-batches of one process from update `start` on, to before update `stop` or without end.
+
+    Share number micro * world + rank of an update is micro-batch `micro` of process `rank`, so that two
+    processes read what one process accumulates, share by share.
+    """
+
+    def __init__(
+        self,
+        source: Side,
+        target: Side,
+        *,
+        budget: int,
+        fill: Fill,
+        accumulate: int,
+        data_hash: str,
+        seed: int,
+        start: int,
+        rank: int,
+        world: int,
+        stop: int | None = None,
+        packed: bool = False,
+    ) -> None:
+        self.source, self.target, self.fill, self.packed = source, target, fill, packed
+        self.budget, self.data_hash, self.seed = budget, data_hash, seed
+        self.start, self.stop = start, stop
+        self.accumulate, self.rank, self.world = accumulate, rank, world
+
+    def __iter__(self) -> Iterator[Batch]:
+        # the loader takes one batch from each worker in turn: worker w of W makes every W-th
+        worker = get_worker_info()
+        first, stride = (worker.id, worker.num_workers) if worker else (0, 1)
+        plan = updates(
+            self.source.lengths,
+            self.target.lengths,
+            budget=self.budget,
+            fill=self.fill,
+            data_hash=self.data_hash,
+            seed=self.seed,
+            start=self.start,
+        )
+        plan = islice(plan, None if self.stop is None else self.stop - self.start)
+        micro_batches = ((update, micro) for update in plan for micro in range(self.accumulate))
+        for update, micro in islice(micro_batches, first, None, stride):
+            yield make_batch(
+                self.source,
+                self.target,
+                share(update.sentences, micro * self.world + self.rank, self.accumulate * self.world),
+                n_update=update.target_tokens,
+                micro=micro,
+                step=update.step,
+                packed=self.packed,
+            )
+
+
+class DevBatches(Dataset[Batch]):
+    """One process's share of every batch of held-out text: equally many for all, some perhaps empty.
+
+    Equally many because processes that wait for each other in every forward pass must all make it.
+    """
+
+    def __init__(self, source: Side, target: Side, *, budget: int, rank: int, world: int) -> None:
+        self.source, self.target, self.rank, self.world = source, target, rank, world
+        longest = int(max(source.lengths.max(), target.lengths.max()))
+        self.plan = plan_epoch(
+            source.lengths, target.lengths, budget=max(budget, longest), data_hash="dev", seed=0, epoch=0
+        )
+
+    def __len__(self) -> int:
+        return len(self.plan)
+
+    def __getitem__(self, i: int) -> Batch:
+        sentences = share(self.plan.batch(i), self.rank, self.world)
+        n_update = int(self.plan.target_tokens[i])
+        return make_batch(self.source, self.target, sentences, n_update=n_update, step=i)
+
+    def __iter__(self) -> Iterator[Batch]:
+        # without workers: to start them for each validation takes longer than to make the batches
+        return iter(_loader(self, workers=0))
+
+
+class Epochs:
+    """The micro-batches of one process, an epoch each time it is iterated; each epoch has an order of its own.
+
+    Where it begins is asked for with its first batch. A trainer knows: it counts epochs and batches, and restores both
+    from its checkpoints. Without one every iteration is the next epoch, from its beginning.
+    """
+
+    def __init__(self, data: "Translation") -> None:
+        self.data, self.epoch = data, 0
+
+    def __len__(self) -> int:
+        return self.data.updates_per_epoch * self.data.accumulate
+
+    def __iter__(self) -> Iterator[Batch]:
+        epoch, done = self.data.where() or (self.epoch, 0)
+        self.epoch = epoch + 1
+        n = self.data.updates_per_epoch
+        start, micro = divmod(done, self.data.accumulate)
+        yield from islice(self.data.batches(epoch * n + start, (epoch + 1) * n), micro, None)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing; that the method is there tells Lightning that training can go on within an epoch."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Refuse where nobody would say where to go on."""
+        if self.data.trainer is None:
+            raise ValueError(
+                "These batches alone cannot go on within an epoch; expected the data module. Write "
+                "trainer.fit(module, datamodule=data, ckpt_path=...)."
+            )
+
+
+class Translation(L.LightningDataModule):
+    """Any text that has been prepared: training by the plan, an epoch at a time; dev and test by length."""
+
+    train: tuple[Side, Side]  # (source, target)
+    dev: tuple[Side, Side]
+    test: tuple[Side, Side] | None
+    data_hash: str
+
+    def __init__(
+        self,
+        train: tuple[Side, Side],
+        dev: tuple[Side, Side],
+        test: tuple[Side, Side] | None = None,
+        *,
+        budget: int,
+        data_hash: str,
+        seed: int,
+        fill: Fill = by_slots,
+        accumulate: int = 1,
+        workers: int = 0,
+        packed: bool = False,
+    ) -> None:
+        super().__init__()
+        self._choose(budget=budget, seed=seed, fill=fill, accumulate=accumulate, workers=workers, packed=packed)
+        self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
+
+    def _choose(self, *, budget: int, seed: int, fill: Fill, accumulate: int, workers: int, packed: bool) -> None:
+        self.budget, self.fill = budget, fill  # of a side of one update, over all processes and micro-batches
+        self.seed, self.accumulate, self.workers = seed, accumulate, workers
+        self.packed = packed  # training batches come without padding, as a GPU likes them
+        self._saved: tuple[int, int] | None = None  # epoch and micro-batch of the checkpoint to go on from
+
+    def plan_digest(self, step: int) -> str:
+        """SHA-256 of the epoch that update `step` belongs to: what processes that train together must agree on."""
+        (source, target), budget = (side.lengths for side in self.train), self.budget
+        n = updates_per_epoch(source, target, budget=budget, fill=self.fill)
+        plan = plan_epoch(
+            source, target, budget=budget, fill=self.fill, data_hash=self.data_hash, seed=self.seed, epoch=step // n
+        )
+        return plan.digest
+
+    def order_digest(self, steps: int, n_shares: int) -> str:
+        """What the sentences of the first `steps` updates add up to, in `n_shares` each (`data/order_digest.py`)."""
+        plan = updates(
+            *(side.lengths for side in self.train),
+            budget=self.budget,
+            fill=self.fill,
+            data_hash=self.data_hash,
+            seed=self.seed,
+        )
+        return order_digest.planned(islice(plan, steps), n_shares)
+
+    @cached_property
+    def updates_per_epoch(self) -> int:
+        """As many for every epoch."""
+        return updates_per_epoch(*(side.lengths for side in self.train), budget=self.budget, fill=self.fill)
+
+    def batches(self, start: int, stop: int | None = None) -> DataLoader[Batch]:
+        """This process's micro-batches from update `start` on, over all epochs, to before `stop` or without end."""
+        rank, world = place()
+        return _loader(
+            TrainingBatches(
+                *self.train,
+                budget=self.budget,
+                fill=self.fill,
+                accumulate=self.accumulate,
+                data_hash=self.data_hash,
+                seed=self.seed,
+                start=start,
+                stop=stop,
+                rank=rank,
+                world=world,
+                packed=self.packed,
+            ),
+            self.workers,
+        )
+
+    def train_dataloader(self) -> Epochs:
+        """An epoch each time it is iterated."""
+        return Epochs(self)
+
+    def val_dataloader(self) -> DevBatches:
+        """Batches of the size of a micro-batch, so what fits in training fits here."""
+        return self._held_out(self.dev)
+
+    def test_dataloader(self) -> DevBatches:
+        """Likewise."""
+        if self.test is None:
+            raise ValueError(
+                "There is no test text here: expected a third pair of sides, Translation(train, dev, test)."
+            )
+        return self._held_out(self.test)
+
+    def _held_out(self, sides: tuple[Side, Side]) -> DevBatches:
+        rank, world = place()
+        return DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)
+
+    def where(self) -> tuple[int, int] | None:
+        """Epoch and micro-batch that the trainer is about to train on; None without a trainer that trains."""
+        trainer = self.trainer
+        if trainer is None or trainer.state.fn != TrainerFn.FITTING:
+            return None
+        if trainer.accumulate_grad_batches != self.accumulate:
+            raise ValueError(
+                f"The plan cuts an update into {self.accumulate} micro-batches, the trainer accumulates "
+                f"{trainer.accumulate_grad_batches}. Give both the same number."
+            )
+        if trainer.num_training_batches % self.accumulate:
+            raise ValueError(
+                f"{trainer.num_training_batches} batches an epoch end within an update of {self.accumulate} "
+                f"micro-batches. Let limit_train_batches be a multiple of {self.accumulate}."
+            )
+        if trainer.overfit_batches:  # type: ignore[attr-defined]
+            raise ValueError(
+                "overfit_batches asks for the same batches in every epoch, but each epoch has an order of its own. "
+                "Prepare a text of a few sentences instead."
+            )
+        # epochs as Lightning counts them for samplers, batches as it restores them
+        loop = trainer.fit_loop
+        epochs = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
+        here = epochs, loop.epoch_loop.batch_progress.current.ready
+        if self._saved:
+            (epoch, batch), self._saved = self._saved, None
+            whole = batch == trainer.num_training_batches  # the epoch may count as ended already, or not yet
+            if here not in ([(epoch, 0), (epoch + 1, 0)] if whole else [(epoch, batch)]):
+                raise ValueError(
+                    f"The checkpoint was written after batch {batch} of epoch {epoch}, the trainer would go on after "
+                    f"batch {here[1]} of epoch {here[0]}. Go on from the checkpoint of an epoch's end."
+                )
+        return here
+
+    def _identity(self) -> dict[str, Any]:
+        """What decides the order, but for the epoch."""
+        fields = {name: getattr(self, name) for name in ("data_hash", "seed", "budget", "accumulate")}
+        return fields | {"fill": self.fill.__name__}
+
+    def state_dict(self) -> dict[str, Any]:
+        """For a trainer's checkpoint."""
+        if self.trainer is None:
+            return self._identity()
+        at = [self.trainer.current_epoch, self.trainer.fit_loop.epoch_loop.batch_progress.current.ready]
+        return self._identity() | {"at": at}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Refuse to go on in another order than that of the checkpoint."""
+        if self.trainer is not None and self.trainer.state.fn != TrainerFn.FITTING:
+            return  # held-out text is read whole, in whatever order
+        own = self._identity()
+        different = [
+            f"{name} {state.get(name)!r} there, {own[name]!r} here" for name in own if state.get(name) != own[name]
+        ]
+        if different:
+            raise ValueError(
+                f"The checkpoint is of other data: {'; '.join(different)}. Go on with those, or train anew without it."
+            )
+        if "at" in state:
+            epoch, batch = state["at"]
+            self._saved = epoch, batch
+
+
+class CorpusTranslation(Translation):
+    """A corpus by its name, for any `Trainer`: one process prepares it, each opens it.
+
+    `setup` does both where no trainer did. Arguments are those of `open_corpus`, `prepare` and `Translation`.
+    """
+
+    def __init__(
+        self,
+        corpus: str,
+        pair: str,
+        pieces: Pieces,
+        *,
+        budget: int,
+        seed: int,
+        cache: Path | str = "cache",
+        data_dir: Path | str | None = None,
+        sizes: GrammarSizes | None = None,
+        max_length: int = 128,
+        fill: Fill = by_slots,
+        accumulate: int = 1,
+        workers: int = 0,
+        packed: bool = False,
+    ) -> None:
+        L.LightningDataModule.__init__(self)  # there are no sides yet
+        self._choose(budget=budget, seed=seed, fill=fill, accumulate=accumulate, workers=workers, packed=packed)
+        self.corpus, self.pair, self.pieces, self.max_length = corpus, pair, pieces, max_length
+        self.cache, self.data_dir, self.sizes = Path(cache), Path(data_dir) if data_dir else None, sizes
+
+    def prepare_data(self) -> None:
+        """Leave the ids in the cache; what is there already is used."""
+        self._prepare()
+
+    def setup(self, stage: str | None = None) -> None:
+        """Open what the cache holds, once."""
+        if not hasattr(self, "prepared"):
+            self.prepared = self._prepare()
+            splits = self.prepared.train, self.prepared.dev, self.prepared.test
+            self.train, self.dev, self.test = ((split.source, split.target) for split in splits)
+            self.data_hash = self.prepared.data_hash
+
+    @property
+    def vocab_size(self) -> int:
+        """Pieces of both languages: what a model needs to know before a trainer is there."""
+        self.setup()
+        return self.prepared.tokenizer.size
+
+    def _prepare(self) -> Prepared:
+        opened = open_corpus(self.corpus, self.pair, data_dir=self.data_dir, cache=self.cache, sizes=self.sizes)
+        return prepare(opened, pieces=self.pieces, cache=self.cache, max_length=self.max_length)

@@ -1,0 +1,81 @@
+"""Who translates and scores: this suite's own search, or CTranslate2 on the same weights."""
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+import torch
+
+from repro.data.batch import Batch
+from repro.data.shards import Side
+from repro.decoding import ctranslate
+from repro.decoding.translate import ALPHA, BEAM, mean_nll, translate
+from repro.model.transformer import Transformer
+
+Name = Literal["torch", "ctranslate2", "ctranslate2-int8"]
+NAMES: tuple[Name, ...] = get_args(Name)
+COMPUTE: dict[Name, str] = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}
+
+
+class Engine(Protocol):
+    """A trained model, ready to be asked."""
+
+    def mean_nll(self, batches: Iterable[Batch]) -> float:
+        """Negative log-likelihood per target piece in nats, end symbols included."""
+        ...
+
+    def translate(
+        self,
+        source: Side,
+        *,
+        width: int = BEAM,
+        alpha: float = ALPHA,
+        between: Callable[[int], None] = lambda done: None,
+    ) -> list[Sequence[int]]:
+        """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`."""
+        ...
+
+
+@contextmanager
+def opened(name: Name, model: Transformer, *, bf16: bool = False) -> Iterator[Engine]:
+    """The engine of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
+
+    Raises ImportError where CTranslate2 is asked for and not installed.
+    """
+    if name == "torch":
+        yield _Own(model, bf16)
+        return
+    with tempfile.TemporaryDirectory(prefix="ctranslate2-") as folder:
+        ctranslate.export(model, Path(folder))
+        yield _CTranslate2(ctranslate.load(Path(folder), compute_type=COMPUTE[name]))
+
+
+@dataclass(frozen=True)
+class _Own:
+    model: Transformer
+    bf16: bool
+
+    def mean_nll(self, batches: Iterable[Batch]) -> float:
+        with self._precision():
+            return mean_nll(self.model, batches)
+
+    def translate(self, source: Side, **options: Any) -> list[Sequence[int]]:
+        with self._precision():
+            return translate(self.model, source, **options)
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.model.embedding.weight.device.type, torch.bfloat16, enabled=self.bf16)
+
+
+@dataclass(frozen=True)
+class _CTranslate2:
+    translator: Any
+
+    def mean_nll(self, batches: Iterable[Batch]) -> float:
+        return ctranslate.mean_nll_ctranslate2(self.translator, batches)
+
+    def translate(self, source: Side, **options: Any) -> list[Sequence[int]]:
+        return ctranslate.translate_ctranslate2(self.translator, source, **options)

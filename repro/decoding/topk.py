@@ -1,0 +1,113 @@
+"""The likeliest next pieces of many hypotheses, straight from the decoder's output. Paper: section 3.4.
+
+The softmax over the whole vocabulary is half of what a search computes, and most of what it moves through memory if it
+makes all logits, then sums, divides and searches them. Here they are made a block of the vocabulary at a time, and each
+block is summed and its maxima noted while it lies in the processor's cache.
+
+    R hypotheses    D d_model    V pieces    C pieces of a block    G groups of pieces    K pieces wanted
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from repro.model.prepacked import Product, can_lay_out
+from repro.model.special_tokens import PAD
+
+GROUP = 32  # pieces with one maximum: the K likeliest stand in the K groups of largest maxima
+BLOCK = 4_096  # pieces of a block: of a hundred rows as many as a core caches
+SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
+
+
+class Softmax:
+    """The softmax matrix, asked for the likeliest pieces only."""
+
+    def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
+        """weight [V, D]; products are made in `dtype`, sums in float32 at least."""
+        self.n_pieces, self.dtype = len(weight), dtype or weight.dtype
+        matrix = weight.detach().to(self.dtype)
+        # a GPU takes all at once
+        self.width = self.n_pieces + -self.n_pieces % GROUP if matrix.is_cuda else BLOCK
+        self._blocks: list[Callable[[Tensor], Tensor]] = [
+            Product(part, None, self.dtype) if can_lay_out(part, self.dtype) else partial(F.linear, weight=part)
+            for part in matrix.split(self.width)
+        ]
+        # for logits; made once, for clearing fresh memory costs as much as they do
+        self._room = matrix.new_empty(0)
+
+    def likeliest(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Of each row of hidden [R, D] the k likeliest pieces: log-probabilities and ids, both [R, k], likeliest first.
+
+        Of equals the lower id. Padding has its share of the probability and is never among them. Where there are fewer
+        than k, the rest have log-probability -inf.
+        """
+        n_rows, n_pieces = len(hidden), self.n_pieces
+        width = self.width
+        slots = n_pieces + -n_pieces % GROUP
+        if len(self._room) < n_rows * slots:
+            self._room = self._room.new_empty(n_rows * slots)
+
+        # 1. Make the logits block by block; of each, [R, C], keep the sum and the maximum of every group.
+        rows, groups, tops, sums = hidden.to(self.dtype), [], [], []
+        for begin, product in zip(range(0, n_pieces, width), self._blocks, strict=True):
+            stop = min(begin + width, n_pieces)
+            block_RC = self._block(n_rows, begin, width, slots)
+            block_RC[:, : stop - begin] = product(rows)
+            block_RC[:, stop - begin :] = -math.inf
+            maxima_RG = block_RC.view(n_rows, -1, GROUP).amax(2)
+            top_R1 = maxima_RG.amax(1, keepdim=True).to(torch.promote_types(maxima_RG.dtype, torch.float32))
+            sums.append((block_RC - top_R1).exp_().sum(1, keepdim=True))
+            if begin == 0:
+                block_RC[:, PAD] = -math.inf
+                maxima_RG[:, 0] = block_RC[:, :GROUP].amax(1)
+            tops.append(top_R1)
+            groups.append(maxima_RG)
+        tops_RB = torch.cat(tops, dim=1)
+        top_R1 = tops_RB.amax(1, keepdim=True)
+        log_sum_R1 = (torch.cat(sums, dim=1) * (tops_RB - top_R1).exp()).sum(1, keepdim=True).log()
+
+        # 2. Look into the groups of largest maxima, in the order of their pieces.
+        _, chosen_RK = first_largest(torch.cat(groups, dim=1), k)
+        chosen_RK = chosen_RK.sort(1).values
+        begin_RK = chosen_RK * GROUP // width * width  # of its block
+        width_RK = (slots - begin_RK).clamp(max=width)
+        row_R1 = torch.arange(n_rows, device=hidden.device)[:, None]
+        place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * GROUP - begin_RK
+        members_RM = self._room.view(-1, GROUP)[place_RK // GROUP].flatten(1)
+
+        # 3. The likeliest of those.
+        logit_RK, member_RK = first_largest(members_RM, k)
+        piece_RK = chosen_RK.gather(1, member_RK // GROUP) * GROUP + member_RK % GROUP
+        piece_RK = piece_RK.clamp(
+            max=n_pieces - 1
+        )  # beyond stand those of log-probability -inf that fill the last group
+        log_prob_RK = logit_RK - top_R1 - log_sum_R1
+        missing = k - log_prob_RK.shape[1]
+        return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(piece_RK, (0, missing), value=n_pieces - 1)
+
+    def _block(self, n_rows: int, begin: int, width: int, slots: int) -> Tensor:
+        """Room for the logits of one block: blocks lie one after the other, each [R, C]."""
+        stop = min(begin + width, slots)
+        return self._room[n_rows * begin : n_rows * stop].view(n_rows, stop - begin)
+
+
+def first_largest(x_RN: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest of each row (all, where there are fewer) and their places, largest first; of equals the first.
+
+    `topk` promises no order among equals, of which bfloat16 has many, and a stable sort of everything is 30 times
+    slower. So `topk` is given keys that are never equal: the bits of the number, then the place from the end.
+    """
+    n = x_RN.shape[1]
+    if x_RN.dtype == torch.float64:  # too long for a key
+        value, place = x_RN.sort(dim=1, descending=True, stable=True)
+        return value[:, :k], place[:, :k]
+    key_RN = (x_RN.float() + 0.0).view(torch.int32).long()  # -0.0 + 0.0 is 0.0
+    key_RN ^= (key_RN >> 63) & SIGN
+    key_RN <<= 32
+    key_RN |= torch.arange(n - 1, -1, -1, device=x_RN.device)
+    place_RK = n - 1 - (key_RN.topk(min(k, n), dim=1).values & (2**32 - 1))
+    return x_RN.gather(1, place_RK), place_RK

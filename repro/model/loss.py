@@ -1,0 +1,197 @@
+"""Label-smoothed cross-entropy of the pieces that follow, straight from the decoder's output. Paper: section 5.4.
+
+N positions, D d_model, V vocabulary. As in the first public code the gold piece gets 1 - epsilon and each of the
+V - 1 others epsilon / (V - 1), the padding piece included; positions whose target is padding count for nothing.
+The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.model.special_tokens import PAD
+
+# How many logits are made at once; measured with `benchmarks/train.py`.
+AT_ONCE_BYTES = 2**24  # all of them up to this size
+PIECE = 512  # of more so many rows: each piece adds to the gradient of the whole matrix, so they had better be few
+STRIP_BYTES = 2**20  # of a piece as many become probabilities at once as a core's own cache holds
+GPU_PIECE_BYTES = 2**29  # on a GPU a piece is as large as this; few are fast, and they are the peak of its memory
+
+
+def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """Sums over the real targets: the smoothed loss (differentiable) and the unsmoothed one (not), in nats.
+
+    hidden [..., D], weight [V, D] (the tied embedding), target int64 [...]. Divide both by the number of targets
+    of the whole update, however it is split (`training/module.py`).
+    """
+    if not torch.is_grad_enabled():
+        hidden, weight = hidden.detach(), weight.detach()  # or the gradient is made, and nobody asks for it
+    loss, nll = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+        hidden.flatten(0, -2), weight, target.flatten(), epsilon
+    )
+    return loss, nll
+
+
+class _LinearCrossEntropy(torch.autograd.Function):
+    """Softmax matrix and loss in one.
+
+    The gradient with respect to the logits, p - q, is known as soon as p is: it is made in place of the logits and
+    multiplied on, so the [N, V] logits are never kept, and where they are many they never exist as a whole.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+        device = hidden.device.type
+        exact = hidden.dtype if hidden.dtype == torch.float64 else torch.float32
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
+        needs_gradient = hidden.requires_grad or weight.requires_grad
+        n_logits = hidden.shape[0] * weight.shape[0]
+        make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_pieces
+        with torch.autocast(device, enabled=False):
+            rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
+            loss, nll, d_hidden, d_weight = make(rows, matrix, target, epsilon, exact, needs_gradient)
+        ctx.save_for_backward(d_hidden, d_weight)
+        ctx.dtype = hidden.dtype
+        ctx.mark_non_differentiable(nll)
+        return loss, nll
+
+    @staticmethod
+    def backward(ctx: Any, *d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        d_hidden, d_weight = ctx.saved_tensors
+        return (d_hidden * d_outputs[0]).to(ctx.dtype), d_weight * d_outputs[0], None, None
+
+
+Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradients of hidden and weight
+
+
+def _at_once(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """All logits in one piece."""
+    v = matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold piece
+    gold = target.unsqueeze(1)
+    real = (gold != PAD).to(exact)
+    logits = (rows @ matrix.T).to(exact)
+    gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
+    top = logits.amax(1, keepdim=True)
+    p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
+    z = p.sum(1, keepdim=True)
+    log_z = z.log() + top
+    gold_nll = log_z - gold_logit
+    nll = (real * gold_nll).sum()
+    loss = (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+    if not needs_gradient:
+        return loss, nll, None, None
+    d_logits = p.mul_(real / z).sub_(real * spread).scatter_add_(1, gold, -gain * real).to(rows.dtype)
+    return loss, nll, d_logits @ matrix, (d_logits.T @ rows).to(exact)
+
+
+def _in_pieces(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """The same by pieces, few so that the gradient of the matrix is seldom added to, and in strips within them.
+
+    Equal to `_at_once` up to the rounding of sums that are made in another order.
+    """
+    n, v = rows.shape[0], matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread
+    kept = (target != PAD).nonzero().squeeze(1)
+    rows, gold = rows[kept], target[kept].unsqueeze(1)
+    gold_logit, sum_logits, log_z = rows.new_empty(3, len(rows), 1, dtype=exact).unbind()
+    d_rows = torch.empty_like(rows)
+    d_weight: Tensor | None = None
+    narrow = rows.dtype != exact
+
+    n_pieces = max(1, -(-len(rows) // PIECE))
+    piece = max(1, -(-len(rows) // n_pieces))  # all alike
+    strip = max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
+    memory, widened = rows.new_empty(piece, v), rows.new_empty(strip if narrow else 0, v, dtype=exact)
+    for i in range(0, len(rows), piece):
+        part = slice(i, min(i + piece, len(rows)))
+        logits = torch.mm(rows[part], matrix.T, out=memory[: part.stop - i])
+        for j in range(i, part.stop, strip):
+            few = slice(j, min(j + strip, part.stop))
+            here = logits[few.start - i : few.stop - i]
+            p = widened[: len(here)].copy_(here) if narrow else here
+            torch.gather(p, 1, gold[few], out=gold_logit[few])
+            torch.sum(p, 1, keepdim=True, out=sum_logits[few])
+            top = p.amax(1, keepdim=True)
+            torch.softmax(p, 1, out=p)
+            torch.sub(top, p.amax(1, keepdim=True).log_(), out=log_z[few])  # the largest p is 1 / z
+            if needs_gradient:
+                p.sub_(spread).scatter_add_(1, gold[few], torch.full_like(top, -gain))
+                if narrow:
+                    here.copy_(p)
+        if needs_gradient:
+            torch.mm(logits, matrix, out=d_rows[part])
+            if narrow:  # its products are up to twice as fast if nothing as wide as V has to be turned round
+                made = (rows[part].T.contiguous() @ logits).T
+                d_weight = made.to(exact) if d_weight is None else d_weight.add_(made)
+            else:
+                d_weight = logits.T @ rows[part] if d_weight is None else d_weight.addmm_(logits.T, rows[part])
+
+    gold_nll = log_z - gold_logit
+    nll = gold_nll.sum()
+    loss = (gain * gold_nll + spread * (v * log_z - sum_logits)).sum()
+    if not needs_gradient:
+        return loss, nll, None, None
+    d_hidden = rows.new_zeros(n, rows.shape[1])
+    d_hidden[kept] = d_rows
+    if d_weight is None:
+        d_weight = matrix.new_zeros(matrix.shape, dtype=exact)
+    return loss, nll, d_hidden, d_weight.contiguous()
+
+
+def _on_gpu(
+    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+) -> Made:
+    """The same by large pieces, padding included: to ask how much is real is to wait for the answer.
+
+    Between its products a piece is read once for its sums and once to turn it into the gradient, in place.
+    """
+    v = matrix.shape[0]
+    spread = epsilon / (v - 1)
+    gain = 1 - epsilon - spread
+    loss, nll = rows.new_zeros(2, dtype=exact).unbind()
+    d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
+    softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
+    piece = max(1, GPU_PIECE_BYTES // (v * rows.itemsize))
+    for part, gold in zip(rows.split(piece), target.split(piece), strict=True):
+        logits = part @ matrix.T
+        log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
+        real = (gold != PAD).to(exact)
+        gold_nll = log_z - gold_logit
+        nll = nll + (real * gold_nll).sum()
+        loss = loss + (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
+        if needs_gradient:
+            begin = part.storage_offset() // part.shape[1]
+            torch.mm(logits, matrix, out=d_hidden[begin : begin + len(part)])
+            d_weight += (logits.T @ part).to(exact)
+    return (loss, nll, d_hidden, d_weight) if needs_gradient else (loss, nll, None, None)
+
+
+def _softmax_and_gradient(
+    logits: Tensor, gold: Tensor, spread: float, gain: float, exact: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Turn logits [R, V] into p - q, zero at padding, for gold [R]; log z, the gold logit and the sum, each [R].
+
+    Written to be compiled: one pass for the sums, one for p - q, whatever there is of [R, V] in between in registers.
+    """
+    x = logits.to(exact)
+    top = x.amax(1, keepdim=True)
+    log_z = (x - top).exp().sum(1, keepdim=True).log() + top
+    gold_logit, sum_logits = x.gather(1, gold[:, None]), x.sum(1)
+    is_gold = torch.arange(x.shape[1], device=x.device) == gold[:, None]
+    logits.copy_(((x - log_z).exp() - spread - gain * is_gold.to(exact)) * (gold != PAD)[:, None])
+    return log_z.squeeze(1), gold_logit.squeeze(1), sum_logits
+
+
+@cache
+def _compiled() -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
+    return torch.compile(_softmax_and_gradient)

@@ -1,0 +1,624 @@
+"""Tables are made from records, ours beside the paper's; nobody types a number into one.
+
+A table is a frame with one line per row, the base first, in full precision; the files and the terminal show
+choices of its columns. Paper: Table 3.
+"""
+
+import itertools
+import json
+import math
+import statistics
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from repro.render.escape import flat, markdown_text, sheet_text
+from repro.render.grid import (
+    BOOKTABS,
+    SHEET_DIGITS,
+    Column,
+    markdown_grid,
+    markdown_heading,
+    numbers,
+    tabular,
+    terminal_grid,
+)
+from repro.results.departures import Departure, departures
+from repro.results.kinds import left_out, mixtures, newest
+from repro.results.labels import (
+    ABOUT_LABELS,
+    ABOUT_SETTINGS,
+    ABOUT_SIZE,
+    AT_PAPER_SIZE,
+    SIZE,
+    SYMBOLS,
+    at_paper_size,
+    both,
+    labels,
+    setting_columns,
+    size_columns,
+)
+from repro.results.record import BASE, PaperNumbers, Record, load, path
+from repro.results.repeats import repeated
+from repro.storage.atomic import write_json
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
+KEPT = "Finished runs are kept."
+CONFIDENCE = 0.95
+MISSING = "missing"
+FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
+SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
+COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
+BESIDE = [  # of a published table, what stands beside one's own
+    "n",
+    *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
+]
+Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
+
+
+class Listed(NamedTuple):
+    """A row that an experiment has, whether it was run or not."""
+
+    position: int  # in its table; the base row has -1
+    paper: PaperNumbers
+    changes: Mapping[str, Any] | None = None  # the fields of Hyper that it changes at the paper's size; None: not known
+
+
+Rows = Mapping[tuple[str, str], Listed]  # by (table, row)
+
+
+# From records to a frame
+
+
+def record_folders(folder: Path) -> list[Path]:
+    """The folders of one scale that hold records: every table's, but not that of the figures."""
+    return sorted({file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES})
+
+
+def load_records(folder: Path) -> list[Record]:
+    """The records of one folder; a ValueError names every file that cannot be believed, and why."""
+    found: dict[tuple[str, int], tuple[Path, Record]] = {}
+    faults = []
+    for file in sorted(folder.glob("*.json")):
+        try:
+            record = load(file)
+        except ValueError as error:
+            faults.append(str(error))
+            continue
+        key, place = (record.row, record.seed), path(folder.parent.parent, record)
+        if key in found:
+            faults.append(f"{found[key][0]} and {file} both hold seed {key[1]} of row {key[0]!r}. Delete one.")
+        elif file != place:
+            faults.append(f"{file} holds the record that belongs at {place}. Move it there or delete it.")
+        else:
+            found[key] = file, record
+    if faults:
+        raise ValueError("\n".join(faults))
+    return [record for _, record in found.values()]
+
+
+def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
+    """The rows that the experiments of this scale have, from rows.json: what is not there can be missed."""
+    file = folder / "rows.json"
+    if not file.exists():
+        return {}
+    try:
+        listed = json.loads(file.read_bytes())
+        return {
+            (of, row["row"]): Listed(
+                row["position"],
+                PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]),
+                dict(row["paper_size"]) if row.get("paper_size") is not None else None,  # older lists do not tell
+            )
+            for of, rows in listed.items()
+            for row in rows
+        }
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file}: expected tables and their rows, got {error!r}. Restore it from git.") from error
+
+
+def note_rows(folder: Path, rows: Rows) -> None:
+    """Write rows.json anew for the tables of `rows`; those of other tables stay in it."""
+    renewed = {of for of, _ in rows}
+    everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
+    listed: dict[str, list[dict[str, Any]]] = {}
+    for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
+        entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes}
+        listed.setdefault(of, []).append(entry)
+    write_json(folder / "rows.json", listed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """What stands under results/<scale>/, read once: the records by table, and the rows there should be.
+
+    What is published is strict: a cell of which the seeds are no repetitions is an error. One's own results show what
+    goes with the newest run of a cell and say what was left out, mark what nobody else has, and stand beside what is
+    published.
+    """
+
+    folder: Path
+    tables: Mapping[str, Sequence[Record]]
+    rows: Rows
+    own: bool = False
+    uncommitted: frozenset[str] = frozenset()  # tables whose experiment file is not as the commit has it
+    published: "Shelf | None" = None  # of the same scale, to be shown beside one's own
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table
+
+    @classmethod
+    def read(cls, folder: Path) -> "Shelf":
+        """Raises ValueError that names every file that cannot be believed in the first table that has one."""
+        tables = {part.name: load_records(part) for part in record_folders(folder)}
+        return cls(folder=folder, tables=tables, rows=noted_rows(folder))
+
+    @classmethod
+    def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "Shelf":
+        """One's own results, beside those of the same scale under the folder `published`."""
+        found = cls.read(folder)
+        tables = {of for of, _ in found.rows}
+        gone = [one for one in found.everything if one.table in tables and (one.table, one.row) not in found.rows]
+        kept, left = newest([one for one in found.everything if one not in gone])
+        beside = cls.read(published / folder.name) if record_folders(published / folder.name) else None
+        notes = {name: left_out(one for one in left if one.table == name) for name in found.tables}
+        for name in dict.fromkeys(one.table for one in gone):
+            rows = _names(one for one in gone if one.table == name)
+            notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
+        return replace(
+            found,
+            tables={name: [record for record in kept if record.table == name] for name in found.tables},
+            own=True,
+            uncommitted=frozenset(uncommitted),
+            published=beside,
+            notes=notes,
+        )
+
+    @property
+    def scale(self) -> str:
+        """The name of the scale, with what sets its world apart."""
+        return self.folder.name
+
+    @property
+    def everything(self) -> list[Record]:
+        """All records, base first where tables are in the order of their names."""
+        return [record for records in self.tables.values() for record in records]
+
+    def frame(self, tables: Iterable[str]) -> "DataFrame | None":
+        """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
+        names, base = {*tables}, self.tables.get(BASE, ())
+        records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
+        if not records and not (base and BASE in names):
+            return None
+        rows = {key: row for key, row in self.rows.items() if key[0] in {BASE, *names}}
+        if not self.own:
+            return table(records, base=base, rows=rows)
+        beside = self.published.frame(tables) if self.published else None
+        frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=beside)
+        frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
+        return frame
+
+
+def interval(values: Sequence[float]) -> tuple[float, float | None]:
+    """The mean and the half-width of its 95 % t-interval: None below three values, where it says nothing.
+
+    A t-interval, because a percentile bootstrap over 3 seeds covers 80 % where it promises 95.
+    """
+    from scipy.special import stdtrit
+
+    n, mean = len(values), statistics.fmean(values)
+    if n < 3:
+        return mean, None
+    return mean, float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * statistics.stdev(values) / math.sqrt(n)
+
+
+def table(
+    records: Iterable[Record],
+    *,
+    base: Iterable[Record] = (),
+    rows: Rows = MappingProxyType({}),
+    own: bool = False,
+    uncommitted: Container[str] = (),
+    published: "DataFrame | None" = None,
+) -> "DataFrame":
+    """One line per row, base first, then the paper's order; `attrs` has the notes and what all runs share.
+
+    `rows` are those there should be: one without a record shows with n = 0. Runs from uncommitted code are left out,
+    or, in a table of one's `own`, marked, as are rows of `uncommitted` experiments. `published` is a table of the same
+    rows to stand beside it.
+    """
+    import pandas as pd
+
+    everything = [*base, *records]
+    _refuse_mixtures(everything)
+    known = _rows(everything, rows)
+    if not known:
+        raise ValueError("A table: expected records or the names of its rows, got neither.")
+    shown = [record for record in everything if own or not record.stamp["dirty"]]
+    runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
+    frame = pd.DataFrame([_line(key, known[key], runs[key]) for key in known], dtype=object)
+    numbers = [column for column in frame.columns if "/" in column]
+    frame[numbers] = frame[numbers].astype(float)
+    sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
+    for name in SYMBOLS:
+        frame[name + AT_PAPER_SIZE] = pd.Series([size[name] for size in sizes], dtype=object)
+    for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
+        of_base = frame.loc[frame["table"] == BASE, score]
+        frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
+    if published is not None:
+        beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
+        frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
+        frame["published/n"] = frame["published/n"].fillna(0).astype(int)
+    facts = _facts(itertools.chain(*runs.values()))
+    frame.attrs["own"] = own
+    frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
+    frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
+    frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
+    frame.attrs["notes"] = [
+        *_exclusions(everything, frame),
+        *_unpublished(shown),
+        *_repeats(shown),
+        *_disagreements(facts),
+    ]
+    return frame
+
+
+def _refuse_mixtures(records: Sequence[Record]) -> None:
+    """A mean is over seeds of one thing, each of them once, and a table is of one scale."""
+    if other := next((record for record in records if record.scale != records[0].scale), None):
+        where = f"{other.table}, row {other.row!r}"
+        raise ValueError(f"{where}: expected scale {records[0].scale}, got {other.scale}. A table has one.")
+    if found := [*mixtures(records)]:
+        raise ValueError("\n".join(found))
+
+
+def _mark(key: tuple[str, str], runs: Iterable[Record], uncommitted: Container[str]) -> str:
+    """What stands behind the name of a row that nobody else has."""
+    unclean = any(record.stamp["dirty"] for record in runs)
+    return NOT_COMMITTED * (key[0] in uncommitted) + NO_COMMIT * unclean
+
+
+def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperNumbers]:
+    """Every (table, row) in order that is known by a record, by name, or by a gap in the positions."""
+    known = {(record.table, record.row): Listed(record.position, record.paper) for record in records} | dict(rows)
+    for of in {of for of, _ in known}:
+        positions = {row.position for key, row in known.items() if key[0] == of}
+        for gap in set(range(max(positions))) - positions:
+            known[of, f"(row {gap + 1})"] = Listed(gap, PaperNumbers(ppl=None, bleu=None, params=None))
+    order = sorted(known, key=lambda key: (key[0] != BASE, key[0], known[key].position, key[1]))
+    return {key: known[key].paper for key in order}
+
+
+def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> dict[str, Any]:
+    """What the runs of one row come to; means and intervals are over the finished ones."""
+    finished = sorted((vars(run) for run in runs if run.status == "finished"), key=lambda run: run["seed"])
+    line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
+    line["diverged"] = len(runs) - len(finished)
+    line["seeds"] = " ".join(str(run["seed"]) for run in finished)
+    line |= {name: runs[0].hyper[name] if runs else None for name in SYMBOLS}
+    if line["average"] == 1:
+        line["average_every"] = None  # nothing is averaged, so it decides nothing
+    line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
+    line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
+    for score in SCORES:
+        split, name = score.split("/")
+        found = [run["scores"][split][name] for run in finished]
+        line |= _spread(score, [value for value in found if value is not None])  # not every language has a protocol
+    if finished and all(run["test_subset"] for run in finished):
+        for name in ("bleu", "bleu_published"):
+            values = [run["test_subset"][name] for run in finished if run["test_subset"][name] is not None]
+            line |= _spread(f"test_subset/{name}", values)
+    for name in COSTS:
+        values = [run["cost"][name] for run in finished]
+        line[f"cost/{name}"] = statistics.fmean(values) if values else None
+    return line
+
+
+def _spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
+    mean, half_width = interval(values) if values else (None, None)
+    ends = {f"{score}_min": min(values, default=None), f"{score}_max": max(values, default=None)}
+    return {score: mean, f"{score}_half_width": half_width, **ends}
+
+
+# What a reader must know about it
+
+
+def _facts(records: Iterable[Record]) -> Facts:
+    """What the runs of one table should have in common, and which rows have what."""
+    facts: Facts = {}
+    for record in records:
+        corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
+        pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
+        subset = record.test_subset
+        own: dict[tuple[str, str], Any] = {
+            ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
+            ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
+            ("sacreBLEU", ""): score["bleu_signature"],
+            ("multi-bleu", ""): score["bleu_published_signature"],
+            **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
+            ("commit", ""): (stamp["commit"] or "none")[:12],
+            ("deciding code", ""): stamp["fingerprint"][:12],
+            ("device", ""): stamp["device"] or stamp["cpu"],
+            **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
+            ("settings", "threads"): stamp["n_threads"],
+            **{("settings", name.replace("_", " ")): value for name, value in record.settings.items()},
+        }
+        for fact, value in own.items():
+            if value is not None:  # a diverged run has no signatures
+                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+                rows = facts.setdefault(fact, {}).setdefault(text, [])
+                rows += [record.row] if record.row not in rows else []
+    return facts
+
+
+def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
+    unclean = [record for record in records if record.stamp["dirty"]]
+    diverged = [record for record in records if record.status == "diverged"]
+    marks = "".join(frame.attrs["marks"])
+    if NOT_COMMITTED in marks:
+        marked = zip(frame["table"], frame.attrs["marks"], strict=True)
+        tables = dict.fromkeys(name for name, mark in marked if NOT_COMMITTED in mark)
+        files = ", ".join(f"{name}.py" for name in tables)
+        yield f"{NOT_COMMITTED} Nobody else has these rows yet: commit {files} and type the same command again. {KEPT}"
+    if NO_COMMIT in marks:
+        why = "; ".join(sorted({str(record.stamp["why_dirty"]) for record in unclean}))
+        yield f"{NO_COMMIT} Made by code that no commit has ({why}): commit it and type the same command again. {KEPT}"
+    elif unclean:
+        yield f"Run from uncommitted code, so left out: {_names(unclean)}."
+    if diverged:
+        yield f"Diverged, so in no mean: {_names(diverged)}."
+    if missing := list(frame.loc[frame["n"] == 0, "row"]):
+        yield f"No finished run to show: {', '.join(missing)}."
+    if not (frame["table"] == BASE).any():
+        yield "No record of the base row, so no difference to it."
+
+
+def _unpublished(records: Iterable[Record]) -> Iterable[str]:
+    """The pairs whose finished runs have no BLEU as published."""
+    finished = (record for record in records if record.status == "finished")
+    if pairs := sorted({record.pair for record in finished if record.scores["test"]["bleu_published"] is None}):
+        yield f"No BLEU as published of {', '.join(pairs)}: the authors' script knows no such target language."
+
+
+def _repeats(records: Iterable[Record]) -> Iterable[str]:
+    """Held-out text that the training text repeats, and sources that are their targets; of each text once."""
+    texts = {record.corpus["sha256"]: record for record in records}
+    for record in texts.values():
+        for sentence in repeated(cast("Mapping[str, float]", record.corpus.get("repeats", {}))):
+            yield f"{record.corpus['name']} {record.pair}: {sentence}"
+
+
+def _names(records: Iterable[Record]) -> str:
+    """h=1 (seed 1, 2), h=4 (seed 1)"""
+    seeds: dict[str, list[str]] = {}
+    for record in records:
+        seeds.setdefault(record.row, []).append(str(record.seed))
+    return ", ".join(f"{row} (seed {', '.join(of)})" for row, of in seeds.items())
+
+
+def _disagreements(facts: Facts) -> Iterable[str]:
+    for (heading, name), values in facts.items():
+        if len(values) > 1:
+            who = "; ".join(f"{value} ({', '.join(rows)})" for value, rows in values.items())
+            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
+            yield f"Rows differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+
+
+# From a frame to texts
+
+
+def columns(frame: "DataFrame") -> list[Column]:
+    """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
+    is_base = frame["table"] == BASE
+    ours = "yours" if frame.attrs["own"] else "ours"
+    shown = [row_column(frame), *setting_columns(frame)]
+    runs = zip(frame["n"], frame["diverged"], strict=True)
+    shown.append(Column("", "n", [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]))
+    for name, decimals in (("ppl", 2), ("bleu", 1)):
+        group, (texts, took) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
+        shown += [
+            Column(group, ours, texts),
+            Column(group, "Δ", numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")),
+            *published_column(frame, group, f"dev/{name}", took),
+            Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
+            Column(group, "Δ", numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
+        ]
+    return [
+        *shown,
+        Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        *published_column(frame, "BLEU (test)", "test/bleu", 1),
+        Column("BLEU (test)", "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
+        *size_columns(frame),
+        Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
+    ]
+
+
+def row_column(frame: "DataFrame") -> Column:
+    """The names of the rows, with the marks of those that nobody else has."""
+    names = zip(labels(frame), frame.attrs["marks"], strict=True)
+    return Column("", "row", [f"{name} {mark}".rstrip() for name, mark in names])
+
+
+def published_column(frame: "DataFrame", group: str, score: str, decimals: int) -> list[Column]:
+    """What is published of a score, in a table of one's own; no column where nothing is."""
+    if "published/n" not in frame:
+        return []
+    beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
+    texts = spreads(beside, score, decimals)[0]
+    return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
+
+
+def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
+    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
+
+    As many decimals as the paper prints, more (up to 4) while an interval would read 0. Nothing where no run has
+    the score.
+    """
+    narrowest = frame[f"{score}_half_width"].where(lambda width: width > 0).min()
+    while decimals < 4 and round(narrowest, decimals) == 0:
+        decimals += 1
+    ends = ("", "_half_width", "_min", "_max")
+    parts = [numbers(frame[score + end], f".{decimals}f") for end in ends]
+    texts = []
+    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
+        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
+        texts.append(mean + spread if n else MISSING)
+    return texts, decimals
+
+
+def parts(shown: Sequence[Column]) -> tuple[list[Column], list[Column], list[Column]]:
+    """How the rows scored, what they are, and the test set with the time: each led by the names of the rows.
+
+    Three grids, because a code host has no room for all of it in one.
+    """
+    row, *others = shown
+    scores = [column for column in others if column.heading == "n" or column.group.endswith("(dev)")]
+    size = [column for column in others if column.heading in SYMBOLS.values() or column.group == SIZE]
+    rest = [column for column in others if column not in (*scores, *size)]
+    return [row, *scores], [row, *size], [row, *rest]
+
+
+def render(frame: "DataFrame") -> str:
+    """For a terminal: rows by name, the paper's numbers beside ours, then the notes."""
+    return terminal_grid(closing(frame), frame.attrs["notes"])
+
+
+def closing(frame: "DataFrame") -> list[Column]:
+    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
+    return [column for column in parts(columns(frame))[0] if column[:2] != ("PPL (dev)", "Δ")]
+
+
+ABOUT_SPREADS = """\
+**a ± b** is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean
+[lowest, highest], one gives its number. PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. **paper**: as
+printed, for newstest2013."""
+ABOUT_DELTA = "**Δ** is the difference between the number before it and that of the base row."
+ABOUT_MULTI_BLEU = "**multi-bleu** is BLEU as the paper's authors took it: Moses tokens, compounds split."
+ABOUT_OWN = """\
+**yours** is what was run here; **published** is what stands under results/ in the repository, over its own seeds."""
+
+
+def markdown(frame: "DataFrame", scale: str, name: str) -> str:
+    """For a code host: the dev scores, what the rows are, the test scores, and how all of it was made."""
+    scores, size, rest = parts(columns(frame))
+    shared, notes = dict(frame.attrs["shared"]), frame.attrs["notes"]
+    claim = shared.pop(("settings", "claim"), None)
+    said = {key: f"{markdown_text(key[1])} {markdown_text(value)}".strip() for key, value in shared.items()}
+    facts = [
+        f"- {heading}: {', '.join(text for _, text in group)}"
+        for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
+    ]
+    page = [
+        f"<!-- Made by `python -m repro.report` from the records in {name}/ and {BASE}/; do not edit. -->",
+        f"# {markdown_text(name)} at scale {markdown_text(scale)}",
+        f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
+        markdown_grid(scores),
+        about_labels(frame),
+        about_own(frame),
+        ABOUT_SPREADS,
+        ABOUT_DELTA,
+        "## What the rows are",
+        markdown_grid(size),
+        f"{ABOUT_SETTINGS} {base_in_full(frame)}".strip(),
+        ABOUT_SIZE,
+        "## Test set and time",
+        markdown_grid(rest),
+        ABOUT_MULTI_BLEU,
+        "## Departures from the paper's recipe",
+        departures_list(frame),
+        "## Notes" if notes else "",
+        "\n".join(f"- {markdown_text(note)}" for note in notes),
+        "## How it was made",
+        f"`python experiments/{name}.py --scale {scale}` leaves a record of each run;\n"
+        f"`python -m repro.report` made this page from {frame['n'].sum()} of them.",
+        "\n".join([*facts, f"- cost: {_cost(frame)}"]),
+    ]
+    return "\n\n".join(filter(None, page)) + "\n"
+
+
+def about_own(frame: "DataFrame") -> str:
+    """Whose numbers stand in a table of one's own, where others stand beside them."""
+    return ABOUT_OWN if "published/n" in frame else ""
+
+
+def about_labels(frame: "DataFrame") -> str:
+    """What "(here 1)" means, where a row has it."""
+    return ABOUT_LABELS if labels(frame) != list(frame["row"]) else ""
+
+
+def base_in_full(frame: "DataFrame") -> str:
+    """Every setting of the base row; nothing where it was not run."""
+    if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
+        return ""
+    pairs = {symbol: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0]) for name, symbol in SYMBOLS.items()}
+    said = [f"{markdown_heading(symbol)} {both(*pair)}" for symbol, pair in pairs.items() if pair[0] is not None]
+    return f"Base row: {', '.join(said)}."
+
+
+def departures_list(frame: "DataFrame") -> str:
+    """One line of Markdown for each rule that is not kept."""
+    lines = []
+    departures: list[Departure] = frame.attrs["departures"]
+    for name, paper, here, everywhere in departures:
+        done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
+        lines.append(f"- {name}: {markdown_text(done)}. Paper: {markdown_text(paper)}.")
+    if not frame["n"].sum() and not frame["diverged"].sum():
+        return "No run to hold against it."
+    return "\n".join(lines) or "None: every run keeps to it."
+
+
+def _cost(frame: "DataFrame") -> str:
+    n = frame["n"].astype(float)
+    total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
+    each = {name: value / max(n.sum(), 1) for name, value in total.items()}
+    return (
+        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding a run, "
+        f"{each['tokens_per_second']:,.0f} tokens a second, {100 * each['padding']:.1f} % padding; together "
+        f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
+        f"{total['gpu_hours']:,.1f} GPU hours"
+    )
+
+
+def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> dict[Path, str]:
+    """The three files of a table. The numbers of the sheet have 9 digits of 17: processors differ in the last."""
+    return {
+        shelf.folder / f"{name}.md": page,
+        shelf.folder / f"{name}.tex": tex,
+        shelf.folder / f"{name}.csv": sheet(frame),
+    }
+
+
+def sheet(frame: "DataFrame") -> str:
+    """A frame as comma-separated values that a spreadsheet takes for values."""
+    texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
+    safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
+    return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))
+
+
+def _sheet_cell(value: Any) -> Any:
+    return sheet_text(value) if isinstance(value, str) else value
+
+
+def latex(frame: "DataFrame", scale: str, name: str) -> str:
+    r"""Three tabulars to \input, ruled by booktabs where the document loads it."""
+    claim = frame.attrs["shared"].get(("settings", "claim"))
+    comments = [
+        f"Made from the records in {name}/ and {BASE}/ by python -m repro.report; do not edit.",
+        *([f"A table of scale {scale} may claim {claim}."] if claim else []),
+        "a +- b: mean over n seeds, half-width of its 95 % t-interval; of two seeds: mean [lowest, highest].",
+        "(here x): the value at this scale of what a row's name says; in brackets: that at the paper's size.",
+        r"Made for \footnotesize with \tabcolsep at 3pt; the widest grids need more than one column of an article.",
+        *frame.attrs["notes"],
+    ]
+    ruled = {int((frame["table"] == BASE).sum())}
+    lines = [
+        *(f"% {flat(comment)}" for comment in comments),
+        *BOOKTABS,
+    ]
+    grids = [tabular(part, ruled) for part in parts(columns(frame))]
+    between = itertools.chain.from_iterable((r"\par\medskip", *grid) for grid in grids[1:])
+    return "\n".join([*lines, *grids[0], *between, ""])

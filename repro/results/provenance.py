@@ -1,0 +1,261 @@
+"""Where a number comes from: the code that decided it, and the machine that ran it.
+
+Which code decides is computed, not listed: what `ROOTS` import, directly or not. Of a file counts what it does, not how
+it is written or where it lies: neither comments nor docstrings, nor import statements, but what the imported names
+stand for where they are used.
+"""
+
+import ast
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict, TypeVar
+
+PACKAGE = Path(__file__).parent.parent
+ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
+RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
+LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
+Source = Callable[[str], bytes | None]  # of a path such as "repro/model/config.py"; None: there is no such file
+
+
+class Provenance(TypedDict):
+    """What a record says about its origin. Never a user, a host name or an absolute path."""
+
+    fingerprint: str  # of the deciding code, see `fingerprint`
+    commit: str | None  # which has the deciding code, or had it before it was changed; None: not known
+    dirty: bool  # the commit alone does not give back the deciding code
+    why_dirty: str | None  # the changed files, or why there is no commit
+    python: str
+    platform: str
+    cpu: str
+    device: str | None  # what the network ran on; None where torch was not imported
+    n_threads: int
+    instructions: NotRequired[str | None]  # what PyTorch uses of the processor, which decides the last digits
+    versions: dict[str, str | None]  # None: not installed
+    started: str  # UTC, ISO 8601
+
+
+@dataclass
+class _Code:
+    """The modules that `ROOTS` reach, read from one place: the folder of the package, or a commit."""
+
+    source: Source
+    digests: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of what it does, its imports included
+    alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
+    begun: list[str] = field(default_factory=list)
+
+    def digest(self, module: str) -> str:
+        """SHA-256 of one module; those it imports are read first. Raises ValueError where they import each other."""
+        if module in self.begun:
+            raise ValueError(f"{' -> '.join([*self.begun, module])}: expected no circle of imports. Cut it.")
+        if module not in self.digests:
+            self.begun.append(module)
+            tree = ast.parse(self.source(_file(module)) or b"")
+            meanings: dict[str, set[str]] = {}
+            for name, origin in _imports(tree):
+                meanings.setdefault(name, set()).add(self._meaning(*origin))
+            text = _syntax(tree, meanings.keys())
+            linked = re.sub(r"Imported\((\w+)\)", lambda name: ",".join(sorted(meanings.get(name[1], ()))), text)
+            self.alone[module] = hashlib.sha256(text.encode()).hexdigest()
+            self.digests[module] = hashlib.sha256(linked.encode()).hexdigest()
+            self.begun.pop()
+        return self.digests[module]
+
+    def _meaning(self, module: str, name: str | None) -> str:
+        """What an imported name stands for, whatever it is called and wherever its module lies."""
+        if module.split(".")[0] != PACKAGE.name:
+            return f"{module}:{name}"
+        if name and self.source(_file(f"{module}.{name}")) is not None:  # from repro.data import order
+            return self.digest(f"{module}.{name}")
+        if self.source(_file(module)) is None:
+            raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
+        return f"{self.digest(module)}:{name}"
+
+
+S = TypeVar("S", bound=Provenance)
+
+
+def cleared(stamp: S) -> S:
+    """The stamp of a run whose code was not committed when it ran, if it is by now: the commit gives it back."""
+    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint():
+        return stamp
+    commit, why_dirty = _commit()
+    if why_dirty:
+        return stamp
+    return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
+
+
+def _file(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+def _imports(tree: ast.AST) -> Iterator[tuple[str, tuple[str, str | None]]]:
+    """Each imported name with the module and the name there (None: the module itself); not what types alone need."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.asname or alias.name.partition(".")[0], (alias.name, None)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name, (node.module or "", alias.name)
+        elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
+            yield from _imports(node)
+
+
+def _here(path: str) -> bytes | None:
+    file = PACKAGE.parent / path
+    return file.read_bytes() if file.is_file() else None
+
+
+def _read(source: Source) -> _Code:
+    """The deciding code of a place. Raises FileNotFoundError where a file is missing."""
+    code = _Code(source)
+    for module in ROOTS:
+        if source(_file(module)) is None:
+            raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
+        code.digest(module)
+    return code
+
+
+_ours = functools.cache(lambda: _read(_here))  # as the process found it when it began
+
+
+def fingerprints() -> dict[str, str]:
+    """SHA-256 of each file that decides a result, by "data/prepare.py": to say which of them differ."""
+    return {_file(module).partition("/")[2]: digest for module, digest in sorted(_ours().alone.items())}
+
+
+def fingerprint(code: _Code | None = None) -> str:
+    """SHA-256 of the code that decides a result: every file with what it makes of its imports."""
+    digests = sorted({*(code or _ours()).digests.values()})
+    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+
+
+def provenance(device_type: str | None = None) -> Provenance:
+    """The origin of a run that starts now, on this type of device ("cpu", "cuda", "mps"; None: the best)."""
+    commit, why_dirty = _commit()
+    torch = sys.modules.get("torch")  # a stamp must not cost an import
+    return {
+        "fingerprint": fingerprint(),
+        "commit": commit,
+        "dirty": why_dirty is not None,
+        "why_dirty": why_dirty,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "device": _device(torch, device_type) if torch else None,
+        "n_threads": torch.get_num_threads() if torch else os.cpu_count() or 1,
+        "instructions": torch.backends.cpu.get_cpu_capability() if torch else None,
+        "versions": {name: _version(name) for name in LIBRARIES},
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _syntax(node: Any, imported: Container[str]) -> str:
+    """`ast.dump` without docstrings, imports and empty fields: the latter come and go between versions of Python."""
+    if isinstance(node, list):
+        kept = [_syntax(item, imported) for item in node if not isinstance(item, ast.Import | ast.ImportFrom)]
+        return f"[{','.join(kept)}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Name) and node.id in imported:
+        return f"Imported({node.id})"
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:]
+    fields = (f"{name}={_syntax(value, imported)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+    return f"{type(node).__name__}({','.join(fields)})"
+
+
+def _commit() -> tuple[str | None, str | None]:
+    """The commit of the deciding code, and why it does not tell the whole story (None where it does)."""
+    root = PACKAGE.parent
+    # a package installed into somebody else's checkout must not take that checkout's commit
+    ours = _git(root, "ls-files", "--error-unmatch", "--", PACKAGE.name)
+    commit = _git(root, "rev-parse", "--verify", "HEAD") if ours else None
+    status = _git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files", "--", PACKAGE.name)
+    if commit is None or status is None:
+        return _release()
+    files = {f"{PACKAGE.name}/{file}" for file in fingerprints()}
+    changed = sorted({entry[3:] for entry in status.split("\0") if entry} & files)  # "XY path"
+    if not changed or _committed(root) == fingerprint():
+        return commit.strip(), None
+    return commit.strip(), f"not committed: {', '.join(changed)}"
+
+
+def _committed(root: Path) -> str | None:
+    """The fingerprint of the code as it is committed; None where the commit lacks a file of it."""
+
+    def source(path: str) -> bytes | None:
+        text = _git(root, "show", f"HEAD:{path}")
+        return None if text is None else text.encode("utf-8", "surrogateescape")
+
+    try:
+        return fingerprint(_read(functools.cache(source)))
+    except FileNotFoundError:
+        return None
+
+
+def is_committed(file: Path) -> bool | None:
+    """Whether a file is as its commit has it; None where there is no git to ask."""
+    if _git(file.parent, "rev-parse", "--git-dir") is None:
+        return None
+    tracked = _git(file.parent, "ls-files", "--error-unmatch", "--", file.name) is not None
+    return tracked and not _git(file.parent, "status", "--porcelain", "--", file.name)
+
+
+def _release() -> tuple[str | None, str | None]:
+    """The same for a package without git: it was built from a commit, and nobody has changed it since."""
+    file = PACKAGE / RELEASE
+    if not file.is_file():
+        return None, "git names no commit for this code, and it is no release: no checkout, no commit yet, or no git"
+    release = json.loads(file.read_bytes())
+    if release["fingerprint"] != fingerprint():
+        return release["commit"], f"changed since release {release['version']} was built"
+    return release["commit"], None
+
+
+def _git(root: Path, *arguments: str) -> str | None:
+    """What git prints, or None where it fails."""
+    # a hook of git's sets GIT_DIR and GIT_INDEX_FILE, which would answer for another checkout
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "--no-optional-locks", *arguments]
+    try:
+        done = subprocess.run(command, cwd=root, env=environment, capture_output=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode("utf-8", "surrogateescape")
+
+
+def _cpu() -> str:
+    """The processor's name as it calls itself, where the system tells."""
+    cpuinfo = Path("/proc/cpuinfo")
+    for line in cpuinfo.read_bytes().split(b"\n") if cpuinfo.exists() else []:
+        if line.startswith(b"model name"):
+            return line.partition(b":")[2].decode("ascii", "replace").strip()
+    return platform.processor() or platform.machine()
+
+
+def _device(torch: Any, device_type: str | None) -> str:
+    if device_type in (None, "cuda") and torch.cuda.is_available():
+        return str(torch.cuda.get_device_name())
+    if device_type in (None, "mps") and torch.backends.mps.is_available():
+        return f"{_cpu()} (mps)"
+    return _cpu()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

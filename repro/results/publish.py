@@ -1,0 +1,57 @@
+"""From one's own results to the published ones: whole rows, from committed code and committed experiments, or nothing.
+
+Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from pathlib import Path
+
+from repro.results import provenance
+from repro.results.frame import Shelf, note_rows
+from repro.results.kinds import by_cell, differences, mixtures
+from repro.results.record import BASE, Record, path
+
+
+def publish(own: Shelf, published: Shelf, experiments: Path) -> list[Record]:
+    """Write the records and rows of one scale among the published ones; the pages are made by `repro.pages.build`.
+
+    Raises ValueError with a line for each reason why not; then nothing is written.
+    """
+    if not own.everything:
+        raise ValueError(f"{own.folder}: expected records to publish, found none. Run an experiment first.")
+    if reasons := [*_refusals(own.everything, own.rows, published.everything, experiments)]:
+        raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
+    for record in own.everything:
+        record.save(path(published.folder.parent, record))
+    note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
+    return own.everything
+
+
+def _refusals(
+    own: Sequence[Record], rows: Container[tuple[str, str]], published: Sequence[Record], experiments: Path
+) -> Iterator[str]:
+    """Why these records may not stand among the published ones."""
+    again = "Type its command again: finished runs are kept."
+    for table in dict.fromkeys(record.table for record in own):
+        file = experiments / f"{table}.py"
+        if table != BASE and not provenance.is_committed(file):
+            yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
+    for record in own:
+        if (record.table, record.row) not in rows:
+            yield f"{_of(record)}: {experiments / record.table}.py has no such row any more. Delete its record."
+        if record.stamp["dirty"]:
+            yield f"{_of(record)} is of code that no commit has ({record.stamp['why_dirty']}). Commit it. {again}"
+    yield from mixtures(own)
+    for cell, standing in by_cell(published).items():
+        mine = by_cell(own).get(cell, [])
+        theirs = [record for record in standing if record.seed not in {one.seed for one in mine}]
+        if mine and theirs and (changed := differences(theirs[0], mine[0])):
+            seeds = ", ".join(str(record.seed) for record in theirs)
+            yield (
+                f"{_of(mine[0])} differs from the published seed {seeds} in {', '.join(changed)}, so they have no "
+                f"mean. Run it with --seeds {max(record.seed for record in standing)} and publish the row whole."
+            )
+
+
+def _of(record: Record) -> str:
+    return f"{record.table}, row {record.row!r}, seed {record.seed}"

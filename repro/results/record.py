@@ -1,0 +1,288 @@
+"""What a finished run leaves: one JSON file from which every table is made.
+
+It is strict where it is written: each key, each type, finite numbers only. Where it is read, a key that the file is too
+old to have takes its default, and one that nobody knows is refused.
+It carries the SHA-256 of its own content, so a file that was edited afterwards is known as such.
+"""
+
+import functools
+import hashlib
+import json
+import math
+import re
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+
+from repro.model.config import Hyper
+from repro.results.provenance import Provenance
+from repro.storage import signed_json
+
+FORMAT: Literal[2] = 2
+BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
+OPTIONAL = ("determinism", "test_subset")  # keys that older records lack, and keep lacking when they are written again
+POINTS = 100  # of a curve that a record keeps; the journal has all
+FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
+PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
+
+
+class RepeatFacts(TypedDict):
+    """Shares of text that stands where it should not, 0 to 1; lines are compared by their words."""
+
+    dev_sources: float  # source sentences of dev that stand in the training text
+    dev_pairs: float  # with the same target, too
+    test_sources: float
+    test_pairs: float
+    same_sides: float  # training pairs whose source is their target
+
+
+class CorpusFacts(TypedDict):
+    """The text a run learned from and was scored on."""
+
+    name: str
+    sha256: str
+    n_train: int  # sentence pairs
+    n_dev: int
+    n_test: int
+    dropped: dict[str, int]  # pairs left out, by reason
+    repeats: NotRequired[RepeatFacts]  # not in records of the time before this was looked at
+
+
+class TokenizerFacts(TypedDict):
+    """The word-pieces of a run."""
+
+    sha256: str
+    size: int  # word-pieces
+
+
+class PaperNumbers(TypedDict):
+    """What the paper prints for the row; None where it prints nothing."""
+
+    ppl: float | None
+    bleu: float | None
+    params: float | None  # millions
+
+
+class Params(TypedDict):
+    """How many numbers the model learns."""
+
+    here: int  # at this scale, with this tokenizer
+    paper_size: int  # the same row of the paper's base, at its vocabulary
+
+
+class Score(TypedDict):
+    """How well one split is translated; None where the run diverged."""
+
+    nll: float | None  # nats per word-piece, unsmoothed
+    ppl: float | None  # exp(nll)
+    bleu: float | None  # sacreBLEU
+    bleu_signature: str | None
+    bleu_published: float | None  # Moses tokens, compounds split; None also where the language has no such protocol
+    bleu_published_signature: str | None
+
+
+class Scores(TypedDict):
+    """Dev, by which choices are made, and test, read once after all of them."""
+
+    dev: Score
+    test: Score
+
+
+class SubsetScore(TypedDict):
+    """BLEU on those lines of test that are a test set of their own."""
+
+    name: str
+    n: int  # sentence pairs
+    bleu: float
+    bleu_signature: str
+    bleu_published: float | None
+    bleu_published_signature: str | None
+
+
+class Cost(TypedDict):
+    """What the run took."""
+
+    steps: int
+    source_tokens: int  # real pieces, no padding
+    target_tokens: int
+    train_seconds: float
+    decode_seconds: float
+    tokens_per_second: float
+    padding: float  # share of the slots that held no piece
+    flops: float
+    peak_memory_bytes: int | None  # None: the system does not tell
+    gpu_hours: float
+
+
+class Curve(TypedDict):
+    """Unsmoothed loss along the training, at most `POINTS` points."""
+
+    step: list[int]
+    nll: list[float]  # nats per word-piece
+
+
+class Curves(TypedDict):
+    """How the run learned: of the training text as it was seen, dropout included, and of dev."""
+
+    train: Curve
+    dev: Curve
+
+
+class Determinism(TypedDict):
+    """How far it was shown, in this run, that it can be made again, and the digests that show it."""
+
+    badge: str | None  # "L0" to "L3", see `determinism.py`; None: what was read is not what was planned
+    against: list[str]  # in words, what stands against a higher badge
+    order: str  # digest of the sentences that the updates read
+    plan: str  # of those they should read
+    weights: str | None  # SHA-256 of the weights that were scored; None where the run diverged
+    replayed: int  # micro-batches computed twice
+    repeated_lines: int  # journal lines written again after a crash
+
+
+class Stamp(Provenance):
+    """Where the record comes from, and where its curves are."""
+
+    mlflow_run: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One run: which row at which scale, what was set, what came out, what it cost, where it comes from."""
+
+    format: Literal[2] = FORMAT
+    run: str  # 16 hexadecimal digits: the hash of all that decides the result
+    table: str
+    row: str
+    position: int  # of the row in its table; the base row has -1
+    scale: str
+    seed: int
+    pair: str  # "en-de"
+    corpus: CorpusFacts
+    tokenizer: TokenizerFacts
+    hyper: dict[str, Any]  # the fields of Hyper
+    settings: dict[str, Any]  # what else was chosen: batch, precision, search; what the scale may claim
+    paper: PaperNumbers
+    params: Params
+    scores: Scores
+    curves: Curves
+    cost: Cost
+    stamp: Stamp
+    status: Literal["finished", "diverged"]
+    determinism: Determinism | None = None  # None: of the time before this was looked at
+    test_subset: SubsetScore | None = None  # None: test has none, or its files were not there, or the run diverged
+
+    def __post_init__(self) -> None:
+        _check(vars(self), Record, "record")
+        _check(self.hyper, Hyper, "record.hyper")
+        for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
+            if not re.fullmatch(pattern, getattr(self, name)):
+                raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
+        if self.status == "finished" and not _is_whole(self.scores):
+            raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
+        for name, curve in self.curves.items():
+            if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
+                raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
+        try:
+            kept = json.loads(signed_json.canonical(asdict(self)))
+        except TypeError as error:
+            raise ValueError(f"record.settings: {error}") from error
+        if kept != asdict(self):
+            raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
+
+    def save(self, path: Path) -> None:
+        """Write the record together with the checksum of its content."""
+        signed_json.write(path, {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value})
+
+
+def load(path: Path) -> Record:
+    """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
+    try:
+        older: dict[str, Any] = dict.fromkeys(OPTIONAL)
+        content = older | signed_json.read(path, "a record", FORMAT)
+        if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
+            content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
+        _check(content, Record, "record")
+        return Record(**content)
+    except (ValueError, RecursionError) as error:
+        advice = "Restore the file from git, or delete it and run the row again."
+        raise ValueError(f"{path}: {error}. {advice}") from error
+
+
+def path(results: Path, record: Record) -> Path:
+    """The place of a record: results/<scale>/<table>/<row>-seed<k>.json."""
+    return results / record.scale / record.table / f"{slug(record.row)}-seed{record.seed}.json"
+
+
+def thinned(curve: Curve) -> Curve:
+    """At most `POINTS` points of a curve, evenly spread, the last among them."""
+    n = len(curve["step"])
+    m = min(n, POINTS)
+    chosen = [n - 1 - i * n // m for i in reversed(range(m))]
+    return {"step": [curve["step"][i] for i in chosen], "nll": [round(curve["nll"][i], 5) for i in chosen]}
+
+
+def short(name: str) -> str:
+    """A name of a folder as it stands, or, past 80 characters, its beginning and eight digits of its SHA-256."""
+    return name if len(name) <= 80 else f"{name[:70]}--{_digits(name)}"
+
+
+def slug(name: str) -> str:
+    """A file name for any text, [a-z0-9._=-]{1,80}: "h=16" stays, "N=2" becomes "n=2--" and a hash.
+
+    Two names never share one, not even where the disk takes "N" for "n": a text is kept only where it is
+    plain and free of "--", and any other ends in "--" and eight digits of its SHA-256.
+    """
+    if re.fullmatch(PLAIN, name):
+        return name
+    readable = re.sub("[^a-z0-9._=]+", "-", name.lower())[:70].strip("-._=") or "row"
+    return f"{readable}--{_digits(name)}"
+
+
+def _digits(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _is_whole(scores: Scores) -> bool:
+    """Nothing is missing; the published score with its signature may be, in both splits alike."""
+    missing = [{name for name, value in score.items() if value is None} for score in (scores["dev"], scores["test"])]
+    return missing[0] == missing[1] and missing[0] in (set(), {"bleu_published", "bleu_published_signature"})
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def _check(value: Any, kind: Any, where: str) -> None:
+    """Hold a value against its annotation, down to the last key. Raises ValueError."""
+    if any(map(is_typeddict, get_args(kind))):  # Facts | None
+        if value is None:
+            return
+        [kind] = [one for one in get_args(kind) if is_typeddict(one)]
+    named = is_typeddict(kind) or is_dataclass(kind)
+    if named or get_origin(kind) is dict:
+        if not isinstance(value, dict):
+            raise ValueError(f"{where}: expected a dictionary, got {value!r}")
+        hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
+        needed = hints.keys() - (kind.__optional_keys__ if is_typeddict(kind) else frozenset())
+        missing, unknown = sorted(needed - value.keys()), sorted(value.keys() - hints.keys())
+        if missing or unknown:
+            raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
+        for name, item in value.items():
+            _check(item, hints[name], f"{where}.{name}")
+    elif get_origin(kind) is list:
+        if not isinstance(value, list):
+            raise ValueError(f"{where}: expected a list, got {value!r}")
+        item_kind = get_args(kind)[0]  # a curve is long: what is plainly right is let through at once
+        for i, item in enumerate(value):
+            if type(item) is not item_kind or (item_kind is float and not math.isfinite(item)):
+                _check(item, item_kind, f"{where}[{i}]")
+    elif get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {value!r}")
+    elif kind is not Any:
+        kinds = get_args(kind) or (kind,)
+        fits = isinstance(value, (*kinds, int) if float in kinds else kinds)
+        if not fits or (isinstance(value, bool) and bool not in kinds):
+            raise ValueError(f"{where}: expected {' or '.join(k.__name__ for k in kinds)}, got {value!r}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{where}: expected a finite number, got {value}")

@@ -1,0 +1,88 @@
+"""What a run is made of, field by field, and what to say where an unfinished run was made of something else.
+
+The same fields give the same id, so the same command goes on where it was stopped. Where a field has changed, the id
+has, and the command would begin anew in another folder while hours of work lie in the first: that is refused, and said.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypedDict
+
+from repro.results.provenance import Provenance, fingerprints
+from repro.tracking.run_folder import describe
+from repro.training.checkpoint import checkpoints, step_of
+
+SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
+DIGITS = 16  # of a hash, where it is only compared
+SHOWN = 5  # files that a message names
+
+
+class Origin(TypedDict):
+    """Of what a run is made."""
+
+    decides: dict[str, Any]  # all that decides the result, the code as one hash
+    code: dict[str, str]  # the first digits of each deciding file's hash
+    commit: str | None
+    dirty: bool
+
+
+class Changed(ValueError):
+    """An unfinished run was made of something else than what the same command makes now."""
+
+
+def origin(decides: Mapping[str, Any], stamp: Provenance) -> Origin:
+    """What `run.json` keeps of it."""
+    code = {name: digest[:DIGITS] for name, digest in fingerprints().items()}
+    return {"decides": dict(decides), "code": code, "commit": stamp["commit"], "dirty": stamp["dirty"]}
+
+
+def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any]) -> None:
+    """Raise `Changed` if `run` is about to begin while another of the same name is not finished."""
+    if (runs / run / "run.json").exists():
+        return  # it has begun before: beside the other one, as somebody asked for, or it is that one
+    for folder in sorted(path.parent for path in runs.glob("*/run.json")):
+        saved = checkpoints(folder / "checkpoints")
+        if not saved or (folder / "record.json").exists():
+            continue
+        found = describe(folder)
+        if any(found["tags"].get(name) != str(tags[name]) for name in SAME):
+            continue
+        before: Origin | None = found.get("origin")
+        changed = list(differences(before, decides)) if before else ["it was begun before this was written down"]
+        raise Changed(
+            f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step_of(saved[-1]):,}, "
+            f"but the same command would now begin another run. What has changed:\n  "
+            + "\n  ".join(changed)
+            + f"\n{_advice(folder, before, decides)}"
+        )
+
+
+def differences(before: Origin, decides: Mapping[str, Any]) -> Iterator[str]:
+    """A line for each field that differs, with the files for the code."""
+    there = before["decides"]
+    for name in sorted(there.keys() | decides.keys()):
+        if there.get(name) == decides.get(name):
+            continue
+        if name == "code":
+            now = {file: digest[:DIGITS] for file, digest in fingerprints().items()}
+            files = sorted(before["code"].keys() | now.keys())
+            changed = [f"repro/{file}" for file in files if before["code"].get(file) != now.get(file)]
+            more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
+            yield f"code: {', '.join(changed[:SHOWN])}{more}"
+        else:
+            yield f"{name}: {_short(there.get(name))} there, {_short(decides.get(name))} now"
+
+
+def _short(value: Any) -> Any:
+    return value[:DIGITS] if isinstance(value, str) else value
+
+
+def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> str:
+    fork = f"To begin anew and keep {folder}, add --fork."
+    if before is None:
+        return fork
+    if before["decides"].get("code") == decides["code"]:
+        return f"Go on with it by the settings and the text it had. {fork}"
+    if before["commit"] is None or before["dirty"]:
+        return f"Its code was never committed: undo the changes to go on with it. {fork}"
+    return f"Its code is commit {before['commit'][:12]}: check that out to go on with it. {fork}"

@@ -1,0 +1,123 @@
+"""What the command lines of the suite share: how options are read, how a command is written down, how it ends."""
+
+import argparse
+import difflib
+import io
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from repro.render import console
+
+ENGINES = ("torch", "ctranslate2", "ctranslate2-int8")  # `repro/decoding/backend.py`, which brings torch
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse's, with options by their whole names only: an abbreviation would mean another one some day."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings, allow_abbrev=False)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """Refuse what nobody knows here, where the options of a command that has several commands are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(unknown_option(unknown, self._option_string_actions) or f"too much: {shlex.join(unknown)}")
+        return found, unknown
+
+
+def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
+    """What to say of the first word that looks like an option and is none; None if there is no such word."""
+    options = sorted(known)
+    for word in words:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name != "--" and name not in options:
+            near = [option for option in options if option.startswith(name)]
+            near = near or difflib.get_close_matches(name, options, n=1)
+            return f"{name} is no option" + (f"; is {' or '.join(near)} meant?" if near else ".") + " --help lists all."
+    return None
+
+
+def typed(options: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given another value than the usual one."""
+    return {name: value for name, value in options.items() if value != usual[name]}
+
+
+def written(options: Mapping[str, Any]) -> str:
+    """Options as they are typed into a shell; a switch is its name, a list has a word for each value."""
+    words: list[str] = []
+    for name, value in options.items():
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            words += map(str, value if isinstance(value, list | tuple) else [value])
+    return shlex.join(words)
+
+
+def python() -> str:
+    """How the user calls the interpreter that runs this."""
+    interpreter = os.path.relpath(sys.executable)
+    return "python" if interpreter.startswith("..") else shlex.quote(interpreter)
+
+
+def script(name: str) -> str:
+    """How the user calls the experiment file of that name: the one that runs, wherever it is, or ours."""
+    running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    return shlex.quote(os.path.relpath(running)) if running.stem == name else f"experiments/{name}.py"
+
+
+# A reader that has had enough: `| head` ---------------------------------------------------------------------
+
+
+def ended(command: Callable[[], int | None]) -> int:
+    """Run a command to its end; the exit code, that of SIGPIPE where nobody reads on and it ends for that."""
+    console.open_streams()
+    try:
+        try:
+            return command() or 0
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # what is left in the buffer would complain at the very end
+    except BrokenPipeError:
+        _lead_nowhere()
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        print("\nStopped.", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+def outlive_reader() -> None:
+    """From now on standard output takes what nobody reads: hours of training must not end with a pager."""
+    old = sys.__stdout__
+    if old is not None and old is console.beneath(sys.stdout):  # else there is none, or it was put elsewhere
+        old.flush()
+        new = io.TextIOWrapper(
+            io.BufferedWriter(_Outliving(1, "w", closefd=False)),
+            encoding=old.encoding,
+            errors=old.errors,
+            line_buffering=old.line_buffering,
+        )
+        sys.stdout = console.Shown(new) if isinstance(sys.stdout, console.Shown) else new
+
+
+class _Outliving(io.FileIO):
+    """Standard output that leads nowhere once its reader has gone."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            _lead_nowhere()
+            with suppress(OSError):  # the other stream may have gone the same way
+                os.write(2, b"Nobody reads the output any more; the runs go on, and leave their records.\n")
+            return memoryview(data).nbytes
+
+
+def _lead_nowhere() -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

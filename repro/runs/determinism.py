@@ -1,0 +1,111 @@
+"""The badge of a run: how far it was shown, while it was made, that it can be made again.
+
+    L0  every update read the sentences that the plan names: the same on every machine
+    L1  one CPU process: to the bit, as long as versions, processor and threads are the same
+    L2  one GPU, in PyTorch's deterministic mode: to the bit
+    L3  several CPU processes: to the bit, as many of them
+
+A badge stands for what was looked at in this very run, never for what ought to hold. How several processes compare with
+one (L4, L5) no run can show by itself.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from repro.results.provenance import Provenance
+from repro.results.record import Determinism
+from repro.storage.journal import FRAME, Line
+from repro.training.replay_check import Evidence, changes
+
+CLOCKED = ("tokens_per_second",)  # values of a journal line that are never the same twice
+SHOWN = 3  # lines that a note names
+
+
+def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> dict[str, Any]:
+    """What does not belong to the run and may change its last digits, as plain values."""
+    versions = {f"version of {name}": version for name, version in stamp["versions"].items()}
+    return versions | {
+        "python": stamp["python"],
+        "processor": stamp["cpu"],
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "device": stamp["device"],
+        "threads": stamp["n_threads"],
+        "processes": devices,
+        "arithmetic": ", ".join(arithmetic),
+        "on GPU": torch.cuda.is_available() or torch.backends.mps.is_available(),
+        "deterministic mode": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+def repeated(lines: Iterable[Line]) -> tuple[int, list[str]]:
+    """How many journal lines were written again after a crash, and which of them were not what they had been."""
+    before: dict[tuple[str, int], dict[str, float]] = {}
+    n, unequal = 0, []
+    for line in sorted(lines, key=lambda line: line["attempt"]):
+        key = line["kind"], line["step"]
+        values = {name: value for name, value in line.items() if name not in FRAME + CLOCKED}
+        if key in before:
+            n += 1
+            unequal += [f"{line['kind']} {line['step']}"] if repr(before[key]) != repr(values) else []
+        before[key] = values
+    return n, unequal
+
+
+def judge(evidence: Evidence, plan: str, shares: int, lines: Iterable[Line], weights: str | None) -> Determinism:
+    """The badge, the digests and counts it rests on, and in words what stands against a higher one.
+
+    `plan` is the digest of what should have been read, `shares` in how many micro-batches.
+    """
+    n, unequal = repeated(lines)
+    now = evidence.conditions[-1][1] if evidence.conditions else {}
+    against = list(changes(evidence.conditions))
+    if unequal:
+        shown = ", ".join(unequal[:SHOWN]) + (f" and {len(unequal) - SHOWN} more" if len(unequal) > SHOWN else "")
+        against.append(f"{len(unequal)} of {n} repeated journal lines differ: {shown}")
+    if evidence.unequal:
+        against.append(f"{evidence.unequal} of {evidence.replayed} micro-batches computed twice differ")
+    badge: str | None = None
+    if evidence.followed != shares or evidence.order != plan:
+        against.insert(
+            0, f"{evidence.followed} of {shares} micro-batches were followed, or they were not those planned"
+        )
+    else:
+        badge = "L0" if against else _highest(evidence, n, now, against)
+    return {
+        "badge": badge,
+        "against": against,
+        "order": evidence.order,
+        "plan": plan,
+        "weights": weights,
+        "replayed": evidence.replayed,
+        "repeated_lines": n,
+    }
+
+
+def _highest(evidence: Evidence, n: int, now: Mapping[str, Any], against: list[str]) -> str:
+    """The badge of a run against which nothing speaks; what was not looked at is added to `against`."""
+    if now.get("on GPU") and not now.get("deterministic mode"):
+        against.append("a GPU, and not in PyTorch's deterministic mode")
+    elif now.get("processes", 1) > 1:
+        if n and not now.get("on GPU"):
+            return "L3"
+        against.append("several processes, and no journal line was repeated on CPUs")
+    elif not evidence.replayed:
+        against.append("no micro-batch was computed twice")
+    else:
+        return "L2" if now.get("on GPU") else "L1"
+    return "L0"
+
+
+def digest(weights: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, types, shapes and bytes: what two runs that are one have in common."""
+    sha256 = hashlib.sha256()
+    for name in sorted(weights):
+        tensor = weights[name].detach().cpu().contiguous()
+        sha256.update(f"{name}:{tensor.dtype}:{tuple(tensor.shape)}\0".encode())
+        sha256.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return sha256.hexdigest()

@@ -1,0 +1,70 @@
+"""What a finished run left to work with: its model with the averaged weights, and its tokenizer."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.model.config import Hyper
+from repro.results import record
+from repro.results.record import Record
+
+if TYPE_CHECKING:
+    from repro.data.tokenizer import Tokenizer
+    from repro.model.transformer import Transformer
+
+TOKENIZER = "tokenizer.json"  # in the folder of a run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A finished run, ready to be used."""
+
+    record: Record
+    model: "Transformer"  # in evaluation mode
+    tokenizer: "Tokenizer"
+
+
+def finished(folder: Path) -> Record:
+    """The record of the run in `folder` (runs/<id>)."""
+    file = folder / "record.json"
+    if not file.exists():
+        raise ValueError(f"expected the folder of a finished run, such as runs/<id>, got {folder} without record.json.")
+    return record.load(file)
+
+
+def open_run(folder: Path, cache: Path) -> Trained:
+    """The run of `folder` (runs/<id>), ready for work. A ValueError says what is missing.
+
+    The tokenizer of an older run, which has none in its folder, is looked for in `cache`.
+    """
+    from repro.model.transformer import Transformer
+    from repro.training.loop import averaged
+
+    run = finished(folder)
+    again = f"Run {run.table} at scale {run.scale} again."
+    hyper = Hyper(**run.hyper)
+    tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
+    model = Transformer(hyper, tokenizer.size).eval()
+    weights = averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"{folder}: its weights are those of another model than repro.model now builds. {again}"
+        ) from error
+    return Trained(record=run, model=model, tokenizer=tokenizer)
+
+
+def _tokenizer(own: Path, cache: Path, sha256: str, again: str) -> "Tokenizer":
+    from repro.data.tokenizer import Tokenizer
+
+    kept = [own] if own.exists() else []
+    for file in [*kept, *sorted(cache.glob("*/tokenizer/tokenizer.json"))]:
+        if hashlib.sha256(file.read_bytes()).hexdigest() == sha256:
+            return Tokenizer.load(file)
+    raise ValueError(
+        f"expected the tokenizer with SHA-256 {sha256[:12]} that the run was trained with, in {own}, "
+        f"{'which is damaged' if kept else 'which is not there'}, or below {cache}. Give the --cache-dir of that run. "
+        f"{again}"
+    )

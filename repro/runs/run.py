@@ -1,0 +1,472 @@
+"""One run, from its settings to its record: train, average, decode, score.
+
+A run is one row, one seed, one scale, one corpus. Its id is a hash of all that decides its result, so what is finished
+is recognised and what was interrupted goes on.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+
+from repro.data.corpora import Corpus
+from repro.data.pair import languages
+from repro.data.shards import Prepared, Split
+from repro.decoding import backend
+from repro.model.config import BASE, Hyper
+from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.results import record
+from repro.results.labels import relation
+from repro.results.provenance import Provenance, cleared, fingerprint, provenance
+from repro.results.record import Record
+from repro.runs import determinism
+from repro.runs.changed import origin, refuse_changed
+from repro.runs.load import TOKENIZER
+from repro.runs.progress import Progress
+from repro.runs.scales import Scale
+from repro.runs.trial import Scored, Trial
+from repro.storage import atomic
+from repro.storage.journal import Journal, read, read_all
+from repro.storage.lease import Lease, Superseded
+from repro.tracking.mirror import Mirror
+from repro.tracking.run_folder import is_training, write_run
+from repro.tracking.tracker import Tracker
+from repro.training import cpu_tuning, loop
+from repro.training.checkpoint import checkpoints, step_of
+from repro.training.module import NonFinite, TranslationModule
+
+NOT_SCORED = record.Score(
+    nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
+)
+
+
+class Stopped(Exception):
+    """The run was asked to stop; it has left a checkpoint and will go on from it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a run is: all that decides its result, and the names it goes by."""
+
+    title: str  # of the table
+    table: str
+    tables: tuple[str, ...]  # all that show the row
+    row: str
+    position: int
+    paper: record.PaperNumbers
+    paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
+    hyper: Hyper
+    seed: int
+    scale: Scale
+    devices: int
+    threads: int  # of each process
+    precision: loop.Precision
+    engine: backend.Name
+
+    @property
+    def name(self) -> str:
+        return f"{self.row} seed {self.seed}"
+
+    @property
+    def accumulate(self) -> int:
+        """Micro-batches per update and device, so that each fits the scale's `device_tokens`."""
+        return -(-self.scale.batch_tokens // (self.devices * self.scale.device_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run in its folder `runs/<id>/`."""
+
+    settings: Settings
+    corpus: Corpus
+    prepared: Prepared
+    runs: Path
+    tracker: Tracker
+    progress: Progress
+    should_stop: Callable[[], bool]
+    is_first: bool = True  # of the processes that train together: it alone writes, decodes and scores
+
+    @cached_property
+    def id(self) -> str:
+        """16 hexadecimal digits: a hash of all that decides the result."""
+        return hashlib.sha256(json.dumps(self.decides, sort_keys=True).encode()).hexdigest()[:16]
+
+    @cached_property
+    def decides(self) -> dict[str, Any]:
+        """All that decides the result, by fields."""
+        subset = {"test_subset": self.corpus.subset.sha256} if self.corpus.subset else {}  # what the record will say
+        return {**self.trial.decides, "corpus": self.corpus.sha256, **subset, "code": fingerprint()}
+
+    @cached_property
+    def trial(self) -> Trial:
+        """What it computes."""
+        settings = self.settings
+        return Trial(
+            prepared=self.prepared,
+            target=languages(self.corpus.pair)[1],
+            in_tokens=self.corpus.in_tokens,
+            hyper=settings.hyper,
+            seed=settings.seed,
+            batch_tokens=settings.scale.batch_tokens,
+            fill=settings.scale.fill,
+            devices=settings.devices,
+            accumulate=settings.accumulate,
+            threads=settings.threads,
+            precision=settings.precision,
+            engine=settings.engine,
+        )
+
+    @cached_property
+    def params(self) -> record.Params:
+        return {
+            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
+            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
+        }
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / self.id
+
+    def finished(self) -> Record | None:
+        """The record of this run, verified, if it is there; under the names of today, and the commit.
+
+        What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
+        code that was not committed when it ran may be by now.
+        """
+        path = self.folder / "record.json"
+        if not path.exists():
+            return None
+        found = record.load(path)
+        return replace(
+            found,
+            table=self.settings.table,
+            row=self.settings.row,
+            position=self.settings.position,
+            scale=self.settings.scale.name,
+            paper=self.settings.paper,
+            stamp=cleared(found.stamp),
+        )
+
+    def is_in_hand(self) -> bool:
+        """Another process is making this run."""
+        return is_training(self.folder)
+
+    def last_step(self) -> int:
+        """The optimizer step of its newest checkpoint, 0 if there is none."""
+        paths = checkpoints(self.folder / "checkpoints")
+        return step_of(paths[-1]) if paths else 0
+
+    def held(self) -> int:
+        """Bytes of its checkpoints that are on the disk already."""
+        return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
+
+    def refuse_if_changed(self) -> None:
+        """Raise `lineage.Changed` where this run would silently begin anew what another folder holds half made."""
+        refuse_changed(self.runs, self.id, self.tags, self.decides)
+
+    def execute(self) -> Record | None:
+        """Train or go on, evaluate, write `record.json`. Processes after the first train, and wait for the record.
+
+        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
+        """
+        arithmetic = self.trial.tune()
+        stamp = provenance()
+        memory = cpu_tuning.PeakMemory()
+        module = self.trial.module()
+        if torch.cuda.is_available():
+            module.model.compile_layers()
+            arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
+        conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
+        if not self.is_first:
+            self._train(module, _Silence(), conditions)
+            return self._wait()
+        with (
+            Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
+            Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
+        ):
+            self._describe(stamp)
+            if done := self.finished():
+                return done  # made by another process, whose journal this one waited for
+            self.progress.say(f"{self.settings.name}: run {self.id}")
+            atomic.sweep(self.folder, alone=True)
+            self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
+            mirror = Mirror(self.tracker, self.folder)
+            outcome = "KILLED"
+            try:
+                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
+                journal.sync()
+                lease.check()
+                done.save(self.folder / "record.json")  # before anybody waits for MLflow
+                outcome = "FINISHED" if done.status == "finished" else "FAILED"
+            except Stopped:
+                raise  # it goes on some time
+            except Superseded:
+                outcome = "RUNNING"  # by another process
+                raise
+            except Exception:
+                outcome = "FAILED"
+                raise
+            finally:
+                mirror.close(outcome)
+            if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
+                done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
+                lease.check()
+                done.save(self.folder / "record.json")
+        return done
+
+    def _wait(self) -> Record:
+        """For the first process, which decodes and scores meanwhile; if that ends, the launcher ends this one too."""
+        while (done := self.finished()) is None:
+            if self.should_stop():
+                raise Stopped(f"{self.settings.name} is trained; stopped while the first process scores it")
+            time.sleep(0.2)
+        return done
+
+    def _train_and_evaluate(
+        self,
+        module: TranslationModule,
+        journal: Journal,
+        stamp: Provenance,
+        mirror: Mirror,
+        conditions: dict[str, Any],
+        memory: cpu_tuning.PeakMemory,
+    ) -> Record:
+        status: Literal["finished", "diverged"] = "finished"
+        scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
+        fitted = self._train(module, journal, conditions)
+        started, weights, subset = time.monotonic(), None, None
+        if fitted.diverged:
+            self._note(fitted.diverged)
+            status = "diverged"
+        else:
+            model = module.model
+            model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
+            weights = determinism.digest(model.state_dict())
+            with self.trial.opened(model) as opened:
+                dev = self._evaluate(opened, "dev", self.prepared.dev)
+                test = self._evaluate(opened, "test", self.prepared.test)
+            scores = record.Scores(dev=_facts(dev), test=_facts(test))
+            subset = self._score_subset(test.hypotheses)
+        # one line: the journal keeps one of each kind and step
+        journal.append(
+            "final",
+            0,
+            **{
+                f"{split}_{name}": value
+                for split, score in scores.items()
+                for name, value in score.items()  # type: ignore[attr-defined]
+                if isinstance(value, float)
+            },
+        )
+        return Record(
+            run=self.id,
+            table=self.settings.table,
+            row=self.settings.row,
+            position=self.settings.position,
+            scale=self.settings.scale.name,
+            seed=self.settings.seed,
+            pair=self.corpus.pair,
+            corpus=record.CorpusFacts(
+                name=self.corpus.name,
+                sha256=self.corpus.sha256,
+                n_train=len(self.prepared.train),
+                n_dev=len(self.prepared.dev),
+                n_test=len(self.prepared.test),
+                dropped=self.prepared.train.dropped,
+                repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
+            ),
+            tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
+            hyper=asdict(self.settings.hyper),
+            settings={**self._chosen(), "machine": conditions["arithmetic"]},
+            paper=self.settings.paper,
+            params=self.params,
+            scores=scores,
+            curves={"train": self._curve("train"), "dev": self._curve("dev")},
+            cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
+            stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
+            status=status,
+            determinism=determinism.judge(
+                fitted.evidence,
+                plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
+                shares=fitted.cost.steps * self.trial.shares,
+                lines=read_all(self.folder / "journal.jsonl"),
+                weights=weights,
+            ),
+            test_subset=subset,
+        )
+
+    def _note(self, diverged: NonFinite) -> None:
+        """Say it, and write down all that it takes to look at the step again."""
+        self.progress.say(f"{self.settings.name}: {diverged}")
+        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+        atomic.write_json(self.folder / "diverged.json", facts | {"sentences": diverged.sentences})
+
+    def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
+        scale, steps = self.settings.scale, self.settings.hyper.steps
+
+        def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            if kind == "train":
+                shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
+                self.progress.step(step, **shown)
+
+        self.progress.begin(self.settings.name, steps)
+        fitted = self.trial.train(
+            module,
+            folder=self.folder / "checkpoints",
+            run=self.id,
+            log=log,
+            every=loop.Every(log=scale.log_every, validate=scale.validate_every, checkpoint=scale.checkpoint_every),
+            watch=watch,
+            should_stop=self.should_stop,
+            conditions=conditions,
+        )
+        if fitted.cost.steps < steps and not fitted.diverged:
+            raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
+        return fitted
+
+    def _evaluate(self, model: backend.Engine, name: str, split: Split) -> Scored:
+        """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
+        self.progress.begin(f"{self.settings.name}, {name}", len(split))
+
+        def between(done: int) -> None:
+            self.progress.step(done)
+            if self.should_stop():
+                raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
+
+        scored = self.trial.score(model, split, between=between)
+        atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
+        return scored
+
+    def _score_subset(self, hypotheses: Sequence[str]) -> record.SubsetScore | None:
+        """Both BLEU scores of those lines of test that are a test set of their own, from the translation of all."""
+        if (subset := self.corpus.subset) is None:
+            return None
+        plain, published = self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)
+        return record.SubsetScore(
+            name=subset.name,
+            n=len(subset.places),
+            bleu=plain.bleu,
+            bleu_signature=plain.signature,
+            bleu_published=published.bleu if published else None,
+            bleu_published_signature=published.signature if published else None,
+        )
+
+    def _curve(self, kind: str) -> record.Curve:
+        """The unsmoothed loss of the training batches or of dev, from the journal."""
+        lines = [line for line in read(self.folder / "journal.jsonl") if line["kind"] == kind]
+        finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
+        return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
+
+    @property
+    def tags(self) -> dict[str, str | int]:
+        """The names that the run goes by."""
+        settings = self.settings
+        return {
+            "title": settings.title,
+            "table": settings.table,
+            "tables": " ".join(settings.tables),
+            "row": settings.row,
+            "seed": settings.seed,
+            "scale": settings.scale.name,
+            "corpus": self.corpus.name,
+            "pair": self.corpus.pair,
+            "text": self.corpus.sha256[:8],
+            "devices": settings.devices,
+            "precision": settings.precision,
+            "threads": settings.threads,
+            "code": fingerprint()[:8],
+        }
+
+    def _describe(self, stamp: Provenance) -> None:
+        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another."""
+        settings = self.settings
+        write_run(
+            self.folder,
+            self.id,
+            tags=self.tags,
+            params={
+                **asdict(settings.hyper),
+                **self._chosen(),
+                "data": self.prepared.data_hash[:16],
+                "row_changes": relation(vars(settings.scale.base), vars(settings.hyper)),
+                "row_changes_at_paper_size": relation(vars(BASE), vars(settings.paper_hyper)),
+                "parameters_here": self.params["here"],
+                "parameters_at_paper_size": self.params["paper_size"],
+            },
+            paper={name: settings.paper[name] for name in ("ppl", "bleu")},
+            order=settings.position,
+            origin=origin(self.decides, stamp),
+        )
+
+    def _chosen(self) -> dict[str, str | int | float]:
+        """What was chosen beside the row."""
+        pieces = self.corpus.pieces(self.settings.scale.pieces(self.corpus.pair), asked=None)
+        return {
+            "batch_tokens": self.settings.scale.batch_tokens,
+            "fill": self.settings.scale.fill,
+            "max_length": self.settings.scale.max_length,
+            "rules": " ".join(self.settings.scale.rules),
+            "pieces": pieces.kind,
+            "vocab_size": pieces.size,
+            "precision": self.settings.precision,
+            "engine": self.settings.engine,
+            "devices": self.settings.devices,
+            "accumulate": self.settings.accumulate,
+            **{name: self.trial.decides[name] for name in ("beam", "alpha", "extra_length", "threads")},
+            "claim": self.settings.scale.claim,
+        }
+
+    def _cost(self, cost: loop.Cost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
+        train = self.prepared.train
+        text = Text(
+            sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+        )
+        flops = training_flops(self.settings.hyper, self.prepared.tokenizer.size, text)
+        on_gpu = torch.cuda.is_available()
+        return record.Cost(
+            steps=cost.steps,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+            train_seconds=round(cost.seconds, 3),
+            decode_seconds=round(decode_seconds, 3),
+            tokens_per_second=round(cost.tokens_per_second, 1),
+            padding=round(cost.padding, 5),
+            flops=flops,
+            peak_memory_bytes=peak_memory,
+            gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
+        )
+
+
+def _facts(scored: Scored) -> record.Score:
+    return record.Score(
+        nll=scored.nll,
+        ppl=scored.ppl,
+        bleu=scored.plain.bleu,
+        bleu_signature=scored.plain.signature,
+        bleu_published=scored.published.bleu if scored.published else None,
+        bleu_published_signature=scored.published.signature if scored.published else None,
+    )
+
+
+class _Silence:
+    """The log of the processes that do not write."""
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        return False
+
+    def __len__(self) -> int:
+        return 0
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        pass
+
+    def sync(self) -> None:
+        pass

@@ -1,0 +1,129 @@
+"""The worlds a row can be run in: base size, text, budget, and what a table made there may claim.
+
+A scale changes the world, never a row. All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so that every row
+exists at each. The schedule is the printed one everywhere: its peak is (d_model warmup)^-0.5, so a small model and a
+short run set `warmup` by the peak they can bear, not by the paper's 4 % of the updates (`docs/deviations.md`).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from repro.data.corpora import CORPORA, GrammarSizes
+from repro.data.vocabulary import Pieces
+from repro.model.config import BASE, Hyper
+
+ABOUT_37000 = Pieces("bpe", 37_000)  # "about 37000 tokens": section 5.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scale:
+    """One world. Tokens are pieces of one side, end symbol included."""
+
+    name: str
+    base: Hyper
+    corpus: str
+    grammar: GrammarSizes | None = None
+    vocab_size: int | None = None  # shared pieces; None: those the paper used on the corpus
+    rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/data/filters.py`); the paper has none
+    batch_tokens: int  # of each side in one update, counted by `fill`
+    fill: Literal["slots", "tokens"] = "slots"  # slots count the padding, as the first code did; the paper says tokens
+    max_length: int  # longer training pairs are left out
+    sentence_tokens: int  # average length, for the cost forecast only
+    device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
+    log_every: int  # optimizer steps
+    validate_every: int
+    checkpoint_every: int
+    claim: str
+
+    def pieces(self, pair: str) -> Pieces:
+        """The vocabulary of a language pair."""
+        own = CORPORA[self.corpus].pieces.get(pair, ABOUT_37000)
+        return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
+
+
+def _small(d_model: int, *, steps: int, warmup: int, average_every: int, dropout: float = BASE.dropout) -> Hyper:
+    """The base model with N = 3 and narrower by one factor everywhere, h = 8 kept."""
+    return replace(
+        BASE,
+        n_layers=3,
+        d_model=d_model,
+        d_ff=4 * d_model,
+        d_k=d_model // 8,
+        d_v=d_model // 8,
+        dropout=dropout,
+        steps=steps,
+        warmup=warmup,
+        average_every=average_every,
+    )
+
+
+_ALL = (
+    Scale(
+        name="smoke",
+        base=_small(64, steps=20, warmup=200, average_every=1),
+        corpus="grammar",
+        grammar=GrammarSizes(n_train=2_000, n_dev=20, n_test=20),
+        vocab_size=600,
+        batch_tokens=512,
+        max_length=128,
+        sentence_tokens=20,
+        log_every=5,
+        validate_every=10,
+        checkpoint_every=10,
+        claim="that the code runs",
+    ),
+    Scale(
+        name="laptop",
+        base=_small(64, steps=1_800, warmup=800, average_every=30),
+        corpus="grammar",
+        grammar=GrammarSizes(n_train=20_000, n_dev=500, n_test=500),
+        vocab_size=3_000,
+        batch_tokens=512,
+        max_length=128,
+        sentence_tokens=16,
+        log_every=20,
+        validate_every=300,
+        checkpoint_every=200,
+        claim="the sign of large effects",
+    ),
+    Scale(
+        name="captions",
+        base=_small(128, steps=6_000, warmup=1_000, average_every=90, dropout=0.2),
+        corpus="multi30k",
+        vocab_size=10_000,
+        batch_tokens=2_048,
+        max_length=128,
+        sentence_tokens=16,
+        log_every=20,
+        validate_every=500,
+        checkpoint_every=200,
+        claim="the order of rows on small real text",
+    ),
+    Scale(
+        name="single_gpu",
+        base=replace(BASE, steps=25_000, average_every=375),
+        corpus="wmt14",
+        batch_tokens=25_000,
+        fill="tokens",
+        max_length=256,
+        sentence_tokens=28,
+        log_every=50,
+        validate_every=1_000,
+        checkpoint_every=1_000,
+        claim="the order of rows",
+    ),
+    Scale(
+        name="paper",
+        base=BASE,
+        corpus="wmt14",
+        batch_tokens=25_000,
+        fill="tokens",
+        max_length=256,
+        sentence_tokens=28,
+        log_every=100,
+        validate_every=1_000,
+        checkpoint_every=1_500,
+        claim="the numbers",
+    ),
+)
+SCALES = {scale.name: scale for scale in _ALL}

@@ -1,0 +1,133 @@
+"""The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from repro.model.config import BASE, Hyper
+from repro.paper import Pair, system
+from repro.results.frame import Listed
+from repro.results.record import BASE as BASE_TABLE
+from repro.results.record import FOLDER, PaperNumbers
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paper:
+    """What the paper prints for a row, None where nothing. Scores of dev in Table 3, of test in Table 2; millions."""
+
+    ppl: float | None = None
+    bleu: float | None = None
+    params: float | None = None
+
+    @property
+    def numbers(self) -> PaperNumbers:
+        """As a record keeps them."""
+        return {"ppl": self.ppl, "bleu": self.bleu, "params": self.params}
+
+
+def printed(name: str, pair: Pair) -> Paper:
+    """What Table 2 prints for a system, on the test set of a language pair."""
+    return Paper(bleu=system(name).bleu[pair])
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table: a function from the base to the row, and the paper's numbers for it."""
+
+    name: str
+    change: Callable[[Hyper], Hyper]
+    paper: Paper
+    pair: str | None = None  # the languages, where the table says them; else those asked for
+
+
+BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=65))
+"""The base model belongs to every table, and is trained once for all of them. Paper: Table 3, first line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One experiment file."""
+
+    name: str
+    rows: Sequence[Row]
+    title: str
+    file: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One run to be made: a row and a seed."""
+
+    table: str
+    position: int  # of the row in its table; the base row has -1
+    row: Row
+    hyper: Hyper
+    seed: int
+    pair: str
+
+
+def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], pair: str) -> list[Cell]:
+    """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
+
+    `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
+    and rows that cannot be told apart, and for rows that are one and the same.
+    """
+    _refuse_names(tables)
+    placed = _placed(tables)
+    known = [row.name for _, _, row in placed]
+    for name in chosen:
+        if name not in known:
+            of = ", ".join(table.name for table in tables)
+            raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
+    _refuse_twins([(f"row {row.name!r} of {of}", row.change(base), row.pair or pair) for of, _, row in placed])
+    return [
+        Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, pair=row.pair or pair)
+        for seed in range(1, seeds + 1)
+        for of, i, row in placed
+        if not chosen or row.name in chosen
+    ]
+
+
+def _refuse_names(tables: Sequence[Table]) -> None:
+    """Tables are folders, and a row is found by its table and its name."""
+    for table in tables:
+        if not re.fullmatch(FOLDER, table.name) or table.name == BASE_TABLE:
+            raise ValueError(
+                f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
+                f"{BASE_TABLE!r}. Rename TABLE and the file."
+            )
+        names = [row.name for row in table.rows]
+        if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
+            raise ValueError(
+                f"Table {table.name}: expected a name of its own for each row, and {BASE_ROW.name!r} for none, got "
+                f"{', '.join(map(repr, twice))} more than once. Rename a row."
+            )
+
+
+def _refuse_twins(rows: Sequence[tuple[str, Hyper, str]]) -> None:
+    """Two rows with the same hyper-parameters and languages are one run: to compare them says nothing."""
+    seen: dict[tuple[Hyper, str], str] = {}
+    for who, hyper, pair in rows:
+        if other := seen.get((hyper, pair)):
+            raise ValueError(
+                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Let it change "
+                "something, or leave it out."
+            )
+        seen[hyper, pair] = who
+
+
+def listed(tables: Sequence[Table]) -> dict[tuple[str, str], Listed]:
+    """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change."""
+    found = {}
+    for of, position, row in _placed(tables):
+        at_paper_size = vars(row.change(BASE))
+        changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
+        found[of, row.name] = Listed(position, row.paper.numbers, changes)
+    return found
+
+
+def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:
+    """Table, place and row: the base first, which has none."""
+    of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows)]
+    return [(BASE_TABLE, -1, BASE_ROW), *of_tables]

@@ -1,0 +1,214 @@
+"""The journal of a run: what each logged step measured, one JSON line each.
+
+    {"crc32": "9c1f06d4", "kind": "dev", "step": 200, "nll": 2.1, ...} is the metric dev/nll at step 200
+
+It is the truth of the run; whatever else shows these numbers is made from it. So each line begins with the CRC-32 of
+the rest: numbers that a disk or a hand has changed are still numbers, and would be read and signed as such.
+"""
+
+import fcntl
+import json
+import math
+import operator
+import os
+import re
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from repro.storage import atomic
+
+FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
+CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
+UNCHECKED = b'{"kind": "'  # how lines began before there was a checksum; no flipped bit makes the one of the other
+FINAL = "final"  # the kind of the run's last numbers
+DERIVED = ("paper", "row")  # kinds made for MLflow alone: from run.json, and from the seeds of a row
+TAKEN = (*FRAME, *DERIVED, "crc32")
+
+Line = dict[str, Any]
+
+
+class Journal:
+    """Append-only JSON lines, one for each logged step, with a single writer.
+
+    A line is with the operating system when `append` returns, so it survives the process; after `sync`
+    it survives the machine. Opening a journal again cuts the line that a crash tore and begins the next
+    attempt; steps that training then repeats stand twice in the file and once in `read`.
+    """
+
+    def __init__(
+        self, path: Path, *, patience: float = 10.0, attempt: int = 1, check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._last: dict[str, int]
+        self._check = check  # raises where this process may write no more, see `repro/storage/lease.py`
+        self._file = atomic.Appended(path)
+        try:
+            # patience: workers of a killed process hold its lock until they notice
+            if not _lock(self._file.file, patience):
+                raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
+            tail = Tail(path)
+            self.attempt, self._n, self._last = attempt, 0, {}
+            for line in tail.lines():
+                self.attempt = max(self.attempt, line["attempt"] + 1)
+                self._note(line["kind"], line["step"])
+            self._file.cut(tail.offset)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        """Write one line; `kind` and each name of a value make the metric kind/name."""
+        for name in (kind, *values):
+            if not re.fullmatch(r"[A-Za-z0-9_]{1,100}", name) or name in TAKEN:
+                taken = ", ".join(TAKEN)
+                raise ValueError(
+                    f"{name!r} cannot name a metric: expected 1 to 100 of letters, digits, _; not {taken}."
+                )
+        if not -(2**63) <= (step := operator.index(step)) < 2**63:
+            raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
+        line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
+        line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
+        self._check()
+        self._file.append(encoded(line))
+        self._note(kind, step)
+
+    def _note(self, kind: str, step: int) -> None:
+        """Remember how far each kind has come: a step before that is one that training repeats."""
+        if step > self._last.get(kind, -math.inf):
+            self._last[kind], self._n = step, self._n + 1
+
+    def __contains__(self, line: tuple[str, int]) -> bool:
+        """Whether lines of this kind have come to this step, in any attempt."""
+        kind, step = line
+        return step <= self._last.get(kind, -math.inf)
+
+    def __len__(self) -> int:
+        """How many lines there are, those of repeated steps counted once."""
+        return self._n
+
+    def sync(self) -> None:
+        """Push what was appended to the disk: before checkpoints, after validations and at the end."""
+        self._check()
+        self._file.push()
+
+    def close(self) -> None:
+        """Sync and let go; a second call does nothing."""
+        if self._file.file >= 0:
+            self._file.push()
+            self._file.close()
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a journal, each (kind, step) once: of steps repeated after a crash the last attempt."""
+    return once(read_all(path))
+
+
+def read_all(path: Path) -> list[Line]:
+    """The lines of a journal as they stand: of a step repeated after a crash one for each attempt."""
+    return list(Tail(path).lines())
+
+
+def once(lines: Iterable[Line]) -> list[Line]:
+    """Each (kind, step) once, as the last attempt wrote it.
+
+    By the number of the attempt and not by place: a process that slept while it was replaced writes late and is early.
+    """
+    ordered = sorted(lines, key=lambda line: line["attempt"])
+    return list({(line["kind"], line["step"]): line for line in ordered}.values())
+
+
+def _number(key: str, value: float) -> float:
+    """The value as a float; what is too large for one is an infinity."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{key} is {value!r}; expected a number.") from error
+
+
+def encoded(line: Line) -> bytes:
+    """A line as it stands in the file."""
+    rest = json.dumps(line, allow_nan=False).encode()[1:]
+    return b'{"crc32": "%08x", %b\n' % (zlib.crc32(rest), rest)
+
+
+def plain(value: float) -> float | str:
+    """JSON has no NaN and no infinity: they are written as strings that float() reads."""
+    return value if math.isfinite(value) else str(value)
+
+
+class Tail:
+    """Follow a journal: the whole lines that came since the last look."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+        self.n_lines = 0
+
+    def lines(self) -> Iterator[Line]:
+        """One at a time: a long journal takes no memory."""
+        with suppress(FileNotFoundError), open(self.path, "rb") as file:
+            file.seek(self.offset)
+            for text in file:
+                if not text.endswith(b"\n"):
+                    if b"}" in text[:-1] and not text.endswith(b"\0"):
+                        raise self._damaged(text)  # it is whole, but for the line feed
+                    return  # torn, or still being written
+                line = self._line(text[:-1])
+                self.offset += len(text)
+                self.n_lines += 1
+                yield line
+
+    def _line(self, text: bytes) -> Line:
+        checked = CHECKED.fullmatch(text)
+        if not (zlib.crc32(checked[2]) == int(checked[1], 16) if checked else text.startswith(UNCHECKED)):
+            raise self._damaged(text)
+        try:
+            line = json.loads(b"{" + checked[2] if checked else text)
+            frame = {name: line.pop(name) for name in FRAME}
+            return frame | {name: float(value) for name, value in line.items()}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise self._damaged(text) from error
+
+    def _damaged(self, text: bytes) -> ValueError:
+        return ValueError(
+            f"{self.path}, line {self.n_lines + 1}: expected an object of numbers with {', '.join(FRAME)}, and its "
+            f"checksum, got {text[:80]!r}. Something else changed the file, or its disk did. Take it from a copy, or "
+            "remove that line: the same command then goes on, and the curves have a gap."
+        )
+
+
+def _lock(handle: int, patience: float) -> bool:
+    """Lock an open file or folder until it is closed or the process dies; False if another keeps it."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.05)
+        except OSError:  # a file system without locks: go on as if alone
+            return True
+        else:
+            return True
+
+
+@contextmanager
+def locked(path: Path, patience: float) -> Iterator[bool]:
+    """Hold the lock of a file or folder; gives False where another keeps it."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield _lock(handle, patience)
+    finally:
+        os.close(handle)

@@ -1,0 +1,51 @@
+"""JSON files that carry the SHA-256 of their own content: one that was edited afterwards is known as such."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from repro.storage.atomic import write_json
+
+KEY = "sha256"
+
+
+def canonical(content: Any) -> bytes:
+    """The one spelling that is hashed. Raises TypeError for what JSON has not, ValueError for NaN and infinities."""
+    return json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=False).encode("utf-8")
+
+
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write `content`, which has a "format", together with its checksum."""
+    write_json(path, {**content, KEY: checksum(content)})
+
+
+def read(path: Path, what: str, version: int) -> dict[str, Any]:
+    """The content without its checksum.
+
+    Raises ValueError, without the name of the file, for what is no JSON, is of another format, has a key twice, a
+    number that is not finite, or another checksum than it states.
+    """
+    content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
+    got = content.get("format") if isinstance(content, dict) else content
+    if got != version:
+        raise ValueError(f"expected {what} of format {version}, got {got!r}")
+    stated, counted = content.pop(KEY, None), checksum(content)
+    if stated != counted:
+        raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+    return content
+
+
+def checksum(content: dict[str, Any]) -> str:
+    """SHA-256 of the content, in hexadecimal digits."""
+    return hashlib.sha256(canonical(content)).hexdigest()
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(content := dict(pairs)) < len(pairs):
+        raise ValueError(f"expected each key once, got {[key for key, _ in pairs]}")
+    return content
+
+
+def _not_finite(name: str) -> float:
+    raise ValueError(f"expected finite numbers, got {name}")

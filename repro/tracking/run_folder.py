@@ -1,0 +1,112 @@
+"""A run's folder, as MLflow shows it.
+
+runs/<id>/run.json        what the run is: tags, parameters, the paper's numbers
+runs/<id>/journal.jsonl   what it measured
+runs/<id>/system.jsonl    what the machine did meanwhile
+"""
+
+import json
+import re
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from repro.storage import atomic
+from repro.storage.journal import FINAL, FRAME, Line, locked
+
+APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
+UNKNOWN = "unknown"  # of runs that were described before these tags
+JOURNALS = ("journal.jsonl", "system.jsonl")
+
+
+class Point(NamedTuple):
+    """One value of one curve."""
+
+    key: str
+    step: int
+    value: float
+    time: int  # milliseconds
+
+
+def write_run(
+    folder: Path,
+    run: str,
+    *,
+    tags: Mapping[str, object],
+    params: Mapping[str, object],
+    paper: Mapping[str, float | None],
+    order: int = 0,
+    origin: Mapping[str, object] | None = None,
+) -> None:
+    """Write run.json, the description that the mirror reads.
+
+    `tags` has table, row, seed, scale, the code that decided the result and what is `APART` (and tables, where several
+    tables show the row).
+    `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
+    `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
+    """
+    try:
+        execution = describe(folder)["execution"]
+    except (FileNotFoundError, ValueError):  # a damaged one is written anew, as any other
+        execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
+    value = {
+        "run": run,
+        "execution": execution,
+        "tags": dict(tags),
+        "params": dict(params),
+        "paper": dict(paper),
+        "order": order,
+    }
+    value |= {"origin": dict(origin)} if origin else {}
+    atomic.write_json(folder / "run.json", value)
+
+
+def describe(folder: Path) -> dict[str, Any]:
+    """Read run.json."""
+    path = folder / "run.json"
+    try:
+        run: dict[str, Any] = json.loads(path.read_bytes())
+        run.setdefault("execution", run["run"])
+        if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
+            raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
+        tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}
+        return run | {"tags": tags | {"published": "false"}, "paper": {**run["paper"]}}
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: expected run, tags, params and paper, got {error!r}.") from error
+
+
+def printed(run: Mapping[str, Any]) -> list[Point]:
+    """The paper's numbers of a described run, and the place of its row in the table.
+
+    They and the final numbers stand at step 0: there MLflow draws a bar with its value, anywhere else a lonely dot.
+    """
+    numbers = {**run["paper"], "row": run.get("order")}
+    return [Point(f"paper/{name}", 0, float(value), 0) for name, value in numbers.items() if value is not None]
+
+
+def measured(line: Line) -> list[Point]:
+    """The points of a journal line."""
+    # of a clock that stands before 1970 MLflow takes no time at all
+    step, time = 0 if line["kind"] == FINAL else line["step"], max(0, round(line["time"] * 1000))
+    return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
+
+
+def is_training(folder: Path) -> bool:
+    """Whether a process writes the journal of this run folder now."""
+    journal = folder / JOURNALS[0]
+    if not journal.exists():
+        return False
+    with locked(journal, patience=0.0) as idle:
+        return not idle
+
+
+def outcome(folder: Path) -> str:
+    """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
+    try:
+        status = json.loads((folder / "record.json").read_bytes())["status"]
+    except FileNotFoundError:
+        return "RUNNING" if is_training(folder) else "KILLED"
+    return "FINISHED" if status == "finished" else "FAILED"

@@ -1,0 +1,140 @@
+"""Settings of this process that make a CPU fast, made once before training or decoding.
+
+Each was measured before it was adopted (`benchmarks/train.py`); none is asked of the user. None changes what is
+computed: matrix products keep full float32 accuracy, or the setting is not made.
+"""
+
+import ctypes
+import os
+import platform
+import sys
+from pathlib import Path
+
+import torch
+
+from repro.training import processors
+
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
+_MADV_HUGEPAGE = 14  # from Linux's mman.h
+HUGE_PAGE = 2**21
+LARGEST_HEAP = 2**35  # bytes for which huge pages are asked for at most; nothing of it is taken before it is used
+LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux: where the peak is read and reset
+FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
+
+
+def tune(product: int) -> tuple[str, ...]:
+    """Set the allocator, the threads and the matrix-product library; returns the names of the settings made.
+
+    `product` is the size of a typical matrix product of the work to come, in multiplications: rows x d_model^2.
+    """
+    made = []
+    if _keep_freed_memory():
+        made.append("malloc: freed memory is kept")
+        if _huge_pages():
+            made.append("malloc: huge pages")
+    if _no_more_threads_than_processors():
+        made.append(f"threads: {torch.get_num_threads()}, the processors granted")
+    torch.set_float32_matmul_precision("highest")
+    if product >= LARGE_PRODUCT and _fast_float32_products():
+        made.append("float32 products: oneDNN")
+    return tuple(made)
+
+
+def _has_glibc() -> bool:
+    return sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+
+
+def _keep_freed_memory() -> bool:
+    """Reuse freed memory instead of handing it back: glibc maps, and the kernel clears, each large tensor anew."""
+    if not _has_glibc():
+        return False
+    libc = ctypes.CDLL(None)
+    wanted = {_M_MMAP_MAX: 0, _M_TRIM_THRESHOLD: -1, _M_TOP_PAD: 2**28}  # -1: whatever lies free at the top
+    return all(libc.mallopt(name, value) == 1 for name, value in wanted.items())
+
+
+def _huge_pages() -> bool:
+    """Ask for pages of 2 MiB where the heap is going to be: large tensors walk through hundreds of MiB a step.
+
+    glibc asks by itself only if an environment variable tells it to before the process starts. So the heap is made
+    to grow once, which takes addresses and no memory, and the kernel is told about them.
+    """
+    if not (_has_glibc() and _huge_pages_are_offered()):
+        return False
+    libc = ctypes.CDLL(None)
+    libc.malloc.argtypes, libc.malloc.restype = [ctypes.c_size_t], ctypes.c_void_p
+    libc.free.argtypes, libc.free.restype = [ctypes.c_void_p], None
+    libc.sbrk.argtypes, libc.sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    size = min(LARGEST_HEAP, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
+    block = libc.malloc(size)
+    if block is None:  # more than this process may have
+        return False
+    end = libc.sbrk(0)
+    libc.free(block)
+    if block + size > end:  # not of the heap, which ends there
+        return False
+    start = -(-block // HUGE_PAGE) * HUGE_PAGE
+    return bool(libc.madvise(start, end - start, _MADV_HUGEPAGE) == 0)
+
+
+def _huge_pages_are_offered() -> bool:
+    switch = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    return switch.exists() and b"[never]" not in switch.read_bytes()
+
+
+def _no_more_threads_than_processors() -> bool:
+    """Keep to what a container grants: PyTorch counts the processors it sees, and more threads wait for each other."""
+    granted = processors.granted()
+    if granted is None or "OMP_NUM_THREADS" in os.environ or torch.get_num_threads() <= granted:
+        return False
+    torch.set_num_threads(granted)
+    return True
+
+
+def _fast_float32_products() -> bool:
+    """Let oneDNN do float32 products, if on this processor they stay float32.
+
+    The setting is called "medium" and allows bfloat16; where the processor would take that licence, the measured
+    error shows it and the setting is taken back.
+    """
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(256, 256, generator=generator) for _ in range(2))
+    exact = a.double() @ b.double()
+    torch.set_float32_matmul_precision("medium")
+    error = ((a @ b).double() - exact).norm() / exact.norm()
+    if error < FLOAT32_ERROR:
+        return True
+    torch.set_float32_matmul_precision("highest")
+    return False
+
+
+class PeakMemory:
+    """The peak memory of this process from now on.
+
+    Unknown where the system does not let its mark be reset, as with a /proc that is read-only: the mark would then be
+    of all that this process did before, and that of another run.
+    """
+
+    def __init__(self) -> None:
+        self.is_known = True
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        elif sys.platform == "linux":
+            ctypes.CDLL(None).malloc_trim(0)
+            _huge_pages()  # of the heap's free end, which has just been given back
+            try:
+                RESET.write_bytes(b"5")  # the resident set's high-water mark
+            except OSError:
+                self.is_known = False
+
+    def bytes(self) -> int | None:
+        """At the peak up to now: of the GPU if there is one, else resident; None if unknown."""
+        if torch.cuda.is_available():
+            return torch.cuda.max_memory_allocated()
+        if sys.platform == "linux" and self.is_known:
+            for line in STATUS.read_bytes().split(b"\n"):
+                if line.startswith(b"VmHWM:"):
+                    return int(line.split()[1]) * 1024
+        return None

@@ -1,0 +1,149 @@
+"""What a run can say about its own repetition, looked at while it trains and kept in its checkpoints.
+
+Three things are watched. The sentences that were read, which are compared with the plan. The first micro-batch of each
+attempt, which is computed twice: loss and every element of the gradient must agree to the bit. And the conditions that
+may change a last digit and do not belong to the run: versions, processor, threads.
+"""
+
+import hashlib
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import lightning as L
+import numpy as np
+import torch
+
+from repro.data import order_digest
+from repro.data.batch import Batch
+from repro.training.module import TranslationModule
+
+Conditions = Mapping[str, Any]  # plain values by name
+PENDING = 256  # micro-batches on a GPU whose sentences are fetched together: each look makes the GPU wait
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What was seen, over all attempts."""
+
+    order: str  # digest of the sentences that were read, see `data/order_digest.py`
+    followed: int  # micro-batches that it covers
+    replayed: int = 0  # micro-batches that were computed twice
+    unequal: int = 0  # of these, not equal to the bit
+    conditions: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # and the steps from which they held
+
+
+class Witness(L.Callback):
+    """Follows the training of a run."""
+
+    def __init__(self, conditions: Conditions) -> None:
+        self.now = dict(conditions)
+        self.words, self.followed = order_digest.NOTHING, 0
+        self.replayed, self.unequal = 0, 0
+        self.conditions: list[tuple[int, dict[str, Any]]] = []
+        self.pending: list[tuple[int, int, torch.Tensor]] = []  # step, micro-batch, sentences
+        self.replay: Batch | None = None
+        self.is_new = True  # nothing of this attempt was computed yet
+
+    @property
+    def evidence(self) -> Evidence:
+        """What was seen up to now."""
+        self._follow()
+        return Evidence(
+            order=order_digest.digest(self.words),
+            followed=self.followed,
+            replayed=self.replayed,
+            unequal=self.unequal,
+            conditions=self.conditions,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        self._follow()
+        return {
+            "words": self.words.tolist(),
+            "followed": self.followed,
+            "replayed": self.replayed,
+            "unequal": self.unequal,
+            "conditions": [[step, held] for step, held in self.conditions],
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.words, self.followed = np.array(state["words"], np.int64), state["followed"]
+        self.replayed, self.unequal = state["replayed"], state["unequal"]
+        self.conditions = [(step, held) for step, held in state["conditions"]]
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.rank, self.world = trainer.global_rank, trainer.world_size
+        if self.rank:  # what a checkpoint holds is of all processes together, and counts once
+            self.words, self.followed = order_digest.NOTHING, 0
+        if not self.conditions or self.conditions[-1][1] != self.now:
+            self.conditions.append((trainer.global_step, self.now))
+            if trainer.is_global_zero:
+                for change in list(changes(self.conditions))[-1:]:
+                    print(f"Going on under other conditions than before, and recorded so. {change}", flush=True)
+
+    def on_train_batch_start(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, batch: Batch, batch_idx: int
+    ) -> None:
+        if self.is_new and trainer.world_size == 1:  # of several, a gradient is known only when all have worked
+            self.replay = batch
+        self.is_new = False
+
+    def on_after_backward(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        if self.replay is None:
+            return
+        assert isinstance(pl_module, TranslationModule)
+        batch, self.replay = self.replay, None
+        first = _bits(pl_module)
+        pl_module.zero_grad()
+        with trainer.precision_plugin.train_step_context():
+            loss = pl_module.loss_again(batch)
+        loss.backward()
+        self.replayed += 1
+        self.unequal += _bits(pl_module) != first
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        self.pending.append((batch.step, batch.micro, batch.sentence))
+        if batch.sentence.device.type == "cpu" or len(self.pending) == PENDING:
+            self._follow()
+
+    def gather(self, trainer: L.Trainer) -> None:
+        """Bring together on the first process what each has followed: before a checkpoint, by all processes."""
+        if trainer.world_size == 1:
+            return
+        self._follow()
+        own = torch.from_numpy(np.append(self.words, self.followed)).to(trainer.strategy.root_device)
+        *words, followed = trainer.strategy.reduce(own, reduce_op="sum").tolist()
+        first = trainer.is_global_zero
+        self.words = np.array(words, np.int64) % 2**32 if first else order_digest.NOTHING
+        self.followed = followed if first else 0
+
+    def _follow(self) -> None:
+        for step, micro, sentences in self.pending:
+            part = order_digest.of_share(step, micro * self.world + self.rank, sentences.cpu().numpy())
+            self.words = order_digest.add(self.words, part)
+        self.followed += len(self.pending)
+        self.pending = []
+
+
+def changes(held: list[tuple[int, dict[str, Any]]]) -> Iterator[str]:
+    """What differed between the attempts of a run, in words."""
+    for (_, before), (step, after) in pairwise(held):
+        different = [name for name in sorted(before.keys() | after.keys()) if before.get(name) != after.get(name)]
+        words = [f"{name} {before.get(name)}, then {after.get(name)}" for name in different]
+        yield f"From step {step} on: {'; '.join(words)}"
+
+
+def _bits(module: TranslationModule) -> str:
+    """SHA-256 of all gradients."""
+    sha256 = hashlib.sha256()
+    for parameter in module.parameters():
+        if parameter.grad is not None:
+            grad = parameter.grad.detach().cpu().contiguous()
+            sha256.update(struct.pack("<q", grad.numel()))
+            sha256.update(grad.reshape(-1).view(torch.uint8).numpy().data)
+    return sha256.hexdigest()

@@ -1,0 +1,537 @@
+"""The list of claims holds together, and what is made of it is what the records say."""
+
+import ast
+import csv
+import io
+import math
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from markdown_it import MarkdownIt
+from paper_runs import told_apart
+
+from repro.claims import judge as judging
+from repro.claims.catalogue import (
+    B0,
+    BLEU,
+    BOTH,
+    CLAIMS,
+    DROP_0,
+    H1,
+    H32,
+    LEARNED,
+    LOG_PPL,
+    SCALES,
+    TABLE3,
+    TEST_BLEU,
+    Claim,
+    direction,
+    fingerprint,
+)
+from repro.claims.judge import Judged, Suite, build, judge, judge_suite, may_judge
+from repro.claims.statistics import Sample
+from repro.model.config import BASE
+from repro.model.cost import Text, n_parameters, training_flops
+from repro.model.embedding import sinusoids
+from repro.model.layers import FeedForward
+from repro.results.frame import Shelf
+from repro.results.record import PaperNumbers, Record, path
+from repro.runs.scales import SCALES as WORLDS
+from repro.runs.table import BASE_ROW
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS = ROOT / "experiments"
+
+
+def row_list() -> dict[str, PaperNumbers]:
+    """ "table/row" -> what is printed, from the experiment files themselves."""
+    found = {B0: BASE_ROW.paper.numbers}
+    sys.path.insert(0, str(EXPERIMENTS))
+    try:
+        for file in sorted([*EXPERIMENTS.glob("table2.py"), *EXPERIMENTS.glob("table3_*.py")]):
+            names = runpy.run_path(str(file))
+            found |= {f"{names['TABLE']}/{row.name}": row.paper.numbers for row in names["ROWS"]}
+    finally:
+        sys.path.remove(str(EXPERIMENTS))
+    return found
+
+
+PRINTED = row_list()
+
+
+def claim(id: str) -> Claim:
+    return next(one for one in CLAIMS if one.id == id)
+
+
+def of(results: Sequence[Judged], id: str) -> Judged:
+    return next(one for one in results if one.claim.id == id)
+
+
+# The list
+
+
+def test_every_claim_of_the_paper_is_there_once() -> None:
+    ids = [one.id for one in CLAIMS]
+    assert len(ids) == len({*ids})
+    assert {int(re.fullmatch(r"C(\d\d)[a-z]?", id)[1]) for id in ids} >= set(range(1, 37))  # type: ignore[index]
+    assert ids == sorted(ids, key=ids.index)
+    for number in {id[:3] for id in ids}:
+        letters = [id[3:] for id in ids if id.startswith(number)]
+        assert letters in ([""], list("abcdefghijklmno")[: len(letters)])
+
+
+def test_every_row_of_the_experiments_is_looked_at_and_no_other() -> None:
+    assert {row for one in CLAIMS for row in one.rows} == {*PRINTED}
+    assert {*TABLE3} == {row for row in PRINTED if not row.startswith("table2/")}
+
+
+@pytest.mark.parametrize("one", [one for one in CLAIMS if one.tests], ids=lambda one: one.id)
+def test_the_tests_that_settle_a_claim_exist(one: Claim) -> None:
+    for test in one.tests:
+        file, name = test.split("::")
+        names = {
+            node.name for node in ast.walk(ast.parse((ROOT / file).read_bytes())) if isinstance(node, ast.FunctionDef)
+        }
+        assert name in names, f"{one.id}: {test} is not there"
+
+
+def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
+    for one in CLAIMS:
+        ways = [one.is_trained, one.compute is not None, bool(one.tests), bool(one.missing)]
+        assert sum(ways) == 1, one.id
+        assert one.where, one.id
+        assert one.scale in SCALES, one.id
+
+
+def test_the_scales_are_those_of_the_suite() -> None:
+    assert tuple(WORLDS) == SCALES
+
+
+def test_a_direction_is_what_the_paper_prints() -> None:
+    for one in CLAIMS:
+        if one.kind == "direction":
+            better, worse = (PRINTED[row] for row in one.rows)
+            for endpoint in one.endpoints:
+                assert endpoint.printed(better) > endpoint.printed(worse), one.id  # type: ignore[operator]
+
+
+def test_a_laptop_judges_large_effects_only() -> None:
+    for one in CLAIMS:
+        if one.kind == "direction" and one.scale == "laptop":
+            better, worse = (PRINTED[row] for row in one.rows)
+            large = [
+                endpoint.printed(better) - endpoint.printed(worse) >= {LOG_PPL: 0.045, BLEU: 0.4999}[endpoint]  # type: ignore[operator]
+                for endpoint in one.endpoints
+            ]
+            assert all(large), one.id
+        if one.kind in ("magnitude", "point value", "equivalence"):
+            assert one.scale == "paper", one.id
+
+
+def test_the_hash_is_that_of_what_decides() -> None:
+    assert re.fullmatch("[0-9a-f]{16}", fingerprint())
+    reworded = (replace(CLAIMS[0], sentence="another"), *CLAIMS[1:])
+    assert fingerprint(reworded) == fingerprint()
+    wider = tuple(replace(one, endpoints=(replace(BLEU, margin=0.5),)) if one.id == "C19" else one for one in CLAIMS)
+    assert fingerprint(wider) != fingerprint()
+    assert fingerprint(CLAIMS[1:]) != fingerprint()
+
+
+# Claims that are settled here
+
+
+def test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient() -> None:
+    # section 3.2.1 and its footnote: q.k is a sum of d_k products of mean 0 and variance 1
+    random = np.random.default_rng(1)
+
+    def gradient(scores: Any) -> float:
+        """Mean size of the softmax's Jacobian, diag(p) - p p^T, over rows of 16 scores."""
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        jacobians = p[:, :, None] * np.eye(16) - p[:, :, None] * p[:, None, :]
+        return float(np.linalg.norm(jacobians, axis=(1, 2)).mean())
+
+    sizes = {}
+    for d_k in (4, 64, 1024):
+        q, k = random.standard_normal((400, 1, d_k)), random.standard_normal((400, 16, d_k))
+        scores = (q * k).sum(-1)
+        assert scores.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k / scores.size))
+        assert scores.var() == pytest.approx(d_k, rel=0.15)
+        sizes[d_k] = gradient(scores), gradient(scores / math.sqrt(d_k))
+    unscaled = [of_both[0] for of_both in sizes.values()]
+    assert unscaled == sorted(unscaled, reverse=True)
+    assert sizes[1024][0] < sizes[4][0] / 4
+    assert sizes[1024][1] == pytest.approx(sizes[4][1], rel=0.1)
+
+
+def test_heads_that_share_the_width_cost_the_same() -> None:
+    text = Text(sentences=7, source_tokens=190, target_tokens=210)
+    costs = set()
+    for h in (1, 4, 8, 16, 32):
+        hyper = replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h)
+        costs.add((n_parameters(hyper, 40_960), training_flops(hyper, 40_960, text)))
+    assert len(costs) == 1
+
+
+def test_the_feed_forward_network_is_two_convolutions() -> None:
+    feed_forward = FeedForward(d_model=7, d_ff=11).double()
+    x = torch.randn(3, 5, 7, dtype=torch.float64)  # [B, S, D]
+    hidden = torch.conv1d(x.transpose(1, 2), feed_forward[0].weight[:, :, None], feed_forward[0].bias).relu()
+    expected = torch.conv1d(hidden, feed_forward[2].weight[:, :, None], feed_forward[2].bias).transpose(1, 2)
+    torch.testing.assert_close(feed_forward(x), expected)
+
+
+def test_wavelengths_are_a_geometric_progression() -> None:
+    # of each pair, the angle of one step: its wavelength is 2 pi over that
+    sine, cosine = sinusoids(2, 512)[1].double().view(256, 2).unbind(-1)
+    wavelengths = 2 * math.pi / torch.atan2(sine, cosine)
+    assert wavelengths[0].item() == pytest.approx(2 * math.pi, rel=1e-6)
+    ratios = wavelengths[1:] / wavelengths[:-1]
+    torch.testing.assert_close(ratios, torch.full_like(ratios, 10_000 ** (2 / 512)), rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("id", "verdict", "words"),
+    [
+        ("C01a", "reproduced", "28.4 - 26.36 (ConvS2S Ensemble) = 2.04"),
+        ("C02a", "reproduced", "41.8 and 41.0"),
+        ("C02b", "contradicted", "+0.51 or -0.29 against the 41.29 of ConvS2S Ensemble"),
+        ("C03b", "reproduced", "3.3e18 / 9.6e18 (ConvS2S) = 0.34"),
+        ("C03e", "contradicted", "11.1 hours"),
+        ("C04", "reproduced", "= 0.19"),
+        ("C17b", "contradicted", "9,647 x 2 pi"),
+        ("C28a", "reproduced", "25.8 (base) - 24.9 = 0.9"),
+        ("C30d", "contradicted", "N=8 has 25.5 and base 25.8"),
+        ("C32a", "reproduced", "91.3 against 90.4"),
+        ("C32b", "contradicted", "Luong et al. (2015), multi-task: 93.0"),
+    ],
+)
+def test_what_the_papers_own_numbers_say(id: str, verdict: str, words: str) -> None:
+    result = of(
+        judge_suite(Suite(scale="smoke", runs={one.name: {} for one in (*BOTH, *ENDPOINTS)}, printed=PRINTED)), id
+    )
+    assert result.verdict == verdict
+    assert words in result.reason
+
+
+ENDPOINTS = {endpoint for one in CLAIMS for endpoint in one.endpoints}
+
+
+# Suites whose truth is known
+
+Truth = Mapping[str, float]
+
+
+def made(
+    better: Truth,
+    *,
+    scale: str = "paper",
+    n: int = 5,
+    s: float = 0.15,
+    seed: int = 1,
+    printed: Mapping[str, Any] = PRINTED,
+) -> Suite:
+    """Runs with these true scores, more is better: BLEU as given, log PPL a thirtieth of it."""
+    random = np.random.default_rng(seed)
+    runs: dict[str, dict[str, Sample]] = {}
+    for endpoint in ENDPOINTS:
+        unit = 1 / 30 if endpoint.score == "nll" else 1.0
+        runs[endpoint.name] = {
+            row: Sample(values=tuple(unit * (score + s * random.standard_normal(n)))) for row, score in better.items()
+        }
+    return Suite(scale=scale, runs=runs, printed=printed)
+
+
+FLAT: Truth = dict.fromkeys(PRINTED, 25.0)
+AS_PRINTED: Truth = {row: paper["bleu"] for row, paper in PRINTED.items() if paper["bleu"] is not None}
+
+
+def test_a_suite_as_the_paper_prints_it_reproduces_what_can_be_seen() -> None:
+    results = judge_suite(made(AS_PRINTED, s=0.05))
+    for id in ("C28b", "C29a", "C29c", "C30a", "C30i", "C30n", "C31a"):
+        assert of(results, id).verdict == "reproduced", of(results, id).reason
+
+
+def test_a_suite_in_which_nothing_matters_contradicts_the_directions() -> None:
+    results = judge_suite(made(FLAT, n=15))
+    for id in ("C28b", "C30a", "C31a"):
+        assert of(results, id).verdict == "contradicted", of(results, id).reason
+    assert of(results, "C19").verdict == "reproduced"
+    assert not [
+        one.claim.id for one in results if one.claim.kind in ("direction", "trend") and one.verdict == "reproduced"
+    ]
+
+
+def test_wrong_verdicts_are_as_rare_as_promised() -> None:
+    # a paper whose truth is known: half the effects it prints are real, the others are none
+    random = np.random.default_rng(5)
+    n_suites, wrong, families = 200, 0, 0
+    table_c = [
+        one for one in CLAIMS if one.is_trained and one.kind in ("direction", "trend") and one.table == "table3_C"
+    ]
+    for suite_seed in range(n_suites):
+        truth = {row: AS_PRINTED[row] if random.random() < 0.5 else AS_PRINTED[B0] for row in PRINTED}
+        truth[B0] = AS_PRINTED[B0]
+        results = judge_suite(made(truth, seed=suite_seed), table_c)
+        mistakes = [one for one in results if _is_wrong(one, truth)]
+        wrong += len(mistakes)
+        families += bool(mistakes)
+    assert wrong / (n_suites * len(table_c)) <= 0.05
+    assert families / n_suites <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_suites)
+
+
+def _is_wrong(result: Judged, truth: Truth) -> bool:
+    """Found where there is nothing, or contradicted where there is all that the paper prints."""
+    one = result.claim
+    if one.kind == "trend":
+        slope = judging._sum(judging._weights(one, BLEU), [truth[row] for row in one.rows])
+        assert slope is not None
+        return (result.verdict == "reproduced" and slope <= 0) or (result.verdict == "contradicted" and slope > 0)
+    better, worse = one.rows
+    effect = truth[better] - truth[worse]
+    printed = AS_PRINTED[better] - AS_PRINTED[worse]
+    return (result.verdict == "reproduced" and effect <= 0) or (
+        result.verdict == "contradicted" and 0 < printed <= effect
+    )
+
+
+def test_the_levels_of_a_table_do_not_depend_on_what_has_been_run() -> None:
+    whole = made(AS_PRINTED, n=3, s=0.3)
+    runs = {name: {row: runs for row, runs in rows.items() if row in (B0, H1)} for name, rows in whole.runs.items()}
+    # tested: C28b, C28c and C28d, each on two endpoints; only the first can be
+    levels = {one.level for one in of(judge_suite(replace(whole, runs=runs)), "C28b").found}
+    assert levels <= {0.05 / 6, 0.05 / 5}
+
+
+@pytest.mark.parametrize(
+    ("scale", "id", "may"),
+    [
+        ("smoke", "C28b", False),
+        ("laptop", "C28b", True),
+        ("laptop-en-fr", "C28b", True),
+        ("laptop", "C28d", False),
+        ("captions", "C28d", True),
+        ("single_gpu", "C28f", False),
+        ("paper", "C28f", True),
+        ("somewhere", "C28b", False),
+        ("somewhere", "C01a", True),
+    ],
+)
+def test_a_scale_judges_what_it_can_bear(scale: str, id: str, may: bool) -> None:
+    assert may_judge(scale, claim(id)) is may
+
+
+def test_below_its_scale_a_claim_shows_its_numbers_without_a_verdict() -> None:
+    result = of(judge_suite(made(AS_PRINTED, scale="laptop", s=0.05)), "C28f")
+    assert (result.verdict, result.reason) == ("not judged", "needs scale paper")
+    found = result.found[1]
+    assert found.value == pytest.approx(0.9, abs=0.1)
+    assert found.printed == pytest.approx(0.9)
+    assert found.low is not None
+
+
+def test_the_scale_that_a_claim_needs_is_named() -> None:
+    result = of(judge_suite(made(AS_PRINTED, scale="laptop", s=0.05)), "C28d")
+    assert (result.verdict, result.reason) == ("not judged", "needs scale captions or a larger one")
+
+
+def test_a_claim_on_one_score_names_it() -> None:
+    result = of(judge_suite(made(AS_PRINTED, s=0.05)), "C27c")
+    assert result.verdict == "reproduced"
+    assert result.reason.startswith("BLEU above ")
+
+
+def test_endpoints_that_disagree_settle_nothing() -> None:
+    suite = made(FLAT, s=0.05)
+    flipped = {**suite.runs, "BLEU": {**suite.runs["BLEU"], H1: Sample(values=(27.0, 27.1, 27.05, 26.9, 27.0))}}
+    flipped["log PPL"] = {**suite.runs["log PPL"], H1: Sample(values=(0.7, 0.7, 0.71, 0.7, 0.7))}
+    result = of(judge_suite(replace(suite, runs=flipped)), "C28b")
+    assert result.verdict == "inconclusive"
+    assert result.reason.startswith("the endpoints disagree: log PPL above")
+
+
+# From records
+
+
+def run(row: str, seed: int, *, bleu: float = 25.0, scale: str = "paper", dirty: bool = False, **other: Any) -> Record:
+    """A record of a row by "table/row"."""
+    table, name = row.split("/", 1)
+    score = {"nll": 2 - bleu / 100, "ppl": math.exp(2 - bleu / 100), "bleu": bleu, "bleu_published": bleu + 0.5}
+    score |= dict.fromkeys(("bleu_signature", "bleu_published_signature"), "tok:13a")  # type: ignore[arg-type]
+    fields: dict[str, Any] = {
+        "run": f"{seed:016x}", "table": table, "row": name, "position": -1 if table == "base" else 0, "scale": scale,
+        "seed": seed, "pair": "en-de",
+        "corpus": {"name": "wmt14", "sha256": "ab", "n_train": 9, "n_dev": 5, "n_test": 7, "dropped": {}},
+        "tokenizer": {"sha256": "cd", "size": 37_000}, "hyper": asdict(BASE), "settings": {},
+        "paper": PRINTED.get(row, PaperNumbers(ppl=4.0, bleu=20.0, params=None)),
+        "params": {"here": 1, "paper_size": 1}, "scores": {"dev": score, "test": score},
+        "curves": {"train": {"step": [], "nll": []}, "dev": {"step": [], "nll": []}},
+        "cost": {
+            "steps": 1, "source_tokens": 1, "target_tokens": 1, "train_seconds": 1.0, "decode_seconds": 1.0,
+            "tokens_per_second": 1.0, "padding": 0.0, "flops": 1.0, "peak_memory_bytes": None, "gpu_hours": 0.0,
+        },
+        "stamp": {
+            "fingerprint": "ef", "commit": None, "dirty": dirty, "why_dirty": "x" if dirty else None, "python": "3.11",
+            "platform": "x", "cpu": "x", "device": "x", "n_threads": 1, "versions": {}, "started": "now",
+            "mlflow_run": None,
+        },
+        "status": "finished",
+    }  # fmt: skip
+    return Record(**{**fields, **other})
+
+
+def diverged(row: str, seed: int) -> Record:
+    nothing: Any = dict.fromkeys(run(row, seed).scores["dev"])
+    return run(row, seed, scores={"dev": nothing, "test": nothing}, status="diverged")
+
+
+def some(row: str, bleu: float, seeds: Sequence[int] = (1, 2, 3, 4, 5)) -> list[Record]:
+    return [run(row, seed, bleu=bleu + 0.1 * (seed % 3 - 1)) for seed in seeds]
+
+
+def test_records_are_judged() -> None:
+    result = of(judge([*some(B0, 25.8), *some(H1, 24.9)]), "C28b")
+    assert result.verdict == "reproduced"
+    log_ppl, bleu = result.found
+    assert bleu.value == pytest.approx(0.9)
+    assert log_ppl.value == pytest.approx(0.009)  # a better one is less, and still counts as plus
+    assert log_ppl.printed == pytest.approx(math.log(5.29 / 4.92))
+    assert bleu.runs == (5, 5)
+
+
+def test_a_missing_row_is_named() -> None:
+    results = judge(some(B0, 25.8))
+    assert of(results, "C28b").reason == "no run of h=1"
+    assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, which brings what is printed"
+
+
+def test_two_seeds_are_not_judged() -> None:
+    result = of(judge([*some(B0, 25.8), *some(H1, 24.9, seeds=(1, 2))]), "C28b")
+    assert (result.verdict, result.reason) == ("not judged", "n = 2 (h=1), 3 are needed")
+    assert result.found[1].value is not None
+
+
+def test_diverged_runs_count() -> None:
+    one = [*some(B0, 25.8), *some(H1, 24.9), diverged(H1, 6)]
+    assert of(judge(one), "C28b").verdict == "reproduced"
+    assert "diverged, so in no mean: seed 6 of h=1" in of(judge(one), "C28b").reason
+    two = of(judge([*one, diverged(H1, 7)]), "C28b")
+    assert (two.verdict, two.reason) == ("unstable", "2 of 7 runs of h=1 diverged")
+
+
+def test_uncommitted_code_is_not_judged() -> None:
+    dirty = [run(H1, seed, bleu=24.9, dirty=True) for seed in (1, 2, 3)]
+    assert of(judge([*some(B0, 25.8), *dirty]), "C28b").reason == "no run of h=1"
+
+
+def test_a_seed_twice_and_two_scales_are_refused() -> None:
+    with pytest.raises(ValueError, match="table3_A/h=1: expected each seed once, got seed 1 twice"):
+        judge([run(H1, 1), run(H1, 1)])
+    with pytest.raises(ValueError, match="expected records of one scale, got laptop, paper"):
+        judge([run(H1, 1), run(H32, 1, scale="laptop")])
+
+
+def test_equal_numbers_from_every_seed_are_not_judged() -> None:
+    records = [run(row, seed, bleu=0.0) for row in (B0, H1) for seed in (1, 2, 3)]
+    assert of(judge(records), "C28b").reason == "every seed gave the same number"
+
+
+def test_without_records_the_papers_arithmetic_is_judged() -> None:
+    assert of(judge([]), "C04").verdict == "reproduced"
+    assert of(judge([]), "C28b").verdict == "not judged"
+
+
+def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
+    before = of(judge([]), "C05")
+    assert (before.verdict, before.reason) == ("not judged", "needs the measurements of experiments/table1.py")
+    after = judge([], measured={"C05": ("contradicted", "it waits twice")})
+    assert (of(after, "C05").verdict, of(after, "C05").reason) == ("contradicted", "it waits twice")
+    assert of(after, "C06").verdict == "not judged"
+
+
+# The page
+
+
+def pages(results: Path) -> dict[Path, str]:
+    shelf = Shelf.read(results / "paper")
+    return build(shelf, judge(shelf.everything, shelf.rows))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    for record in [*some(B0, 25.8), *some(H1, 24.9), *some(LEARNED, 25.8), *some(DROP_0, 24.6), run("other/x | y", 1)]:
+        record.save(path(tmp_path, record))
+    return tmp_path
+
+
+def test_the_page_says_what_was_judged(results: Path) -> None:
+    page = pages(results)[results / "paper" / "claims.md"]
+    (line,) = [line for line in page.split("\n") if line.startswith("| C28b |")]
+    assert "+0.90 [" in line
+    assert line.endswith("| **reproduced** |")
+    assert f"List of claims: {fingerprint()}." in page
+    assert "| C28c |" in page
+    assert "not judged: no run of h=32" in page
+    assert max(len(line) for line in page.split("\n") if not line.startswith(("|", "-"))) <= 120
+
+
+def test_every_claim_stands_once_on_the_page(results: Path) -> None:
+    page = pages(results)[results / "paper" / "claims.md"]
+    assert [page.count(f"\n| {one.id} |") for one in CLAIMS] == [1] * len(CLAIMS)
+
+
+def test_tables_of_the_page_are_whole(results: Path) -> None:
+    page = pages(results)[results / "paper" / "claims.md"]
+    tokens = MarkdownIt("commonmark").enable("table").parse(page)
+    rows: list[int] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append(0)
+        elif token.type in ("th_open", "td_open"):
+            rows[-1] += 1
+        elif token.type == "table_close":
+            assert len({*rows}) == 1
+            rows.clear()
+
+
+def test_the_file_for_machines_has_every_claim(results: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(pages(results)[results / "paper" / "claims.csv"])))
+    assert list(dict.fromkeys(line["claim"] for line in lines)) == [one.id for one in CLAIMS]
+    bleu = next(line for line in lines if line["claim"] == "C28b" and line["endpoint"] == "BLEU")
+    assert float(bleu["value"]) == pytest.approx(0.9)
+    assert (bleu["n"], bleu["outcome"], bleu["rows"]) == ("5 5", "reproduced", "base/base table3_A/h=1")
+
+
+def test_no_record_no_page(tmp_path: Path) -> None:
+    assert pages(tmp_path) == {}
+
+
+def test_text_on_the_page_is_text() -> None:
+    named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
+    page = judging.markdown(judge_suite(made(FLAT), [named]), "x_y|", n_runs=1)
+    assert r"a \| b &lt;script&gt; \*c\*" in page
+    assert r"at scale x_y\|" in page
+
+
+def test_judging_needs_no_framework() -> None:
+    code = "import sys, repro.claims.judge; print(sorted({'torch', 'lightning', 'mlflow', 'pandas'} & {*sys.modules}))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert found.stdout.strip() == "[]"
+
+
+def test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better() -> None:
+    record = told_apart("h=1", "table3_A", paper=PaperNumbers(ppl=5.29, bleu=24.9, params=None))
+    assert {one.name: (one.of(record), one.printed(record.paper)) for one in (LOG_PPL, BLEU, TEST_BLEU)} == {
+        "log PPL": (-1.25, pytest.approx(-1.665_818_246)),  # ln 5.29
+        "BLEU": (21.1, 24.9),
+        "BLEU (test)": (34.4, 24.9),
+    }

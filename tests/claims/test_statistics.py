@@ -1,0 +1,415 @@
+"""Verdicts by formula, by property and by calibration: what is promised about errors is counted here."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from repro.claims.judge import statistics
+from repro.claims.statistics import (
+    ALPHA,
+    Best,
+    Contrast,
+    Direction,
+    Equivalence,
+    Magnitude,
+    Noise,
+    PointValue,
+    Sample,
+    Trend,
+    brown_forsythe,
+    difference,
+    dunnett,
+    holm,
+    judged,
+    pool,
+    sample,
+    slope_weights,
+    unfit,
+)
+
+A, B = [25.8, 25.6, 25.9, 26.1, 25.6], [25.0, 24.7, 25.3, 25.2]
+DRAWS = 20_000
+THREE_SE = 3 * math.sqrt(ALPHA * (1 - ALPHA) / DRAWS)
+
+
+def summed(value: float = 0.0, se: float = 0.1, df: float = 120, n: int = 5) -> Contrast:
+    return Contrast(value=value, se=se, df=df, single=se * math.sqrt(n))
+
+
+# Formulas, by the library
+
+
+def test_two_rows_pooled_are_the_t_test() -> None:
+    rows = {"a": A, "b": B}
+    found, library = difference(rows, "a", "b", pool(rows)), stats.ttest_ind(A, B)
+    assert 2 * found.p_above(0) == pytest.approx(library.pvalue, rel=1e-9)
+    assert found.interval() == pytest.approx(tuple(library.confidence_interval()), rel=1e-9)
+
+
+def test_a_row_taken_out_is_compared_by_welch() -> None:
+    rows = {"a": A, "b": B}
+    found = difference(rows, "a", "b", replace(pool(rows), taken_out=("b",)))
+    library = stats.ttest_ind(A, B, equal_var=False)
+    assert 2 * found.p_above(0) == pytest.approx(library.pvalue, rel=1e-9)
+    assert found.df == pytest.approx(library.df, rel=1e-9)
+    assert found.single == pytest.approx(math.sqrt(np.var(A, ddof=1) + np.var(B, ddof=1)))
+
+
+def test_the_check_of_spreads_is_the_librarys() -> None:
+    c = [24.0, 26.0, 25.0, 27.5]
+    assert brown_forsythe([A, B, c]) == pytest.approx(stats.levene(A, B, c, center="median").pvalue, rel=1e-9)
+
+
+def test_equivalence_is_two_one_sided_tests() -> None:
+    rows = {"a": A, "b": [25.9, 25.5, 25.7, 25.8, 26.0]}
+    margin = 0.3
+    test = Equivalence(contrast=difference(rows, "a", "b", pool(rows)), margin=margin)
+    shifted = [x + margin for x in rows["a"]], [x - margin for x in rows["a"]]
+    above = stats.ttest_ind(shifted[0], rows["b"], alternative="greater").pvalue
+    below = stats.ttest_ind(shifted[1], rows["b"], alternative="less").pvalue
+    assert test.p_reproduced == pytest.approx(max(above, below), rel=1e-9)
+
+
+def test_holm_by_hand() -> None:
+    # m = 4: 0.001 < 0.05/4, 0.01 < 0.05/3, 0.03 > 0.05/2, so 0.04 is held against 0.05/2 as well
+    assert holm([0.03, 0.001, 0.04, 0.01]) == pytest.approx([0.025, 0.0125, 0.025, 0.05 / 3])
+    # each at the level of its own place: 0.015 > 0.05/4 and 0.024 > 0.05/3 are small enough where they stand
+    assert holm([0.015, 0.2, 0.01, 0.024]) == pytest.approx([0.05 / 3, 0.05, 0.0125, 0.025])
+    assert holm([]) == []
+    assert holm([0.05]) == [0.05]
+
+
+def test_pooled_variance_by_hand() -> None:
+    # 1, 2, 3 and 10, 14: (2 x 1 + 1 x 8) / 3; a single run adds nothing
+    noise = pool({"a": [1, 2, 3], "b": [10, 14], "c": [7]})
+    assert (noise.variance, noise.df, noise.taken_out) == (pytest.approx(10 / 3), 3, ())
+
+
+def test_only_a_row_that_is_found_wider_is_taken_out() -> None:
+    quiet = {name: [0.0, 0.1, 0.2, 0.3, 0.4] for name in "abcdef"}
+    assert pool({**quiet, "wide": [0.0, 1.0, 2.0, 3.0, 4.0]}).taken_out == ("wide",)
+    # of more than four times the variance, but five numbers out of so few rows may well come out like this
+    assert pool({"a": quiet["a"], "wide": [0.0, 0.1, 0.2, 0.3, 0.95]}).taken_out == ()
+    # found unequal, and less than four times as wide
+    many = {f"row {i}": [0.0, 0.1, 0.2, 0.3, 0.4] * 8 for i in range(6)}
+    near = {**many, "wide": [1.6 * x for x in many["row 0"]]}
+    assert brown_forsythe(list(near.values())) < ALPHA
+    assert pool(near).taken_out == ()
+
+
+def test_a_slope_is_the_one_of_least_squares() -> None:
+    sizes, means = [2.0, 4.0, 6.0, 8.0], [23.7, 25.3, 25.8, 25.5]
+    library = stats.linregress(np.log2(sizes), means).slope
+    assert sum(w * y for w, y in zip(slope_weights(sizes), means, strict=True)) == pytest.approx(library)
+    assert slope_weights([16, 32, 64]) == pytest.approx([-0.5, 0, 0.5])
+    with pytest.raises(ValueError, match="at least two different"):
+        slope_weights([5, 5])
+
+
+@pytest.mark.parametrize(("others", "df"), [(1, 10), (4, 20), (19, 80)])
+def test_dunnetts_value_is_exceeded_five_times_in_a_hundred(others: int, df: int) -> None:
+    shape = np.full((others, others), 0.5) + 0.5 * np.eye(others)
+    inside = stats.multivariate_t(shape=shape, df=df, seed=1).cdf(np.full(others, dunnett(((1.0, others),), df, 0.05)))
+    assert inside == pytest.approx(0.95, abs=2e-3)
+
+
+def test_the_difference_the_paper_could_not_have_seen() -> None:
+    # one run a side: power 33 % by the noncentral t
+    test = Direction(contrast=summed(), reported=9.0)
+    se = test.contrast.single
+    power = 1 - stats.nct.cdf(stats.t.ppf(0.95, 120), 120, test.unseen / se)
+    assert power == pytest.approx(0.33, abs=1e-6)
+    assert Direction(contrast=summed(), reported=0.2).unseen == 0.2
+
+
+# Rules, each outcome once
+
+
+@pytest.mark.parametrize(
+    ("value", "reported", "outcome", "words"),
+    [
+        (0.90, 0.9, "reproduced", "above"),
+        (0.25, 0.9, "reproduced", "smaller than reported"),
+        (0.15, 0.9, "inconclusive", "between"),
+        (0.00, 0.9, "contradicted", "could not have seen"),
+        (-0.5, 0.9, "contradicted", "the other way round"),
+        (0.10, 0.2, "inconclusive", "between"),
+    ],
+)
+def test_direction(value: float, reported: float, outcome: str, words: str) -> None:
+    verdict = Direction(contrast=summed(value, df=40), reported=reported).verdict(ALPHA)
+    assert verdict.outcome == outcome
+    assert words in verdict.reason
+
+
+def test_a_difference_as_large_as_reported_is_never_called_too_small() -> None:
+    # seeds so noisy that single runs see nothing below 3.4: 0.9 may still be true
+    noisy = Direction(contrast=summed(0.9, se=0.9), reported=0.9)
+    assert noisy.verdict(ALPHA).outcome == "inconclusive"
+
+
+def test_below_the_papers_scale_no_effect_is_called_small() -> None:
+    verdict = Direction(contrast=summed(0.25), reported=0.9, sized=False).verdict(ALPHA)
+    assert verdict.reason.startswith("above")
+
+
+@pytest.mark.parametrize(
+    ("value", "se", "outcome", "words"),
+    [
+        (0.0, 0.1, "reproduced", "between"),
+        (0.2, 0.02, "reproduced", "different but negligible"),
+        (0.2, 0.1, "inconclusive", "between"),
+        (0.6, 0.1, "contradicted", "between"),
+        (-0.6, 0.1, "contradicted", "between"),
+    ],
+)
+def test_equivalence(value: float, se: float, outcome: str, words: str) -> None:
+    verdict = Equivalence(contrast=summed(value, se), margin=0.3).verdict(ALPHA)
+    assert verdict.outcome == outcome
+    assert words in verdict.reason
+
+
+def test_magnitude() -> None:
+    # half-width 1.98 sqrt(0.1^2 + 5 x 0.1^2) = 0.49
+    assert summed().prediction() == pytest.approx(0.485, abs=1e-3)
+    assert Magnitude(contrast=summed(0.6), reported=0.9).verdict().outcome == "reproduced"
+    assert Magnitude(contrast=summed(0.3), reported=0.9).verdict().outcome == "contradicted"
+    small = Magnitude(contrast=summed(0.3), reported=0.3).verdict()
+    assert small.outcome == "inconclusive"
+    assert small.reason.startswith("uninformative")
+
+
+def test_point_value() -> None:
+    assert PointValue(contrast=summed(25.6), reported=25.8, widest=1.0).verdict().outcome == "reproduced"
+    assert PointValue(contrast=summed(25.2), reported=25.8, widest=1.0).verdict().outcome == "contradicted"
+    assert PointValue(contrast=summed(25.6, se=0.2), reported=25.8, widest=1.0).verdict().outcome == "inconclusive"
+
+
+@pytest.mark.parametrize(("value", "outcome"), [(0.5, "reproduced"), (0.1, "inconclusive"), (-0.5, "contradicted")])
+def test_trend(value: float, outcome: str) -> None:
+    assert Trend(contrast=summed(value), reported=0.4).verdict(ALPHA).outcome == outcome
+
+
+def test_best_of_a_family() -> None:
+    rows = {"a": [26.0, 26.1, 25.9], "b": [25.9, 26.0, 25.8], "c": [24.0, 24.1, 23.9]}
+    noise = pool(rows)
+    assert Best(rows=rows, named=["a"], noise=noise).possible() == ["a", "b"]
+    assert Best(rows=rows, named=["a"], noise=noise).verdict().outcome == "inconclusive"
+    assert Best(rows=rows, named=["a", "b"], noise=noise).verdict().outcome == "reproduced"
+    assert Best(rows=rows, named=["c"], noise=noise).verdict().outcome == "contradicted"
+    assert Best(rows=rows, named=["a"], noise=noise).verdict().reason == "may be best: a, b"
+
+
+def test_what_cannot_be_tested_keeps_its_place_in_the_family() -> None:
+    test = Direction(contrast=summed(0.21), reported=0.9)  # p = 0.019
+    assert judged([test])[0] == (test.verdict(0.05), 0.05)
+    assert judged([test, None, None]) == [(test.verdict(0.05 / 3), 0.05 / 3), None, None]
+    assert test.verdict(0.05 / 3).outcome == "inconclusive"
+
+
+# Edges
+
+
+def test_a_seed_counts_once() -> None:
+    with pytest.raises(ValueError, match="h=1: expected each seed once, got seed 2 twice"):
+        sample("h=1", [(1, 25.0), (2, 25.1), (2, 25.1)])
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        sample("h=1", [(1, value)])
+    with pytest.raises(ValueError, match="expected finite numbers"):
+        pool({"h=1": [25.0, value]})
+
+
+def test_seeds_may_be_missing_and_in_any_order() -> None:
+    assert sample("h=1", [(7, 3.0), (2, 1.0), (5, None), (3, 2.0)]) == Sample(values=(1.0, 2.0, 3.0), diverged=(5,))
+
+
+def test_two_runs_are_not_judged() -> None:
+    verdict = unfit({"base": Sample(values=(1.0, 2.0, 3.0)), "h=1": Sample(values=(1.0, 2.0))})
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reason) == ("not judged", "n = 2 (h=1), 3 are needed")
+    assert unfit({"base": Sample(values=(1.0, 2.0, 3.0))}) is None
+
+
+def test_one_run_may_diverge_and_two_may_not() -> None:
+    assert unfit({"h=1": Sample(values=(1.0, 2.0, 3.0), diverged=(4,))}) is None
+    verdict = unfit({"h=1": Sample(values=(1.0, 2.0, 3.0), diverged=(4, 5))})
+    assert verdict is not None
+    assert (verdict.outcome, verdict.reason) == ("unstable", "2 of 5 runs of h=1 diverged")
+
+
+def test_seeds_that_change_nothing_have_no_error() -> None:
+    rows = {"a": [0.1, 0.1, 0.1], "b": [0.3, 0.3, 0.3]}  # whose means are off by a rounding
+    assert pool(rows).variance == 0.0
+    with pytest.raises(ValueError, match="expected numbers that differ between seeds"):
+        difference(rows, "a", "b", pool(rows))
+
+
+def test_one_row_of_equal_numbers_uses_the_others_spread() -> None:
+    rows = {"a": [1.0, 1.0, 1.0], "b": [0.9, 1.0, 1.1]}
+    assert pool(rows).variance == pytest.approx(0.005)
+
+
+def test_nothing_has_no_spread() -> None:
+    assert pool({}) == Noise(variance=0.0, df=0)
+
+
+def test_a_direction_needs_a_difference() -> None:
+    with pytest.raises(ValueError, match="expected a difference above zero"):
+        Direction(contrast=summed(), reported=0.0)
+
+
+# Properties
+
+runs = st.lists(st.floats(-50, 50).map(lambda x: round(x, 2)), min_size=3, max_size=6).filter(
+    lambda values: max(values) - min(values) > 0.05
+)
+
+
+def both_ways(rows: dict[str, Sequence[float]]) -> tuple[Contrast, Contrast]:
+    noise = pool(rows)
+    return difference(rows, "a", "b", noise), difference(rows, "b", "a", noise)
+
+
+@given(runs, runs)
+def test_swapping_the_rows_turns_the_sign(a: list[float], b: list[float]) -> None:
+    there, back = both_ways({"a": a, "b": b})
+    assert there.value == -back.value
+    assert (there.se, there.df) == (pytest.approx(back.se), pytest.approx(back.df))
+    assert there.p_above(0) == pytest.approx(back.p_below(0))
+
+
+@given(runs, runs, st.integers(-1000, 1000))
+def test_a_constant_added_to_all_changes_nothing(a: list[float], b: list[float], constant: int) -> None:
+    before, _ = both_ways({"a": a, "b": b})
+    after, _ = both_ways({"a": [x + constant for x in a], "b": [x + constant for x in b]})
+    assert (after.value, after.se) == (pytest.approx(before.value, abs=1e-9), pytest.approx(before.se, rel=1e-6))
+
+
+@given(st.permutations(A), st.permutations(B))
+def test_the_order_of_the_seeds_changes_nothing(a: list[float], b: list[float]) -> None:
+    before, _ = both_ways({"a": A, "b": B})
+    after, _ = both_ways({"a": a, "b": b})
+    assert (after.value, after.se, after.df) == pytest.approx((before.value, before.se, before.df), rel=1e-12)
+
+
+@given(runs, st.floats(1e-6, ALPHA))
+def test_a_row_is_never_different_from_itself(a: list[float], alpha: float) -> None:
+    rows = {"a": a, "b": B}
+    itself = difference(rows, "a", "a", pool(rows))
+    assert itself.value == 0
+    assert Direction(contrast=itself, reported=0.5).verdict(alpha).outcome != "reproduced"
+    assert Equivalence(contrast=itself, margin=0.3).verdict(alpha).outcome != "contradicted"
+    assert Trend(contrast=itself, reported=0.5).verdict(alpha).outcome == "inconclusive"
+
+
+@given(st.floats(-2, 2), st.floats(0.01, 2), st.floats(1, 10), st.floats(0.01, 2), st.floats(1e-4, ALPHA))
+def test_more_noise_never_makes_a_finding(value: float, se: float, more: float, size: float, alpha: float) -> None:
+    calm, noisy = summed(value, se), summed(value, se * more)
+    for test, again in (
+        (Direction(contrast=calm, reported=size), Direction(contrast=noisy, reported=size)),
+        (Equivalence(contrast=calm, margin=size), Equivalence(contrast=noisy, margin=size)),
+        (Trend(contrast=calm, reported=size), Trend(contrast=noisy, reported=size)),
+    ):
+        if test.verdict(alpha).outcome != "reproduced":
+            assert again.verdict(alpha).outcome != "reproduced"
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holms_levels_follow_the_p_values(p_values: list[float]) -> None:
+    levels = holm(p_values)
+    ordered = sorted(zip(p_values, levels, strict=True))
+    rejected = [p <= level for p, level in ordered]
+    assert rejected == sorted(rejected, reverse=True)  # a prefix of the smallest
+    assert all(ALPHA / len(p_values) <= level <= ALPHA for level in levels)
+    by_all = [p <= ALPHA / len(p_values) for p in p_values]
+    assert all(p <= level for p, level, sure in zip(p_values, levels, by_all, strict=True) if sure)
+
+
+# Calibration: errors counted
+
+
+def drawn(truth: float, s: float, n: int = 5, rows: int = 30, seed: int = 1) -> Contrast:
+    """`DRAWS` differences of two rows, their spread pooled over `rows` rows."""
+    random = np.random.default_rng(seed)
+    df = rows * (n - 1)
+    found = s * np.sqrt(random.chisquare(df, DRAWS) / df)
+    values = truth + s * math.sqrt(2 / n) * random.standard_normal(DRAWS)
+    return Contrast(value=values, se=found * math.sqrt(2 / n), df=df, single=found * math.sqrt(2))  # type: ignore[arg-type]
+
+
+def share(p_values: object, alpha: float = ALPHA) -> float:
+    return float(np.mean(np.asarray(p_values) <= alpha))
+
+
+def test_where_nothing_is_better_five_in_a_hundred_are_called_so() -> None:
+    assert share(Direction(contrast=drawn(0.0, 0.2), reported=0.9).p_reproduced) == pytest.approx(ALPHA, abs=THREE_SE)
+
+
+def test_an_effect_of_the_papers_size_is_contradicted_at_most_five_times_in_a_hundred() -> None:
+    assert share(Direction(contrast=drawn(0.9, 0.2), reported=0.9).p_contradicted) <= ALPHA + THREE_SE
+    assert share(Direction(contrast=drawn(0.3, 0.3), reported=0.3).p_contradicted) <= ALPHA + THREE_SE
+
+
+def test_rows_that_differ_by_the_margin_are_called_equal_five_times_in_a_hundred() -> None:
+    at_the_margin = Equivalence(contrast=drawn(0.3, 0.1), margin=0.3)
+    assert share(at_the_margin.p_reproduced) == pytest.approx(ALPHA, abs=THREE_SE)
+    assert share(at_the_margin.p_contradicted) == pytest.approx(ALPHA, abs=THREE_SE)
+
+
+# True difference, spread between seeds -> power at n = 5, 30 rows pooled, the worst case of Holm over 12
+POWER = {
+    (0.9, 0.3): 0.98, (0.7, 0.3): 0.84, (0.5, 0.2): 0.90, (0.5, 0.3): 0.48, (0.4, 0.15): 0.93,
+    (0.4, 0.2): 0.68, (0.4, 0.3): 0.29, (0.3, 0.1): 0.98, (0.3, 0.15): 0.68, (0.3, 0.2): 0.39, (0.3, 0.3): 0.14,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("truth", "s"), POWER)
+def test_power_is_as_planned(truth: float, s: float) -> None:
+    planned, level = POWER[truth, s], ALPHA / 12
+    within = 3 * math.sqrt(planned * (1 - planned) / DRAWS) + 0.005  # which was rounded to two digits
+    assert share(Direction(contrast=drawn(truth, s), reported=0.9).p_reproduced, level) == pytest.approx(
+        planned, abs=within
+    )
+    assert summed(se=s * math.sqrt(2 / 5)).power(truth, level) == pytest.approx(planned, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("margin", "truth", "s", "planned"),
+    [(0.3, 0.1, 0.1, 0.93), (0.3, 0.0, 0.15, 0.87), (0.3, 0.1, 0.15, 0.67), (0.3, 0.0, 0.2, 0.52),
+     (0.3, 0.1, 0.2, 0.40), (0.3, 0.0, 0.3, 0.01), (0.5, 0.0, 0.2, 0.98), (0.5, 0.0, 0.3, 0.67)],
+)  # fmt: skip
+def test_the_power_of_equivalence_is_as_planned(margin: float, truth: float, s: float, planned: float) -> None:
+    test = Equivalence(contrast=drawn(truth, s), margin=margin)
+    within = 3 * math.sqrt(planned * (1 - planned) / DRAWS) + 0.005
+    assert share(test.p_reproduced) == pytest.approx(planned, abs=within)
+    told = Equivalence(contrast=summed(se=s * math.sqrt(2 / 5)), margin=margin, reported=truth).power(ALPHA)
+    assert told == pytest.approx(planned, abs=0.01)
+
+
+def test_a_difference_called_detectable_is_found_four_times_in_five() -> None:
+    typical = summed(se=0.2 * math.sqrt(2 / 5))
+    found = share(Direction(contrast=drawn(typical.detectable(ALPHA), 0.2), reported=0.9).p_reproduced)
+    assert found == pytest.approx(0.8, abs=0.01)
+
+
+def test_the_true_best_stays_among_the_possible() -> None:
+    random = np.random.default_rng(2)
+    lost = 0
+    for _ in range(400):
+        rows = {name: random.normal(25, 0.2, 5).tolist() for name in "abcde"}  # all alike: the hardest case
+        lost += "a" not in Best(rows=rows, named=["a"], noise=pool(rows)).possible()
+    assert lost / 400 <= ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / 400)
+
+
+def test_the_module_needs_no_framework() -> None:
+    assert not {"torch", "lightning", "mlflow"} & {name.split(".")[0] for name in vars(statistics)}

@@ -1,0 +1,342 @@
+"""From archives behind a server to a trained row: fetch, prepare, inspect, and an experiment that finds it all."""
+
+import gzip
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from file_server import FileServer
+
+from repro.cli.data import main
+from repro.data.corpora import open_corpus
+from repro.data.download import sources
+from repro.data.grammar.generate import write_grammar
+from repro.data.prepare import prepare
+from repro.experiment import Paper, Row
+from repro.experiment import main as experiment
+from repro.results.record import load
+from repro.runs.scales import SCALES
+
+ROOT = Path(__file__).parents[2]
+TRAIN = {"europarl_v7": 300, "commoncrawl": 200, "news_commentary_v9": 100, "un_2000": 50, "giga_fren": 150}
+HELD_OUT = {"newstest2013": 12, "newstest2014": 9, "newstest2014_full": 10}
+
+
+def sgm(lines: list[str]) -> bytes:
+    segments = "".join(f'<seg id="{i}">{escape(line)}</seg>\n' for i, line in enumerate(lines, 1))
+    return f'<refset setid="x"><doc docid="a">\n<p>\n{segments}</p></doc></refset>\n'.encode()
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Small archives laid out like the real ones, by our names."""
+    folder = tmp_path_factory.mktemp("grammar")
+    n = {"train": sum(TRAIN.values()), "dev": HELD_OUT["newstest2013"], "test": HELD_OUT["newstest2014_full"]}
+    write_grammar(folder, n_train=n["train"], n_dev=n["dev"], n_test=n["test"], seed=3)
+
+    def lines(split: str, language: str) -> list[str]:
+        return (folder / f"{split}.{language}").read_text("utf-8").split("\n")[:-1]
+
+    contents: dict[str, dict[str, bytes]] = {}
+    begin = 0
+    for name, source in sources.SOURCES.items():
+        for pair, sides in source.members.items():
+            if name not in TRAIN | HELD_OUT:
+                continue
+            for language, member in zip(pair.split("-"), sides, strict=True):
+                if name in TRAIN:
+                    chosen = lines("train", language)[begin : begin + TRAIN[name]]
+                else:
+                    chosen = lines("dev" if name == "newstest2013" else "test", language)[: HELD_OUT[name]]
+                content = "".join(f"{line}\n" for line in chosen).encode()
+                if member.form is sources.Form.SGM:
+                    content = sgm(chosen)
+                if member.form is sources.Form.GZIP:
+                    content = gzip.compress(content)
+                contents.setdefault(source.archive, {})[member.name] = content
+        begin += TRAIN.get(name, 0)
+
+    def packed(archive: str, members: dict[str, bytes]) -> bytes:
+        file = io.BytesIO()
+        with tarfile.open(fileobj=file, mode="w" if archive.endswith(".tar") else "w:gz") as tar:
+            for name, content in members.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(content)
+                tar.addfile(info, io.BytesIO(content))
+        return file.getvalue()
+
+    return {archive: packed(archive, members) for archive, members in contents.items()}
+
+
+@pytest.fixture
+def server(archives: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> Iterator[FileServer]:
+    """All sources come from here; their hashes are noted when they are received."""
+    monkeypatch.setenv("NO_PROXY", "*")
+    with FileServer() as server:
+        server.files = {f"/{archive}": content for archive, content in archives.items()}
+        for name, source in sources.SOURCES.items():
+            n = TRAIN.get(name) or HELD_OUT.get(name)
+            if n:
+                known = replace(
+                    source,
+                    urls=(server.url(f"/{source.archive}"),),
+                    hosts=(),
+                    size=None,
+                    sha256=None,
+                    md5=None,
+                    n_pairs=dict.fromkeys(source.n_pairs, n),
+                )
+                monkeypatch.setitem(sources.SOURCES, name, known)
+        yield server
+
+
+def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
+    assert main(argv) == code
+    out, errors = capsys.readouterr()
+    return out + errors
+
+
+@pytest.mark.parametrize(
+    ("corpus", "n_train", "n_test", "pieces"),
+    [
+        ("wmt14-en-de", 600, 10, 700),
+        ("wmt14-en-fr", 800, 9, 900),
+    ],
+)
+def test_from_archives_to_a_data_card(
+    tmp_path: Path,
+    server: FileServer,
+    capsys: pytest.CaptureFixture[str],
+    corpus: str,
+    n_train: int,
+    n_test: int,
+    pieces: int,
+) -> None:
+    data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
+    planned = said(capsys, "fetch", corpus, data, "--dry-run")
+    assert f"{n_train:,} pairs" in planned
+    assert "training-parallel-europarl-v7.tgz" in planned
+    assert not (tmp_path / "data").exists()
+
+    fetched = said(capsys, "fetch", corpus, data)
+    assert f"-m repro.data prepare {corpus}" in fetched
+    n_requests = len(server.log)
+    said(capsys, "fetch", corpus, data)
+    said(capsys, "fetch", corpus, data, "--offline")
+    assert len(server.log) == n_requests  # what is there is not asked for again
+
+    options = (data, cache, f"--vocab-size={pieces}")
+    first = said(capsys, "prepare", corpus, *options, "--workers=2")
+    assert f"train {n_train:,}, dev 12, test {n_test}" in first
+    second = said(capsys, "prepare", corpus, *options)
+    assert first.split("manifest ")[1] == second.split("manifest ")[1]
+
+    shown = said(capsys, "inspect", corpus, *options)
+    for part in sources.COLLECTIONS[corpus].train:
+        assert part in shown
+    assert "updates of 25,000 tokens a side" in shown
+    assert "pair 0" in shown
+
+
+def test_a_table_runs_on_it_unchanged(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places = [f"--{name}-dir={tmp_path / name}" for name in ("data", "results", "runs", "cache")]
+    argv = ["--scale=smoke", "--corpus=wmt14", "--steps=2", f"--tracking-uri=sqlite:///{tmp_path / 'mlflow.db'}"]
+    with pytest.raises(SystemExit) as left:
+        experiment("table_x", [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))], [*argv, *places])
+    assert left.value.code == 2
+    assert "python -m repro.data fetch wmt14-en-de" in capsys.readouterr().err
+
+    said(capsys, "fetch", "wmt14-en-de", places[0])
+    experiment(
+        "table_x",
+        [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))],
+        [*argv, *places, "--fill=tokens", "--rows=base"],
+    )
+    out = capsys.readouterr().out
+    assert "train 600, dev 12, test 10 pairs" in out
+    [record] = (tmp_path / "results").rglob("base/*.json")
+    assert "by-tokens" in record.parts[-3]
+    assert '"fill": "tokens"' in record.read_text("utf-8")
+    scored = load(record).test_subset
+    assert scored is not None
+    assert (scored["name"], scored["n"]) == ("newstest2014", 9)
+
+
+def test_unpacked_text_is_known_by_what_was_unpacked(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
+    said(capsys, "fetch", "wmt14-en-de", data)
+    test = tmp_path / "data" / "wmt" / "newstest2014-en-de" / "newstest2014.de"
+    whole = test.read_bytes()
+    test.write_bytes(whole.replace(b"e", b"E", 1))
+    assert "newstest2014.de is damaged" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
+    test.write_bytes(whole)
+    train = tmp_path / "data" / "wmt" / "commoncrawl-en-de"
+    for path in train.glob("commoncrawl.*"):
+        path.write_bytes(b"".join(path.read_bytes().partition(b"\n")[:2]))
+    assert "holds 1 lines of en, expected 200" in said(capsys, "prepare", "wmt14-en-de", data, cache, code=2)
+
+
+def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # as in the set of Britz et al.; a perfect translation of it must score 100
+    folder = tmp_path / "data" / "wmt16_en_de"
+    folder.mkdir(parents=True)
+    lines = {"en": "the Repub@@ lic of Ger@@ many .\n", "de": "die Bun@@ des@@ republik .\n"}
+    for stem in ("train.tok.clean.bpe.32000", "newstest2013.tok.bpe.32000", "newstest2014.tok.bpe.32000"):
+        for language, line in lines.items():
+            (folder / f"{stem}.{language}").write_bytes(line.encode() * 3)
+    options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}")
+    assert "but not its vocabulary" in said(capsys, "prepare", "wmt16_britz-en-de", *options, code=2)
+    pieces = sorted({piece for line in lines.values() for piece in line.split()})
+    (folder / "vocab.bpe.32000").write_bytes("".join(f"{piece}\n" for piece in pieces[1:]).encode())
+    assert "in 13 pieces" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
+
+    corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
+    made = prepare(corpus, pieces=SCALES["paper"].pieces("en-de"), cache=tmp_path / "cache", max_length=256)
+    assert made.test.references == ["die Bundesrepublik ."] * 3
+    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # pieces[0] is unknown
+    refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
+    assert "comes in pieces of its own" in refused
+
+
+def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]) -> None:
+    options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300")
+    assert "100 pairs" in said(capsys, "fetch", "news-commentary-en-de", options[0])
+    assert "training-parallel-commoncrawl.tgz" not in {path.removeprefix("/") for path, _ in server.log}
+    assert "train 100, dev 12, test 10 pairs" in said(capsys, "prepare", "news-commentary-en-de", *options)
+
+
+def captions(texts: Mapping[str, bytes], mtime: int = 0) -> bytes:
+    """An archive like that of multi30k/dataset."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, content in texts.items():
+            packed = gzip.compress(content, mtime=mtime)
+            info = tarfile.TarInfo(f"dataset-a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/raw/{name}.gz")
+            info.size = len(packed)
+            tar.addfile(info, io.BytesIO(packed))
+    return gzip.compress(file.getvalue(), mtime=mtime)
+
+
+def test_captions_are_known_by_their_texts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "*")
+    texts = {
+        f"{split}.{language}": f"{split} {language} {content}\n".encode()
+        for split in ("train", "val", "test_2016_flickr")
+        for language, content in (("en", "a dog"), ("de", "ein Hund"))
+    }
+    with FileServer() as server:
+        for split in ("train", "val", "test_2016_flickr"):
+            known = sources.SOURCES[f"multi30k_{split}"]
+            english, other = (
+                replace(side, sha256=hashlib.sha256(texts[f"{split}.{side.language}"]).hexdigest())
+                for side in known.members["en-de"]
+            )
+            sides = {"en-de": (english, other)}
+            small = replace(known, members=sides, n_pairs={"en-de": 1}, urls=(server.url("/captions"),))
+            monkeypatch.setitem(sources.SOURCES, known.name, small)
+        fetch = ("fetch", "multi30k-en-de", f"--data-dir={tmp_path / 'data'}")
+        server.files["/captions"] = captions(texts | {"val.de": b"val de ein hund\n"})
+        refused = said(capsys, *fetch, code=2)
+        right = hashlib.sha256(texts["val.de"]).hexdigest()
+        assert f"raw/val.de.gz' is not the published text: expected SHA-256 {right}, got " in refused
+        (tmp_path / "data/archives/multi30k-a3d2e0d.tar.gz").unlink()
+        assert not (tmp_path / "data/wmt/multi30k_val-en-de").exists()
+        server.files["/captions"] = captions(texts, mtime=1)  # packed anew: other bytes, the same texts
+        said(capsys, *fetch)
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr("repro.data.corpora.SHA256", {})
+    fetched = open_corpus("multi30k", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
+    by_hand = open_corpus("multi30k", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert fetched.test.source.parent.name == "multi30k_test_2016_flickr-en-de"
+    assert (fetched.sha256, by_hand.test.source.parent) == (by_hand.sha256, tmp_path)
+
+
+def test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REPRO_DATA", str(tmp_path / "mine"))
+    said(capsys, "fetch", "wmt14-en-de")
+    assert (tmp_path / "mine/wmt/europarl_v7-en-de/europarl_v7.de").is_file()
+    assert "train 600" in said(
+        capsys, "prepare", "wmt14-en-de", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=700"
+    )
+
+
+def test_fetch_asks_the_mirror_first(
+    tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in sources.COLLECTIONS["wmt14-en-de"].train:
+        source = sources.SOURCES[name]
+        content = server.files.pop(f"/{source.archive}")
+        server.files[f"/copies/{source.archive}"] = content
+        sha256 = hashlib.sha256(content).hexdigest()
+        monkeypatch.setitem(sources.SOURCES, name, replace(source, urls=(), sha256=sha256))
+    said(capsys, "fetch", "wmt14-en-de", f"--data-dir={tmp_path}", f"--mirror={server.url('/copies')}")
+    assert (tmp_path / "wmt/europarl_v7-en-de/europarl_v7.de").is_file()
+
+
+def test_every_archive_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = said(capsys, "fetch", "--list")
+    for source in sources.SOURCES.values():
+        [found] = [part for part in listed.split("\n\n") if part.startswith(f"{source.archive}  ")]
+        for fact in (
+            source.about,
+            source.licence,
+            f"{source.sha256 or source.md5 or 'of its texts'}",
+            f"{source.size_at_most:,}",
+        ):
+            assert fact in found
+        assert all(url in found for url in source.urls)
+        readers = [key for key, one in sources.COLLECTIONS.items() if source in one.sources]
+        assert set(readers) <= set(found.split("read by: ")[1].split(", ")), source.name
+    assert len(said(capsys, "fetch", "wmt14-en-de", "--list").split("\n\n")) < len(listed.split("\n\n"))
+
+
+def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "dead since December 2021"
+    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--dry-run", f"--data-dir={tmp_path}")
+    assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--offline", f"--data-dir={tmp_path}", code=2)
+    refused = said(capsys, "prepare", "wmt16_britz-en-de", f"--data-dir={tmp_path}", code=2)
+    assert words in refused
+    assert "wmt16_en_de.tar.gz" in refused
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fetch"], "Expected a corpus and a language pair like wmt14-en-de"),
+        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is no address of a folder"),
+        (["fetch", "tatoeba-en-de"], "https://www.manythings.org/anki"),
+        (["fetch", "wmt14"], "Expected a corpus and a language pair like wmt14-en-de, got 'wmt14'"),
+        (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),
+        (["fetch", "grammar-en-de"], "Nothing to fetch for grammar-en-de. It is generated on the spot."),
+        (["fetch", "multi30k-en-de", "--offline"], "known by the SHA-256 of its texts"),
+        (["fetch", "wmt14-en-de", "--offline"], "training-parallel-europarl-v7.tgz"),
+        (["prepare", "wmt14-en-de"], "Get it with: python -m repro.data fetch wmt14-en-de"),
+        (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
+    ],
+)
+def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], argv: list[str], message: str) -> None:
+    data = [] if "grammar-en-de" in argv else [f"--data-dir={tmp_path}"]
+    assert message in said(capsys, *argv, *data, code=2)
+
+
+def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "repro.data", "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}"]
+    done = subprocess.run([*command, "--vocab-size=600"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "train 20,000, dev 500, test 500 pairs" in done.stdout

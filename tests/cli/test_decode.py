@@ -1,0 +1,258 @@
+"""python -m repro.decoding: what a finished run is good for, by hand."""
+
+import errno
+import math
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from figures.conftest import record
+from first_words import lines_until_heavy
+
+from repro.cli.decode import main
+from repro.data.shards import Encoded
+from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
+from repro.data.vocabulary import Pieces
+from repro.decoding import ctranslate
+from repro.decoding.translate import translate
+from repro.model.config import Hyper
+from repro.model.transformer import Transformer
+from repro.training import checkpoint
+
+LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]
+
+
+class Run(SimpleNamespace):
+    folder: Path
+    cache: Path
+    tokenizer: Tokenizer
+    model: Transformer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The folder of a finished run, with random weights."""
+    return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Pieces("bpe", 280)))
+
+
+def finished(root: Path, tokenizer: Tokenizer) -> Run:
+    made = record("base", 1, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
+    torch.manual_seed(0)
+    model = Transformer(Hyper(**made.hyper), tokenizer.size).eval()
+    state = {"state_dict": {f"model.{name}": tensor for name, tensor in model.state_dict().items()}}
+    folder = root / "runs" / made.run
+    checkpoint.save(checkpoint.path_of(folder / "checkpoints", 20), state, made.run)
+    made.save(folder / "record.json")
+    tokenizer.save(folder / "tokenizer.json")
+    return Run(folder=folder, cache=root / "cache", tokenizer=tokenizer, model=model)
+
+
+def asked(run: Run, *arguments: object) -> int:
+    command, *more = map(str, arguments)
+    return main([command, str(run.folder), *more, f"--cache-dir={run.cache}"])
+
+
+def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = finished(tmp_path, given_tokenizer(["the", "c@@", "at", "sees"]))
+    (tmp_path / "news.en").write_bytes(b"the c@@ at sees\n")
+    assert asked(run, "score", tmp_path / "news.en", tmp_path / "news.en") == 0
+    assert "1 pairs, 5 target pieces" in capsys.readouterr().out
+
+
+@pytest.fixture
+def copy(run: Run, tmp_path: Path) -> Run:
+    """The same, to be changed."""
+    folder = tmp_path / "runs" / run.folder.name
+    shutil.copytree(run.folder, folder)
+    return Run(folder=folder, cache=tmp_path / "cache", tokenizer=run.tokenizer, model=run.model)
+
+
+@pytest.mark.parametrize("typed", ["latest", "0000"])
+def test_a_run_is_opened_by_a_word_and_named(
+    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes], typed: str
+) -> None:
+    (tmp_path / "news.en").write_bytes(b"sees\n")
+    assert main(["translate", typed, str(tmp_path / "news.en"), f"--runs-dir={run.folder.parent}"]) == 0
+    said = capsysbinary.readouterr()
+    assert said.out.count(b"\n") == 1
+    assert said.err.decode() == f"{run.folder}: base, base, seed 1, scale laptop, en-de\n"
+
+
+@pytest.mark.parametrize(("typed", "said"), [("latest", "holds no finished run"), ("12", "holds no run 12")])
+def test_a_word_that_means_no_run_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str, said: str
+) -> None:
+    assert main(["export", typed, str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
+    first = f"{run.folder}: base, base, seed 1, scale laptop, en-de"
+    for command in (["translate", str(run.folder)], ["score", str(run.folder), "a", "b"]):
+        assert lines_until_heavy("repro.decoding", *command)[0] == first
+
+
+def test_an_older_run_has_its_tokenizer_from_the_cache(
+    copy: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "news.en").write_bytes(b"sees\n")
+    kept = (copy.folder / "tokenizer.json").rename(tmp_path / "tokenizer.json")
+    assert asked(copy, "translate", tmp_path / "news.en") == 2
+    assert "which is not there" in capsys.readouterr().err
+    (copy.cache / "text").mkdir(parents=True)
+    kept.rename(copy.cache / "text" / "tokenizer")  # a file where a folder should be is no tokenizer
+    assert asked(copy, "translate", tmp_path / "news.en") == 2
+    (copy.cache / "other" / "tokenizer").mkdir(parents=True)
+    (copy.cache / "text" / "tokenizer").rename(copy.cache / "other" / "tokenizer" / "tokenizer.json")
+    assert asked(copy, "translate", tmp_path / "news.en") == 0
+    (copy.folder / "tokenizer.json").write_text("damaged", "utf-8")
+    assert asked(copy, "translate", tmp_path / "news.en") == 0
+    (copy.cache / "other" / "tokenizer" / "tokenizer.json").unlink()
+    capsys.readouterr()
+    assert asked(copy, "translate", tmp_path / "news.en") == 2
+    assert "which is damaged" in capsys.readouterr().err
+
+
+def test_each_line_is_translated_and_blank_lines_stay(
+    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    text = tmp_path / "news.en"
+    text.write_bytes("\n".join([LINES[0], "", *LINES[1:], "  "]).encode() + b"\n")
+    assert asked(run, "translate", text, "--beam=2", "--alpha=1") == 0
+    ids = translate(run.model, Encoded(*run.tokenizer.encode(LINES)), width=2, alpha=1.0)
+    first, *rest = map(run.tokenizer.decode, ids)
+    assert capsysbinary.readouterr().out == "".join(f"{line}\n" for line in [first, "", *rest, ""]).encode()
+
+
+def test_the_score_is_the_mean_over_all_pieces(
+    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    for side in ("en", "de"):
+        (tmp_path / f"news.{side}").write_bytes("\n".join(LINES).encode())
+    assert asked(run, "score", tmp_path / "news.en", tmp_path / "news.de") == 0
+    total, n = 0.0, 0
+    for line in LINES:
+        ids = torch.tensor([run.tokenizer.encode([line])[0].tolist()])
+        decoder_in = torch.cat([ids.new_zeros(1, 1), ids[:, :-1]], dim=1)
+        with torch.no_grad():
+            log_probs = run.model(ids, decoder_in).double().log_softmax(-1)
+        total -= float(log_probs.gather(2, ids[:, :, None]).sum())
+        n += ids.shape[1]
+    said = capsysbinary.readouterr().out.decode()
+    assert f"4 pairs, {n} target pieces: nll " in said
+    assert float(said.split("nll ")[1].split()[0]) == pytest.approx(total / n, abs=1e-5)
+    assert float(said.split("ppl ")[1]) == pytest.approx(math.exp(total / n), rel=1e-4)
+
+
+def test_an_exported_model_is_whole_and_says_whose_it_is(
+    run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pytest.importorskip("ctranslate2")
+    folder = tmp_path / "exported"
+    assert asked(run, "export", folder) == 0
+    assert {"model.bin", "config.json", "tokenizer.json", "run.json"} <= {path.name for path in folder.iterdir()}
+    assert run.folder.name.encode() in (folder / "run.json").read_bytes()
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    text: Any = Encoded(*tokenizer.encode(LINES))
+    found = ctranslate.translate_ctranslate2(ctranslate.load(folder), text)
+    assert len(found) == len(LINES)
+
+
+def written(model: Transformer, folder: Path) -> None:
+    """Stands where CTranslate2's own format is written, which has tests of its own."""
+    for name in ("config.json", "model.bin"):
+        (folder / name).write_bytes(name.encode() + model.embedding.weight.detach().numpy().tobytes()[:40])
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+WHOLE = {"model.bin", "config.json", "tokenizer.json", "run.json", "manifest.json"}
+
+
+@pytest.mark.parametrize("empty", [False, True])
+def test_an_export_that_failed_half_way_is_repeated(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, empty: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "to" / "exported"
+    if empty:
+        folder.mkdir(parents=True)
+
+    def half(model: Transformer, folder: Path) -> None:
+        written(model, folder)
+        raise OSError(errno.ENOSPC, "no room")
+
+    monkeypatch.setattr(ctranslate, "export", half)
+    assert asked(run, "export", folder) == 2
+    assert "no room" in capsys.readouterr().err
+    assert names(folder.parent) == ({"exported"} if empty else set())
+    assert not empty or names(folder) == set()
+    monkeypatch.setattr(ctranslate, "export", written)
+    assert asked(run, "export", folder) == 0
+    assert names(folder) == WHOLE
+
+
+def test_an_export_is_recognised_where_whole_and_made_again_where_damaged(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, made = tmp_path / "exported", []
+
+    def export(model: Transformer, folder: Path) -> None:
+        written(model, folder)
+        made.append(folder)
+
+    monkeypatch.setattr(ctranslate, "export", export)
+    for n, spoil in enumerate(["", "model.bin", "manifest.json", "tokenizer.json"], start=1):
+        if spoil:
+            (folder / spoil).write_bytes(b"damaged, and longer")
+        for _ in range(2):
+            assert asked(run, "export", folder) == 0
+            assert len(made) == n
+        assert names(folder) == WHOLE
+        assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
+    assert names(tmp_path) == {"exported"}
+
+
+def test_what_an_export_does_not_know_is_let_be(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(ctranslate, "export", written)
+    assert asked(run, "export", tmp_path / "exported") == 0
+    of_another = (tmp_path / "exported" / "run.json").read_text("utf-8").replace(run.folder.name, "f" * 16)
+    for content in (of_another, "[]", "{}", "\xff"):
+        (tmp_path / "exported" / "run.json").write_text(content, "utf-8")
+        assert asked(run, "export", tmp_path / "exported") == 2
+        assert "Delete it, or name another." in capsys.readouterr().err
+        assert (tmp_path / "exported" / "run.json").read_text("utf-8") == content
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("translate", "nowhere.en"), "nowhere.en"),
+        (("score", "{bad}", "{good}"), "line"),
+        (("score", "{good}", "{short}"), "has 4 lines"),
+        (("translate", "{bad}"), "line 2 is not UTF-8"),
+        (("export", "{full}"), "folder that is new, empty or holds the export of run"),
+    ],
+)
+def test_bad_input_is_named(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "good").write_bytes("\n".join(LINES).encode())
+    (tmp_path / "short").write_bytes(b"one\n")
+    (tmp_path / "bad").write_bytes(b"one\n\xff\nthree\nfour")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine").touch()
+    places = {name: tmp_path / name for name in ("good", "short", "bad", "full")}
+    assert asked(run, *(word.format(**places) for word in arguments)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_that_is_no_finished_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["translate", str(tmp_path)]) == 2
+    assert "expected the folder of a finished run" in capsys.readouterr().err

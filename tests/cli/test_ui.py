@@ -1,0 +1,215 @@
+"""The page is served to this machine only, on the view asked for, and stops without leaving a process."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from repro.cli import ui
+from repro.tracking.views import VIEW, encode_view
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    (tmp_path / "mlflow.db").touch()
+    return f"sqlite:///{tmp_path}/mlflow.db"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
+def test_any_other_host_is_refused(store: str, host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui.main(["--tracking-uri", store, "--host", host]) == 1
+    said = capsys.readouterr().err
+    assert "served on 127.0.0.1 only" in said
+    assert "ssh -L 5000:127.0.0.1:5000" in said
+
+
+def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 1
+    assert "python experiments/table2.py" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert ui.main(["--tracking-uri", "file:./mlruns"]) == 1
+    assert "expected sqlite:///FILE" in capsys.readouterr().err
+
+
+def test_a_taken_port_gives_way_to_the_next() -> None:
+    with socket.socket() as other:
+        other.bind((ui.LOOPBACK, 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        assert taken < ui.free_port(taken) < taken + 100
+    with pytest.raises(OSError, match="--port 70000"):
+        ui.free_port(70_000)
+
+
+# ------------------------------------------------------------------------------------- a server that answers
+
+
+class Experiments(BaseHTTPRequestHandler):
+    """The little of MLflow's server that is asked for: experiments by name."""
+
+    known: dict[str, Any] = {}  # noqa: RUF012
+
+    def do_GET(self) -> None:
+        asked = urlsplit(self.path)
+        name = parse_qs(asked.query).get("experiment_name", [""])[0]
+        self.send_response(200 if asked.path == "/health" or name in self.known else 404)
+        self.end_headers()
+        if name in self.known:
+            self.wfile.write(json.dumps({"experiment": self.known[name]}).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    views = {"table3_A": 5, "table3_A-multi30k-en-de": 7, "table3_A-grammar-en-de": 6, "table3_AB": 9}
+    views |= {"published-table3_A-grammar-en-de": 11, "published-table3_B-grammar-en-de": 12}
+    tags = [{"key": VIEW + key, "value": encode_view(key, {}, time)} for key, time in views.items()]
+    Experiments.known = {
+        "Attention Is All You Need / laptop": {
+            "experiment_id": "3",
+            "tags": [*tags, {"key": "x", "value": "y"}],
+        }
+    }
+    server = ThreadingHTTPServer((ui.LOOPBACK, 0), Experiments)
+    with closing(server.socket):
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://{ui.LOOPBACK}:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_latest_view_of_the_table_is_found(address: str) -> None:
+    assert ui.find_view(address, "laptop", "table3_A") == ("3", "table3_A-multi30k-en-de")
+    assert ui.find_view(address, "laptop", "table2") == ("3", None)
+    assert ui.find_view(address, "paper", "table2") is None
+
+
+def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_there(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ui.show(address, "laptop", "table3_A", browser=False, published=True)
+    assert capsys.readouterr().out.endswith("viewStateShareKey=published-table3_A-grammar-en-de\n")
+    ui.show(address, "laptop", "table3_B", browser=False)
+    said = capsys.readouterr().out
+    assert said.startswith("You have no runs of table3_B at scale laptop in MLflow yet; this is what is published.\n")
+    assert said.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
+    ui.show(address, "laptop", "table2", browser=False, published=True)
+    assert "python -m repro.tracking sync --results results/laptop" in capsys.readouterr().out
+
+
+def test_a_server_of_others_is_shown_not_started(
+    address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(ui.webbrowser, "open", opened.append)
+    monkeypatch.setattr(subprocess, "Popen", None)
+    monkeypatch.setenv("DISPLAY", ":0")
+    link = f"{address}/#/experiments/3/runs?workflowType=machine_learning&viewStateShareKey=table3_AB"
+    assert ui.main(["--tracking-uri", f"{address}/", "--table", "table3_AB"]) == 0
+    assert capsys.readouterr().out == f"{link}\n"
+    assert opened == [link]
+    assert ui.main(["--tracking-uri", address, "--scale", "paper", "--no-browser"]) == 0
+    said = capsys.readouterr().out
+    assert "python experiments/table3_A.py --scale paper" in said
+    assert opened == [link]
+
+
+# ----------------------------------------------------------------------------------------- our own server
+
+# Stands for `mlflow server`: a parent that starts a child; the child answers and cannot be asked to stop.
+STUBBORN = """
+import subprocess, sys
+child = "import http.server, signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
+child += "answer = lambda self: (self.send_response(200), self.end_headers());"
+child += "handler = type('Handler', (http.server.BaseHTTPRequestHandler,), {'do_GET': answer});"
+child += "http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), handler).serve_forever()"
+subprocess.Popen([sys.executable, "-c", child, sys.argv[sys.argv.index("--port") + 1]]).wait()
+"""
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, code: str) -> list[list[str]]:
+    commands: list[list[str]] = []
+    popen = subprocess.Popen
+
+    def start(command: list[str], **more: Any) -> Any:
+        commands.append(command)
+        return popen([sys.executable, "-c", code, *command[3:]], **more)
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    return commands
+
+
+def group(process: Any) -> list[int]:
+    """The living processes of a process group."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            continue
+        if int(fields[2]) == process.pid and fields[0] != b"Z":
+            found.append(int(path.parent.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+def test_no_process_is_left_behind(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = stand_in(monkeypatch, STUBBORN)
+    monkeypatch.setattr(ui, "STOP_PATIENCE", 0.3)
+    port = ui.free_port(21_000 + os.getpid() % 10_000)
+    with ui.server(store, port) as (address, process):
+        assert address == f"http://127.0.0.1:{port}"
+        assert len(group(process)) == 2
+    assert group(process) == []
+    assert commands[0][commands[0].index("--host") + 1] == "127.0.0.1"
+    assert commands[0][commands[0].index("--workers") + 1] == "1"
+
+
+def test_a_server_that_does_not_start_tells_why(
+    store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
+    assert ui.main(["--tracking-uri", store, "--no-browser"]) == 1
+    said = capsys.readouterr().err
+    assert "Its last words:\nthe database is from the future\n" in said
+    assert f"python -m repro.tracking sync --tracking-uri {store}" in said
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal.Signals) -> None:
+    """A shell starts its background jobs with SIGINT ignored."""
+    code = (
+        "import subprocess, sys, time; from repro.cli import ui; popen = subprocess.Popen;"
+        "subprocess.Popen = lambda c, **k: popen([sys.executable, '-c', 'import time; time.sleep(99)'], **k);"
+        "ui._answers = lambda address: True; ui.find_view = lambda *_: ('1', 'x');"
+        "sys.exit(ui.main(['--tracking-uri', sys.argv[1], '--no-browser']))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code, store],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    assert process.stdout is not None
+    while b"Ctrl-C" not in (line := process.stdout.readline()):
+        assert line, "it ended"
+    time.sleep(0.05)
+    process.send_signal(how)
+    said, _ = process.communicate(timeout=20)
+    assert (process.returncode, said) == (0, b"\nStopped.\n")

@@ -1,0 +1,223 @@
+"""What is counted, followed and timed, held against sums that a reader can do. Nothing here asks how long it took."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from repro.complexity.layers import Convolution, ElmanCell, GatedCell, Recurrent
+from repro.complexity.measure import (
+    N_HEADS,
+    SCORINGS,
+    STACKS,
+    WITHOUT_WINDOW,
+    chain,
+    connects_all,
+    count,
+    counts,
+    depth,
+    flops,
+    full_attention,
+    interleaved,
+    layers,
+    measure,
+    paths,
+    queries_keys_values,
+    saved_bytes,
+    scoring_counts,
+    steps,
+    steps_to_first,
+)
+from repro.results.layer_costs import Count, Grid, load, save
+
+N, D, K = 7, 8, 3
+TINY = Grid(
+    n=(7, 11),
+    n_odd=(7,),
+    d=(8, 16),
+    windows=(3, 5),
+    n_paths=(4, 9),
+    n_timed=(4, 5),
+    d_timed=(8, 16),
+    n_scored=(3, 5),
+    d_k=(2, 7),
+    rounds=2,
+)
+
+
+def counted(layer: str, *, n: int = N, d: int = D, window: int | None = None) -> Count:
+    """What is counted of one layer on tensors without data."""
+    with torch.device("meta"):
+        built = {(name, of): layer for name, of, layer in layers(d, [] if window is None else [window])}
+        return count(layer, built[layer, window], n=n, d=d, window=window)
+
+
+@pytest.mark.parametrize(
+    ("layer", "window", "mixing", "rest"),
+    [  # multiplications
+        ("self_attention", None, 2 * N * N * D, 4 * N * D * D),
+        ("recurrent", None, N * D * D, N * D * D),
+        ("gated", None, 3 * N * D * D, 3 * N * D * D),
+        ("convolution", K, K * N * D * D, 0),
+        ("separable", K, K * N * D, N * D * D),
+        ("restricted", K, 2 * K * N * D, 4 * N * D * D),
+    ],
+)
+def test_operations_are_those_of_the_products(layer: str, window: int | None, mixing: int, rest: int) -> None:
+    found = counted(layer, window=window)
+    assert (found.mixing_flops, found.flops) == (2 * mixing, 2 * (mixing + rest))  # and as many additions
+
+
+def test_without_data_the_counts_are_the_same() -> None:
+    for name, window, layer in layers(D, [K]):
+        assert count(name, layer, n=N, d=D, window=window) == counted(name, window=window)
+
+
+def test_every_size_is_counted() -> None:
+    found = [(line.layer, line.n, line.d, line.window) for line in counts(TINY)]
+    assert len(found) == len(set(found)) + len(TINY.d)  # attention at n = 7 stands beside k = n once more
+    plain = itertools.product(("self_attention", "recurrent", "gated"), TINY.n, TINY.d, [None])
+    windowed = itertools.product(("convolution", "separable", "restricted"), TINY.n, TINY.d, TINY.windows)
+    assert {*plain, *windowed} <= {*found}
+    assert ("separable", 7, 16, 7) in found  # k = n
+
+
+def test_what_is_kept_is_counted_once_and_without_parameters() -> None:
+    linear, x = nn.Linear(3, 5, bias=False), torch.ones(2, 3, requires_grad=True)
+
+    def work() -> Tensor:
+        result = linear(x).tanh()  # x for the weights, the weights for x, the result of tanh
+        return result * result  # both factors, which are that result
+
+    assert saved_bytes(work, without=linear.parameters()) == 4 * (2 * 3 + 2 * 5)
+    assert saved_bytes(work) == 4 * (2 * 3 + 2 * 5 + 3 * 5)
+
+
+def test_additive_scores_keep_every_pair_of_vectors() -> None:
+    n, d_k = 11, 7
+    kept = {name: saved_bytes(lambda s=scoring: s(*queries_keys_values(n, d_k))) for name, scoring in SCORINGS.items()}
+    assert N_HEADS * 4 * n * n * d_k <= kept["additive"]
+    assert kept["dot_product"] < N_HEADS * 4 * (2 * n * n + 5 * n * d_k)
+
+
+def test_both_ways_to_score_have_the_same_products() -> None:
+    for line in scoring_counts(TINY):
+        assert line.flops == N_HEADS * 2 * 2 * line.n**2 * line.d_k  # scores and weighted sum
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 300])
+def test_a_recurrence_is_a_chain_of_n_products(n: int) -> None:
+    layer = Recurrent(ElmanCell(2))
+    assert chain(layer.mix(torch.ones(1, n, 2))) == n
+
+
+def test_a_chain_is_the_longest_way() -> None:
+    a, b = (torch.eye(3, requires_grad=True) for _ in range(2))
+    assert chain(a + b) == 0
+    assert chain(a @ b + b) == 1
+    assert chain((a @ b) @ (b @ a)) == 2
+    assert chain(((a @ b) @ a) @ b + a @ b) == 3
+
+
+def test_only_a_recurrence_has_to_wait_longer_for_more() -> None:
+    found = {(line.layer, line.window, line.n): line.steps for line in steps(TINY)}
+    for n in TINY.n_paths:
+        assert found["recurrent", None, n] == found["gated", None, n] == n
+        assert found["self_attention", None, n] == found["restricted", 3, n] == 2
+        assert found["convolution", 5, n] == found["separable", 3, n] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "n", "layers"),
+    [
+        ("convolution", 3, 9, 8),  # 1 further by each layer
+        ("convolution", 5, 9, 4),
+        ("convolution", 5, 10, 5),
+        ("restricted", 3, 9, 8),
+        ("restricted", 5, 10, 5),
+        ("dilated", 3, 5, 2),  # 3^2 = 9 positions in sight: 4 to each side
+        ("dilated", 3, 6, 3),
+        ("dilated", 3, 14, 3),  # 13 to each side
+        ("dilated", 3, 15, 4),
+        ("dilated", 5, 13, 2),
+    ],
+)
+def test_the_depth_that_connects_all_pairs(name: str, window: int, n: int, layers: int) -> None:
+    torch.manual_seed(0)
+    assert depth(lambda depth: STACKS[name](window, depth), n) == layers
+    assert not connects_all(STACKS[name](window, layers - 1), n)
+
+
+def test_one_layer_of_attention_connects_all_pairs() -> None:
+    torch.manual_seed(0)
+    assert depth(full_attention, 29) == 1
+
+
+def test_all_pairs_means_all_pairs() -> None:
+    # the outputs beyond the first sixteen are asked as well
+    class ShortSighted(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            total = x.sum(dim=1, keepdim=True).expand_as(x)
+            return torch.cat([total[:, :-1], x[:, -1:]], dim=1)
+
+    assert not connects_all(ShortSighted(), 20)
+
+
+def test_layers_that_never_connect_are_an_error() -> None:
+    with pytest.raises(ValueError, match="Expected 6 positions to be connected by at most 6 layers"):
+        depth(lambda depth: Convolution(d=2, k=1), 6)
+
+
+@pytest.mark.parametrize("cell", [ElmanCell, GatedCell])
+def test_the_first_input_is_n_steps_from_the_last_output(cell: type[ElmanCell]) -> None:
+    torch.manual_seed(0)
+    assert [steps_to_first(Recurrent(cell(2)), n) for n in (1, 2, 17)] == [1, 2, 17]
+
+
+def test_a_signal_that_never_arrives_is_an_error() -> None:
+    layer = Recurrent(ElmanCell(2))
+    nn.init.zeros_(layer.cell.state.weight)
+    with pytest.raises(ValueError, match="Expected the last of 3 outputs to depend on the first input"):
+        steps_to_first(layer, 3)
+
+
+def test_paths_are_followed_at_every_length_and_window() -> None:
+    found = {(line.layer, line.n, line.window) for line in paths(TINY)}
+    plain = itertools.product(("self_attention", "recurrent"), TINY.n_paths, [None])
+    assert found == {*plain, *itertools.product(STACKS, TINY.n_paths, TINY.windows)}
+
+
+def test_rounds_are_interleaved_and_the_first_is_not_kept() -> None:
+    order: list[str] = []
+    ticks = itertools.accumulate(itertools.chain.from_iterable((0.5, i) for i in itertools.count(1)))
+    work = {key: lambda key=key: order.append(key) for key in "ab"}
+    assert interleaved(work, rounds=3, clock=lambda: next(ticks)) == {"a": [3, 5, 7], "b": [4, 6, 8]}
+    assert "".join(order) == "ab" * 4
+
+
+def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "measured.json"
+    measured = measure(TINY, threads=torch.get_num_threads())
+    save(file, measured)
+    again = load(file)
+    assert again.counts == measured.counts
+    assert again.times == measured.times
+    assert {(time.layer, time.n, time.d) for time in again.times} == {
+        *itertools.product(
+            (*WITHOUT_WINDOW, "convolution", "separable", "restricted", "library_gated"), TINY.n_timed, TINY.d_timed
+        )
+    }
+    assert again.grid["windows"] == [3, 5]
+
+
+def test_feed_forward_is_counted_beside_the_layers() -> None:
+    found = next(line for line in counts(TINY) if line.layer == "feed_forward" and (line.n, line.d) == (11, 16))
+    assert found.flops == 2 * (2 * 11 * 16 * 64)
+
+
+def test_flops_are_of_the_work_alone() -> None:
+    a = torch.ones(2, 3)
+    _ = a @ a.T
+    assert flops(lambda: a.T @ a) == 2 * 3 * 2 * 3

@@ -1,0 +1,492 @@
+"""Nothing of an archive decides where anything is written; what is wrong is refused, and the words say what."""
+
+import gzip
+import hashlib
+import io
+import subprocess
+import sys
+import tarfile
+import tracemalloc
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data.download import archive as archive_module
+from repro.data.download.archive import Unpacked, read_sgm, unpack
+from repro.data.download.sources import Form, Member
+
+ROOT = Path(__file__).parents[3]
+EN, DE = b"one\ntwo\nthree\n", b"eins\nzwei\ndrei\n"
+WANTED = {
+    "x.en": Member(language="en", name="training/x.de-en.en", max_bytes=1_000),
+    "x.de": Member(language="de", name="training/x.de-en.de", max_bytes=1_000),
+}
+
+
+def entry(name: str, content: bytes = b"", **changed: object) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for field, value in changed.items():
+        setattr(info, field, value)
+    return info, content
+
+
+GOOD = [
+    entry("training", type=tarfile.DIRTYPE),
+    entry("training/x.cs-en.en", b"not wanted"),
+    entry("training/x.de-en.de", DE),
+    entry("training/x.de-en.en", EN),
+]
+
+
+def tar_bytes(entries: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.GNU_FORMAT) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w", format=form) as tar:
+        for info, content in entries:
+            tar.addfile(info, io.BytesIO(content) if info.isreg() else None)
+    return file.getvalue()
+
+
+def packed(folder: Path, entries: Iterable[tuple[tarfile.TarInfo, bytes]], form: int = tarfile.GNU_FORMAT) -> Path:
+    path = folder / "x.tgz"
+    path.write_bytes(gzip.compress(tar_bytes(entries, form), mtime=0))
+    return path
+
+
+def refused(path: Path, message: str, wanted: dict[str, Member] | None = None) -> None:
+    """Unpacking is refused in these words, naming the archive, and leaves nothing beside what was whole."""
+    out = path.parent / "out" / "inside"
+    with pytest.raises(ValueError, match=message) as error:
+        unpack(path, WANTED if wanted is None else wanted, out)
+    assert str(path) in str(error.value)
+    assert "get it again" in str(error.value).lower()
+    assert {file.name for file in out.glob("*")} <= {"x.en", "x.de"}
+    assert {file.name for file in path.parent.iterdir()} <= {path.name, "out"}
+    assert {file.name for file in out.parent.glob("*")} <= {"inside"}
+
+
+# What is wanted --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+@pytest.mark.parametrize("is_gzip", [True, False])
+def test_the_wanted_files_come_under_our_names(tmp_path: Path, form: int, is_gzip: bool) -> None:
+    content = tar_bytes(GOOD, form)
+    (tmp_path / "x.tgz").write_bytes(gzip.compress(content) if is_gzip else content)
+    done = unpack(tmp_path / "x.tgz", WANTED, tmp_path / "out")
+    assert done == {
+        "x.en": Unpacked(n_bytes=14, sha256=hashlib.sha256(EN).hexdigest(), n_lines=3),
+        "x.de": Unpacked(n_bytes=15, sha256=hashlib.sha256(DE).hexdigest(), n_lines=3),
+    }
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"x.en": EN, "x.de": DE}
+
+
+def test_a_name_may_begin_with_the_folder_that_was_packed(tmp_path: Path) -> None:
+    path = packed(tmp_path, [entry(f"./{info.name}", content, type=info.type) for info, content in GOOD])
+    assert unpack(path, WANTED, tmp_path / "out")["x.en"].n_bytes == len(EN)
+
+
+def test_a_last_line_without_end_counts(tmp_path: Path) -> None:
+    wanted = {"x.en": WANTED["x.en"]}
+    for content, n_lines in ((b"a\nb", 2), (b"a\nb\n", 2), (b"", 0), (b"\n", 1), (b"a\rb\x85\x0cc", 1)):
+        path = packed(tmp_path, [entry("training/x.de-en.en", content)])
+        assert unpack(path, wanted, tmp_path / "out")["x.en"].n_lines == n_lines
+
+
+def test_gzip_within_tar_is_plain_text_outside(tmp_path: Path) -> None:
+    members = gzip.compress(EN[:5]) + gzip.compress(b"") + gzip.compress(EN[5:])  # several are legal
+    path = tmp_path / "giga.tar"
+    path.write_bytes(tar_bytes([entry("giga.en.gz", members)]))
+    wanted = {"giga.en": Member(language="en", name="giga.en.gz", form=Form.GZIP, max_bytes=len(EN))}
+    assert unpack(path, wanted, tmp_path / "out")["giga.en"].sha256 == hashlib.sha256(EN).hexdigest()
+
+
+@given(st.lists(st.binary(max_size=5_000), min_size=1, max_size=2), st.booleans())
+def test_any_content_comes_out_as_it_went_in(
+    tmp_path_factory: pytest.TempPathFactory, contents: list[bytes], is_nested: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("tar")
+    form = Form.GZIP if is_nested else Form.PLAIN
+    path = packed(folder, [entry(f"{i}", gzip.compress(c) if is_nested else c) for i, c in enumerate(contents)])
+    wanted = {f"o{i}": Member(language="en", name=f"{i}", form=form, max_bytes=6_000) for i in range(len(contents))}
+    unpack(path, wanted, folder / "out")
+    assert [(folder / "out" / f"o{i}").read_bytes() for i in range(len(contents))] == contents
+
+
+# What is refused -------------------------------------------------------------------------------------------
+
+EVIL = [
+    entry("../evil", b"evil"),
+    entry("/tmp/evil", b"evil"),
+    entry("training/../../evil", b"evil"),
+    entry("link", type=tarfile.SYMTYPE, linkname="/etc"),
+    entry("link/passwd", b"evil"),
+    entry("hard", type=tarfile.LNKTYPE, linkname="../evil"),
+    entry("device", type=tarfile.CHRTYPE, devmajor=1, devminor=8),
+    entry("block", type=tarfile.BLKTYPE, devmajor=8, devminor=0),
+    entry("pipe", type=tarfile.FIFOTYPE),
+    entry("setuid", b"evil", mode=0o6777),
+    entry("line\nfeed", b"evil"),
+    entry("right\u202etfel", b"evil"),
+    entry("training/x.de-en.en ", b"evil"),
+    entry("Training/x.de-en.en", b"evil"),
+    entry("training//x.de-en.en", b"evil"),
+    entry("long" * 200, b"evil"),
+]
+
+
+def test_members_that_nobody_wants_do_nothing(tmp_path: Path) -> None:
+    for form in (tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
+        path = packed(tmp_path, [*EVIL, *GOOD, *EVIL], form)
+        unpack(path, WANTED, tmp_path / "out" / "inside")
+        files = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+        assert files == ["out/inside/x.de", "out/inside/x.en", "x.tgz"]
+        assert (tmp_path / "out" / "inside" / "x.en").read_bytes() == EN
+        assert (tmp_path / "out" / "inside" / "x.en").stat().st_mode & 0o7111 == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (tarfile.SYMTYPE, "a symbolic link"),
+        (tarfile.LNKTYPE, "a hard link"),
+        (tarfile.DIRTYPE, "a folder"),
+        (tarfile.FIFOTYPE, "a pipe"),
+        (tarfile.CHRTYPE, "a device"),
+        (tarfile.BLKTYPE, "a device"),
+        (b"Z", "of unknown type"),
+    ],
+)
+def test_a_wanted_name_must_be_a_regular_file(tmp_path: Path, kind: bytes, words: str) -> None:
+    strange = entry("training/x.de-en.en", type=kind, linkname="training/x.de-en.de")
+    refused(packed(tmp_path, [*GOOD[:-1], strange]), rf"'training/x\.de-en\.en' is {words}; expected a regular file")
+
+
+def test_sparse_files_are_refused(tmp_path: Path) -> None:
+    # a header of PAX says that 20 bytes are ten gigabytes
+    for name in ("training/x.de-en.en", "other"):
+        attributes = {
+            "GNU.sparse.major": "0",
+            "GNU.sparse.minor": "1",
+            "GNU.sparse.map": "0,10,9999999990,10",
+            "GNU.sparse.name": name,
+            "GNU.sparse.size": "10000000000",
+        }
+        path = packed(tmp_path, [*GOOD[:-1], entry(name, b"x" * 20, pax_headers=attributes)], tarfile.PAX_FORMAT)
+        refused(path, "a sparse file")
+
+
+def test_a_missing_member_is_named(tmp_path: Path) -> None:
+    refused(packed(tmp_path, GOOD[:-1]), r"lacks 'training/x\.de-en\.en'; expected training/x\.de-en\.en, training/x\.")
+
+
+def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
+    refused(packed(tmp_path, [*GOOD, GOOD[-1]]), r"holds 'training/x\.de-en\.en' twice; expected it once")
+    again = entry("./training/x.de-en.en", EN)
+    refused(packed(tmp_path, [*GOOD, again]), "twice")
+
+
+def test_a_member_over_its_limit_is_refused(tmp_path: Path) -> None:
+    for size, is_refused in ((1_000, False), (1_001, True)):
+        path = packed(tmp_path, [*GOOD[:-1], entry("training/x.de-en.en", b"a" * size)])
+        if is_refused:
+            refused(path, r"has more than 1,000 bytes, the limit of this file.*raise max_bytes")
+        else:
+            unpack(path, WANTED, tmp_path / "out" / "inside")
+
+
+def nested(content: bytes, folder: Path, max_bytes: int = 1_000) -> tuple[Path, dict[str, Member]]:
+    wanted = {"x.en": Member(language="en", name="x.en.gz", form=Form.GZIP, max_bytes=max_bytes)}
+    return packed(folder, [entry("x.en.gz", content)]), wanted
+
+
+def test_a_bomb_within_an_archive_is_stopped_at_its_limit(tmp_path: Path) -> None:
+    bomb = gzip.compress(bytes(40_000_000))  # 1 : 1000
+    tracemalloc.start()
+    refused(*reversed_arguments(nested(bomb, tmp_path, max_bytes=200_000), "has more than 200,000 bytes"))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def reversed_arguments(made: tuple[Path, dict[str, Member]], message: str) -> tuple[Path, str, dict[str, Member]]:
+    return made[0], message, made[1]
+
+
+def test_an_archive_that_is_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "SMALLEST_BOMB", 1_000_000)
+    refused(packed(tmp_path, [entry("filler", bytes(5_000_000)), *GOOD]), "unpacks to more than 1,000,000 bytes")
+    honest = packed(tmp_path, [entry("filler", bytes(900_000)), *GOOD])
+    unpack(honest, WANTED, tmp_path / "out" / "inside")
+
+
+@pytest.mark.parametrize("size", [1 << 30, -512])
+def test_a_header_that_claims_a_gigabyte_costs_no_memory(tmp_path: Path, size: int) -> None:
+    long_name = tarfile.TarInfo("././@LongLink")
+    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, size
+    for before in ([], GOOD[:1]):
+        content = tar_bytes(before)[: 512 * len(before)] + long_name.tobuf(tarfile.GNU_FORMAT) + bytes(20_000_000)
+        path = tmp_path / "x.tgz"
+        path.write_bytes(gzip.compress(content, 1))
+        tracemalloc.start()
+        refused(path, "has a header of more than 65,536 bytes, or of less than none")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 10_000_000
+
+
+def test_many_headers_of_one_member_are_refused(tmp_path: Path) -> None:
+    long_name = tarfile.TarInfo("././@LongLink")
+    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 5
+    chain = (long_name.tobuf(tarfile.GNU_FORMAT) + b"long\0".ljust(512, b"\0")) * 1_000
+    path = tmp_path / "x.tar"
+    path.write_bytes(chain + tar_bytes(GOOD))
+    refused(path, "has a header of more than 65,536 bytes")
+
+
+def test_a_negative_size_is_refused(tmp_path: Path) -> None:
+    for name in ("training/x.de-en.en", "other"):
+        info = entry(name)[0]
+        info.size = -512
+        path = tmp_path / "x.tar"
+        path.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + tar_bytes(GOOD))
+        refused(path, f"has a member of -512 bytes, '{name}'")
+
+
+def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "MAX_MEMBERS", 20)
+    fillers = [entry(f"filler{i}") for i in range(16)]
+    unpack(packed(tmp_path, [*fillers, *GOOD]), WANTED, tmp_path / "out" / "inside")
+    refused(packed(tmp_path, [*fillers, *GOOD, entry("one more")]), "has more than 20 members")
+
+
+def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
+    whole = packed(tmp_path, [*GOOD, entry("filler", bytes(range(256)) * 40)]).read_bytes()
+    for end in (0, 1, 2, 10, 20, len(whole) // 2, len(whole) - 9, len(whole) - 8, len(whole) - 1):
+        path = tmp_path / "x.tgz"
+        path.write_bytes(whole[:end])
+        refused(path, "is no whole archive|lacks")
+    plain = tar_bytes(GOOD)
+    for end in (511, 512 * 5 + 4, 512 * 6 + 4):
+        path = tmp_path / "x.tar"
+        path.write_bytes(plain[:end])
+        (tmp_path / "x.tgz").unlink(missing_ok=True)
+        refused(path, "is no whole archive|lacks")
+
+
+def test_the_checksum_at_the_far_end_is_seen(tmp_path: Path) -> None:
+    whole = gzip.compress(tar_bytes(GOOD) + bytes(1_000_000), mtime=0)
+    path = tmp_path / "x.tgz"
+    for content in (whole[:-1], whole[:-8] + bytes(8)):
+        path.write_bytes(content)
+        refused(path, "is no whole archive")
+    path.write_bytes(whole)
+    unpack(path, WANTED, tmp_path / "out" / "inside")
+
+
+def test_what_follows_a_gzip_is_refused(tmp_path: Path) -> None:
+    path = packed(tmp_path, GOOD)
+    whole = path.read_bytes()
+    for rest in (b"rest", b"\x1f\x8b", gzip.compress(b"more")[:-3]):
+        path.write_bytes(whole + rest)
+        refused(path, "is no whole archive")
+        made = nested(gzip.compress(EN) + rest, tmp_path)
+        refused(*reversed_arguments(made, r"'x\.en\.gz' is no whole gzip file"))
+    for damaged in (gzip.compress(EN)[:-1], b"no gzip", gzip.compress(EN)[:-8] + bytes(8)):
+        refused(*reversed_arguments(nested(damaged, tmp_path), r"'x\.en\.gz' is no whole gzip file"))
+
+
+def test_a_damaged_byte_never_passes_silently(tmp_path: Path) -> None:
+    path = packed(tmp_path, GOOD)
+    whole, n_refused = path.read_bytes(), 0
+    for at in range(10, len(whole), 3):  # the ten before are the gzip's own header
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
+        try:
+            unpack(path, WANTED, tmp_path / "out")
+        except ValueError:
+            n_refused += 1
+        else:  # a bit of a code that no text uses
+            assert (tmp_path / "out" / "x.en").read_bytes() + (tmp_path / "out" / "x.de").read_bytes() == EN + DE
+    assert n_refused > 0.98 * (len(whole) - 10) // 3
+
+
+@given(st.data())
+def test_no_tar_however_damaged_makes_anything_but_a_refusal(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("tar")
+    whole = bytearray(
+        tar_bytes([*EVIL[-2:], *GOOD], data.draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])))
+    )
+    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=20)):
+        whole[at] = byte
+    for start in data.draw(st.lists(st.integers(0, len(whole) // 512 - 1), max_size=5)):  # mend some checksums
+        head = whole[512 * start : 512 * start + 512]
+        head[148:156] = b" " * 8
+        whole[512 * start + 148 : 512 * start + 156] = b"%06o\0 " % sum(head)
+    path = folder / "x.tar"
+    path.write_bytes(whole)
+    with suppress(ValueError):
+        unpack(path, WANTED, folder / "out" / "inside")
+    assert {file.name for file in folder.rglob("*")} <= {"x.tar", "out", "inside", "x.en", "x.de"}
+
+
+# sgm -------------------------------------------------------------------------------------------------------
+
+SGM = """<srcset setid="newstest2014" srclang="any">
+<DOC origlang="en" sysid="src" docid="a.1">
+<hl>
+<seg id="1"> Fish & chips &amp; S&P </seg>
+</hl>
+<p>
+<SEG ID='2'>2 < 3
+and\t 5 >\r
+4&#46; &quot;Yes&#x21;&quot; &amp;lt;</SEG>
+</p>
+</DOC>
+<doc docid="b.2" genre="news">
+<p><seg id=1>Caf\u00e9\u00a0\u2028 &nbsp;&euro;&#0;&bomb;</seg></p>
+</doc>
+</srcset>
+"""
+
+
+def test_sgm_as_it_stands_in_the_archives() -> None:
+    lines, segments = read_sgm(SGM.encode(), "x.sgm")
+    assert lines == [
+        "Fish & chips & S&P",
+        '2 < 3 and 5 > 4. "Yes!" &lt;',
+        "Caf\u00e9\u00a0\u2028 &nbsp;&euro;&#0;&bomb;",  # no entity of five, no character: as it stands
+    ]
+    assert segments == (("a.1", "1"), ("a.1", "2"), ("b.2", "1"))
+
+
+def seg(number: int, text: str) -> str:
+    return f'<seg id="{number}">{text}</seg>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "has no segment"),
+        ("<doc docid='a'></doc>", "has no segment"),
+        (seg(1, "a <b> c"), "has <b> within segment 1, near line 1"),
+        (seg(1, "a </b> c"), "has </b> within segment 1"),
+        ("<seg id='1'>a\n<seg id='2'>b</seg>", "has <seg> within segment 1, near line 2"),
+        ("<seg id='1'>a", "ends within a segment"),
+        ("<seg id='1'>a<", "ends within a segment"),
+        ("a</seg>", "ends a segment that did not begin"),
+        (seg(1, "a <!-- b --> c"), "has a comment within segment 1"),
+        (seg(1, "a <?b?> c"), "has an instruction within segment 1"),
+        ("<!DOCTYPE x [<!ENTITY a 'b'>]>" + seg(1, "&a;"), "declares entities"),
+        ("<!ENTITY a SYSTEM 'file:///etc/passwd'>" + seg(1, "&a;"), "declares entities"),
+        ("<![CDATA[a]]>" + seg(1, "a"), "has a marked section"),
+        ("<seg id='" + "a" * 200_000, "has more than 100,000 characters without a tag"),
+    ],
+)
+def test_sgm_that_is_refused(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=rf"^x\.sgm {words}.*get it again"):
+        read_sgm(text.encode(), "x.sgm")
+
+
+def test_sgm_is_strict_utf8() -> None:
+    with pytest.raises(ValueError, match=r"x\.sgm, line 2 \(byte 22\) is not UTF-8"):
+        read_sgm(f"{seg(1, 'a')}<x\xe9>".encode("latin-1"), "x.sgm")
+
+
+def test_unfinished_tags_cost_no_quadratic_time() -> None:
+    lines, _ = read_sgm((seg(1, "a < b <\n" * 50_000)).encode(), "x.sgm")
+    assert lines[0].count("<") == 100_000
+
+
+@given(st.lists(st.text("a&;<>x# \u00e9\u2028\u00a0\u0085lt", min_size=1), min_size=1))
+def test_every_sentence_comes_back(sentences: list[str]) -> None:
+    def escaped(text: str) -> str:
+        return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+    text = "".join(seg(i, f" {escaped(sentence)} ") for i, sentence in enumerate(sentences))
+    expected = [" ".join(part for part in sentence.split(" ") if part) for sentence in sentences]
+    assert read_sgm(f"<doc docid='d'>{text}</doc>".encode(), "x")[0] == expected
+
+
+SIDES = {
+    "t.en": Member(language="en", name="test/t-src.en.sgm", form=Form.SGM, max_bytes=10_000),
+    "t.de": Member(language="de", name="test/t-ref.de.sgm", form=Form.SGM, max_bytes=10_000),
+}
+
+
+def test_set(folder: Path, source: list[tuple[str, int]], target: list[tuple[str, int]]) -> Path:
+    def sgm(keys: list[tuple[str, int]], word: str) -> bytes:
+        return "".join(f"<doc docid='{doc}'>{seg(i, f'{word} {doc} {i}')}</doc>\n" for doc, i in keys).encode()
+
+    return packed(
+        folder, [entry("test/t-src.en.sgm", sgm(source, "yes")), entry("test/t-ref.de.sgm", sgm(target, "ja"))]
+    )
+
+
+test_set.__test__ = False  # type: ignore[attr-defined]
+KEYS = [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)]
+
+
+def test_both_sides_of_a_test_set(tmp_path: Path) -> None:
+    done = unpack(test_set(tmp_path, KEYS, KEYS), SIDES, tmp_path / "out")
+    assert (tmp_path / "out" / "t.de").read_bytes() == b"ja a 1\nja a 2\nja b 1\nja b 2\nja b 3\n"
+    assert [done[name].n_lines for name in SIDES] == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        (KEYS[1:], r"sentence 1 is document 'a', segment '1' in '.*src\.en\.sgm', but document 'a', segment '2'"),
+        (KEYS[:2] + KEYS[3:], "sentence 3 is document 'b', segment '1' in .* but document 'b', segment '2'"),
+        (KEYS[:-1], r"'test/t-src\.en\.sgm' has 5 sentences, 'test/t-ref\.de\.sgm' has 4"),
+        ([("a", 1), ("a", 2), ("c", 1), ("b", 2), ("b", 3)], "sentence 3 is document 'b'.* but document 'c'"),
+    ],
+)
+def test_sides_that_do_not_agree(tmp_path: Path, target: list[tuple[str, int]], words: str) -> None:
+    path = test_set(tmp_path, KEYS, target)
+    with pytest.raises(ValueError, match=words):
+        unpack(path, SIDES, tmp_path / "out")
+
+
+# Interruption ----------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from repro.data.download import archive
+from repro.storage.folder_cache import made_once
+from repro.data.download.sources import Member
+
+archive.BLOCK = 1_000
+class Dying:
+    def __init__(self):
+        self.left = int(sys.argv[3])
+    def update(self, block):
+        self.left -= 1
+        if self.left < 0:
+            os._exit(137)
+archive.hashlib.sha256 = lambda *_: Dying()
+wanted = {"x.en": Member(language="en", name="x.en", max_bytes=100_000)}
+made_once(Path(sys.argv[2]), lambda empty: archive.unpack(Path(sys.argv[1]), wanted, empty) and {})
+"""
+
+
+@pytest.mark.parametrize("n_blocks", [0, 7])
+def test_a_killed_unpacking_is_never_used(tmp_path: Path, n_blocks: int) -> None:
+    from repro.storage.folder_cache import made_once, verified
+
+    content = b"".join(b"%d\n" % i for i in range(5_000))
+    path = packed(tmp_path, [entry("x.en", content)])
+    command = [sys.executable, "-c", KILLED, str(path), str(tmp_path / "made"), str(n_blocks)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == 137
+    with pytest.raises(FileNotFoundError):
+        verified(tmp_path / "made")
+    wanted = {"x.en": Member(language="en", name="x.en", max_bytes=100_000)}
+    made_once(tmp_path / "made", lambda empty: {"n": unpack(path, wanted, empty)["x.en"].n_lines})
+    assert verified(tmp_path / "made") == {"n": 5_000}
+    assert (tmp_path / "made" / "x.en").read_bytes() == content

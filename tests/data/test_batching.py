@@ -1,0 +1,404 @@
+"""The plan holds every sentence once, keeps the budget, and is a function of (data, seed, epoch) alone."""
+
+import gzip
+import hashlib
+import itertools
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from repro.data import batching
+from repro.data.batching import (
+    FILLS,
+    EpochPlan,
+    Fill,
+    Update,
+    by_slots,
+    by_tokens,
+    plan_epoch,
+    share,
+    updates,
+    updates_per_epoch,
+)
+
+Lengths = np.ndarray | list[int]
+Corpus = tuple[np.ndarray, np.ndarray]
+Pair = tuple[int, int]
+
+BUDGET = 23
+each_fill = pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
+fills = st.sampled_from(list(FILLS.values()))
+lengths = st.integers(1, BUDGET)
+corpora = st.lists(st.tuples(lengths, lengths), min_size=1, max_size=60).map(
+    lambda pairs: tuple(np.array(side) for side in zip(*pairs, strict=True))
+)
+
+
+def plan(
+    source: Lengths,
+    target: Lengths,
+    budget: int = BUDGET,
+    fill: Fill = by_slots,
+    data_hash: str = "data",
+    seed: int = 1,
+    epoch: int = 0,
+) -> EpochPlan:
+    sides = np.array(source), np.array(target)
+    return plan_epoch(*sides, budget=budget, fill=fill, data_hash=data_hash, seed=seed, epoch=epoch)
+
+
+def batches(plan: EpochPlan) -> list[list[int]]:
+    return [plan.batch(i).tolist() for i in range(len(plan))]
+
+
+def text_like(n: int) -> Corpus:
+    """Lengths like those of short real sentences: 13 pieces on average, the sides alike but not equal."""
+    random = np.random.RandomState(0)
+    source = 4 + random.binomial(30, 0.3, n)
+    return source, source + random.binomial(6, 0.5, n) - 2
+
+
+def pinned_lengths(n: int, longest: int) -> Corpus:
+    """Lengths that are the same for ever, as the raw stream of a bit generator is."""
+    raw = np.random.Philox(key=n).random_raw(2 * n).astype(np.int64) & 0xFFFF
+    source = 1 + raw[:n] % longest
+    return source, np.clip(source + raw[n:] % 7 - 3, 1, longest)
+
+
+def kind(pair: Pair) -> Pair:
+    """What pairs are sorted by."""
+    longest, difference = max(pair), pair[0] - pair[1]
+    return longest, -difference if longest % 2 else difference
+
+
+def fits(batch: list[Pair], budget: int, fill: Fill) -> bool:
+    """The batch keeps the budget on both sides."""
+    if fill is by_slots:
+        return len(batch) * max(max(pair) for pair in batch) <= budget
+    return max(sum(side) for side in zip(*batch, strict=True)) <= budget
+
+
+def written_out(source: list[int], target: list[int], budget: int, fill: Fill) -> list[list[Pair]]:
+    """The batches before the shuffle as pairs of lengths, by plain loops."""
+    batches: list[list[Pair]] = []
+    batch: list[Pair] = []
+    for pair in sorted(zip(source, target, strict=True), key=kind):
+        if not fits([*batch, pair], budget, fill):
+            batches.append(batch)
+            batch = []
+        batch.append(pair)
+    return [*batches, batch]
+
+
+def test_a_plan_made_by_hand() -> None:
+    # sorted: 1 2 3 5.  two of 2 fit 6, three of 3 do not; one of 3 fits, two of 5 do not
+    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6)
+    assert sorted(batches(tiny)) == [[0], [1, 2], [3]]
+    # real pieces 3 + 3, 3 + 3, 5 + 5; slots 3 + 3, 2 * 2 + 2 * 2, 5 + 5: two of 24 are padding
+    assert sorted(tiny.source_tokens) == sorted(tiny.target_tokens) == [3, 3, 5]
+    assert sorted(tiny.slots) == [6, 8, 10]
+    assert tiny.padding == 2 / 24
+
+
+def test_a_plan_by_tokens_made_by_hand() -> None:
+    # 1 + 2 + 3 pieces fill 6; their three rows of 3 slots are nine, so 3 + 3 of 18 + 10 slots are padding
+    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6, fill=by_tokens)
+    assert sorted(batches(tiny)) == [[1, 2, 0], [3]]
+    assert sorted(tiny.source_tokens) == sorted(tiny.target_tokens) == [5, 6]
+    assert sorted(tiny.slots) == [10, 18]
+    assert tiny.padding == 6 / 28
+
+
+@each_fill
+def test_the_longer_side_decides(fill: Fill) -> None:
+    # target 4 4 4: three of them fill 12, though the source would leave room for six
+    for made in (plan([2] * 4, [4] * 4, 12, fill), plan([4] * 4, [2] * 4, 12, fill)):
+        assert sorted(len(batch) for batch in batches(made)) == [1, 3]
+
+
+def test_by_tokens_each_side_is_summed_alone() -> None:
+    # 3 + 1 and 1 + 3: four real pieces a side, but 2 * 3 slots
+    assert len(plan([3, 1], [1, 3], 4, by_tokens)) == 1
+    assert len(plan([3, 1], [1, 3], 4, by_slots)) == 2
+
+
+@given(corpora, fills)
+def test_each_sentence_once_and_the_budget_held(corpus: Corpus, fill: Fill) -> None:
+    source, target = corpus
+    made = plan(source, target, fill=fill)
+    assert sorted(made.order) == list(range(len(source)))
+    assert made.starts[0] == 0
+    assert made.starts[-1] == len(source)
+    for i in range(len(made)):
+        sentences = made.batch(i)
+        assert len(sentences) > 0
+        for side in (source, target):
+            if fill is by_slots:
+                assert len(sentences) * side[sentences].max() <= BUDGET
+            else:
+                assert side[sentences].sum() <= BUDGET
+
+
+@given(corpora)
+def test_by_tokens_no_batch_has_room_for_the_next_sentence(corpus: Corpus) -> None:
+    pairs = list(zip(*(side.tolist() for side in corpus), strict=True))
+    made = [[pairs[i] for i in batch] for batch in batches(plan(*corpus, fill=by_tokens))]
+    made.sort(key=lambda batch: (kind(batch[0]), kind(batch[-1]), -len(batch)))  # as before the shuffle
+    for batch, following in itertools.pairwise(made):
+        assert not fits([*batch, following[0]], BUDGET, by_tokens)
+
+
+@given(corpora, fills)
+def test_tokens_and_padding_are_known_beforehand(corpus: Corpus, fill: Fill) -> None:
+    source, target = corpus
+    made = plan(source, target, fill=fill)
+    for i in range(len(made)):
+        rows = made.batch(i)
+        assert made.source_tokens[i] == source[rows].sum()
+        assert made.target_tokens[i] == target[rows].sum()
+        assert made.slots[i] == len(rows) * (source[rows].max() + target[rows].max())
+    assert made.padding == (made.slots.sum() - source.sum() - target.sum()) / made.slots.sum()
+
+
+@given(corpora, fills)
+def test_the_plan_equals_the_plan_written_out(corpus: Corpus, fill: Fill) -> None:
+    source, target = corpus
+    expected = written_out(source.tolist(), target.tolist(), BUDGET, fill)
+    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, fill=fill))]
+    assert sorted(found) == sorted(expected)
+
+
+@each_fill
+def test_a_large_plan_equals_the_plan_written_out(fill: Fill) -> None:
+    # many runs in a batch and many batches in a run, which small corpora hardly have
+    source, target = text_like(3000)
+    expected = written_out(source.tolist(), target.tolist(), 200, fill)
+    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, 200, fill))]
+    assert sorted(found) == sorted(expected)
+
+
+def test_every_order_of_equal_sentences_is_as_likely() -> None:
+    # 3! orders of three equal sentences, 1,200 plans: 200 each, give or take 13 (one standard deviation)
+    orders = Counter(tuple(plan([2] * 3, [2] * 3, seed=seed).order) for seed in range(1200))
+    assert len(orders) == 6
+    assert max(abs(count - 200) for count in orders.values()) < 50
+
+
+def test_new_batches_in_a_new_order_each_epoch() -> None:
+    source, target = text_like(2000)
+    made = {
+        (seed, epoch, data): plan(source, target, 100, data_hash=data, seed=seed, epoch=epoch)
+        for seed, epoch, data in [(1, 0, "a"), (1, 1, "a"), (1, 10, "a"), (11, 0, "a"), (1, 0, "b")]
+    }
+    assert len({p.digest for p in made.values()}) == len(made)
+    for one, other in itertools.combinations(made.values(), 2):
+        same_place = np.mean([set(a) == set(b) for a, b in zip(batches(one), batches(other), strict=True)])
+        assert same_place < 0.05  # the order is another ...
+        together = {frozenset(batch) for batch in batches(one)} & {frozenset(b) for b in batches(other)}
+        assert len(together) < 0.3 * len(one)  # ... and so are the batches, but for sentences of rare lengths
+
+
+def test_batches_are_shuffled() -> None:
+    source, target = text_like(20_000)
+    made = plan(source, target, 2048)
+    longest = np.maximum(source, target)
+    by_batch = [longest[made.batch(i)].max() for i in range(len(made))]
+    assert abs(np.corrcoef(by_batch, np.arange(len(made)))[0, 1]) < 0.2
+
+
+def test_the_same_plan_in_any_process_for_ever() -> None:
+    source, target = text_like(500)
+    here = plan(source, target, 200, epoch=3).digest
+    # pinned: if this changes, no old run can be resumed or repeated
+    assert here == "efaba23f12b2c28448dc7a86ae8e9405cf068f19adc205f732454746534f8723"
+    program = (
+        "import sys, numpy as np; from repro.data.batching import plan_epoch;"
+        f"s, t = np.array({source.tolist()}), np.array({target.tolist()});"
+        "print(plan_epoch(s, t, budget=200, data_hash='data', seed=1, epoch=3).digest)"
+    )
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(root)}
+    there = subprocess.run(
+        [sys.executable, "-c", program], env=environment, cwd=root, capture_output=True, check=True
+    ).stdout
+    assert there.strip().decode() == here
+
+
+@pytest.mark.parametrize(
+    ("n", "longest", "budget", "data_hash", "seed", "epoch", "n_batches", "digest"),
+    [
+        (1, 1, 1, "data", 0, 0, 1, "87d82d155685fda42f606911efa50ac195bef4be188fcd1ecdb773d60e88ae5f"),
+        (2, 5, 7, "data", 1, 1, 2, "6e3ada058bd0030f215d5489c9dce8784c97cb980da8d448b5f9385005b0faa1"),
+        (997, 50, 128, "data", 1, 0, 242, "42f991e683ec1addc93bda1e48fa57f53fd314443a4f254c8bf2cd972f43a640"),
+        (997, 50, 128, "other", 1, 0, 242, "61a8036e17ceb721726e2c597a37d32aee42fc2a2b37ef14fd255c4a3b05b4a8"),
+        (997, 50, 128, "data", 2, 11, 242, "2feb5ceb4438af9140579ac014e97a22e4907b61d0336c5575e6cf7d41be3531"),
+        (1000, 5000, 25000, "data", 1, 3, 106, "b173aa6f51c5ae424d6099a3509ddc407b3c5b387326b54704819d17016f53c6"),
+        (20011, 100, 2048, "data", 3, 2, 513, "3a2fa7da11e5fdcad11a48b4a50824d1f6dffb88d23902b11f71025c7a51a276"),
+        (300007, 250, 25000, "data", 1, 7, 1525, "c2c75c153ba85ec8fe16f74fbdb681352dd76033764a18e8386e8a783ccb1425"),
+    ],
+)
+def test_plans_by_slots_are_pinned(
+    n: int, longest: int, budget: int, data_hash: str, seed: int, epoch: int, n_batches: int, digest: str
+) -> None:
+    # the plans of the first committed records: with others, those could not be made again
+    made = plan(*pinned_lengths(n, longest), budget, by_slots, data_hash, seed, epoch)
+    assert (len(made), made.digest) == (n_batches, digest)
+
+
+def test_a_plan_by_tokens_is_pinned() -> None:
+    made = plan(*pinned_lengths(997, 50), 128, by_tokens, seed=2, epoch=11)
+    assert (len(made), made.digest) == (240, "ab49c05b24ce9b6107f66fdd4a6fe60d5c38465347be4fe8e37c4445170ba776")
+
+
+@given(corpora, st.integers(1, 70))
+def test_the_digest_is_that_of_all_numbers_in_64_bits(corpus: Corpus, chunk: int) -> None:
+    with mock.patch.object(batching, "CHUNK", chunk):
+        made = plan(*corpus)
+        whole = np.concatenate([made.starts, made.order]).astype("<i8").tobytes()
+        assert made.digest == hashlib.sha256(whole).hexdigest()
+
+
+@given(corpora, fills, st.integers(1, 70))
+def test_the_size_of_the_chunks_changes_nothing(corpus: Corpus, fill: Fill, chunk: int) -> None:
+    whole = plan(*corpus, fill=fill)
+    with mock.patch.object(batching, "CHUNK", chunk):
+        assert plan(*corpus, fill=fill).digest == whole.digest
+
+
+@given(corpora, fills)
+def test_the_type_of_the_lengths_changes_nothing(corpus: Corpus, fill: Fill) -> None:
+    source, target = corpus
+    expected = plan(source, target, fill=fill).digest
+    for one, other in [("u1", "u1"), ("u2", "i4"), ("u2", "u8"), ("i1", "i8")]:
+        assert plan(source.astype(one), target.astype(other), fill=fill).digest == expected
+
+
+def test_a_plan_takes_twelve_bytes_a_pair() -> None:
+    # 36 million pairs: 290 MB of keys while they are sorted, 145 MB of sentence numbers that stay
+    source, target = (side.astype(np.uint16) for side in text_like(300_000))
+    with mock.patch.object(batching, "CHUNK", 4096):
+        tracemalloc.start()
+        made = plan_epoch(source, target, budget=25_000, data_hash="data", seed=1, epoch=0)
+        left, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert made.order.dtype == np.uint32
+    assert left < 4.5 * len(source)
+    assert peak < 13 * len(source)
+
+
+@each_fill
+def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(fill: Fill) -> None:
+    corpus = text_like(500)
+    with mock.patch.object(batching, "_sort", wraps=batching._sort) as sort:
+        n = updates_per_epoch(*corpus, budget=200, fill=fill)
+        assert sort.call_count == 0
+        for start in (0, 7 * n - 1, 7 * n):
+            sort.reset_mock()
+            next(updates(*corpus, budget=200, fill=fill, data_hash="data", seed=1, start=start))
+            assert sort.call_count == 1
+
+
+@each_fill
+def test_a_way_of_counting_travels_to_a_worker(fill: Fill) -> None:
+    assert pickle.loads(pickle.dumps(fill)) is fill
+
+
+@given(corpora, fills, st.integers(0, 200))
+def test_starting_at_an_update_equals_skipping_to_it(corpus: Corpus, fill: Fill, k: int) -> None:
+    def take(start: int, n: int) -> list[Update]:
+        stream = updates(*corpus, budget=BUDGET, fill=fill, data_hash="data", seed=1, start=start)
+        return list(itertools.islice(stream, n))
+
+    unbroken, resumed = take(0, k + 5)[k:], take(k, 5)
+    assert [u.sentences.tolist() for u in resumed] == [u.sentences.tolist() for u in unbroken]
+    assert [u.epoch for u in resumed] == [u.epoch for u in unbroken]
+    assert [u.step for u in resumed] == list(range(k, k + 5))
+
+
+@given(corpora, fills)
+def test_updates_are_the_epochs_one_after_the_other(corpus: Corpus, fill: Fill) -> None:
+    n = updates_per_epoch(*corpus, budget=BUDGET, fill=fill)
+    stream = list(itertools.islice(updates(*corpus, budget=BUDGET, fill=fill, data_hash="data", seed=1), 3 * n))
+    expected = [batch for epoch in range(3) for batch in batches(plan(*corpus, fill=fill, epoch=epoch))]
+    assert [update.sentences.tolist() for update in stream] == expected
+    assert [update.epoch for update in stream] == [0] * n + [1] * n + [2] * n
+    for update in stream:
+        assert update.source_tokens == corpus[0][update.sentences].sum()
+        assert update.target_tokens == corpus[1][update.sentences].sum()
+
+
+@given(st.integers(0, 40), st.integers(1, 8))
+def test_shares_are_the_batch(n: int, n_parts: int) -> None:
+    sentences = np.arange(n) * 7
+    shares = [share(sentences, part, n_parts) for part in range(n_parts)]
+    assert sorted(np.concatenate(shares)) == sentences.tolist()
+    sizes = [len(part) for part in shares]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_shares_hold_nearly_equal_tokens() -> None:
+    source, target = text_like(20_000)
+    made = plan(source, target, 2048)
+    for sentences in (made.batch(i) for i in range(len(made)) if len(made.batch(i)) >= 80):
+        for side in (source, target):
+            tokens = [side[share(sentences, part, 4)].sum() for part in range(4)]
+            assert max(tokens) <= 1.1 * min(tokens)
+
+
+@each_fill
+def test_padding_is_below_three_percent(fill: Fill) -> None:
+    source, target = text_like(20_000)
+    assert plan(source, target, 2048, fill).padding < 0.02
+    assert plan(source, target, 4096, fill).padding < 0.03
+
+
+def test_padding_on_real_text(real_text: Path) -> None:
+    def count(language: str) -> np.ndarray:
+        with gzip.open(real_text / "multi30k" / f"train.{language}.gz") as file:
+            return np.array([len(line.split()) + 1 for line in file])
+
+    english, german, french = count("en"), count("de"), count("fr")
+    for target in (german, french):
+        assert plan(english, target, 2048).padding < 0.025
+        assert plan(english, target, 4096).padding < 0.035
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (
+            [2, 9, 2],
+            [2, 2, 2],
+            r"fit a batch of 8 tokens a side, but source sentence 1 has 9. Raise the budget",
+        ),
+        (
+            [2, 2, 2],
+            [2, 2, 9],
+            r"fit a batch of 8 tokens a side, but target sentence 2 has 9. Raise the budget",
+        ),
+        ([2, 2], [2], r"parallel: got 2 source and 1 target sentences"),
+        ([], [], r"at least one sentence pair, got none"),
+        ([2, 0], [2, 2], r"expected lengths from 1, got 0 for source sentence 1"),
+    ],
+)
+def test_errors_teach(source: list[int], target: list[int], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plan(source, target, budget=8)
+    sides = np.array(source, np.int64), np.array(target, np.int64)
+    with pytest.raises(ValueError, match=message):
+        next(updates(*sides, budget=8, data_hash="data", seed=1))
+
+
+def test_keys_that_would_not_fit_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 64 bits, got 65"):
+        plan([2**31 - 1, 1, 1], [1, 1, 1], budget=2**31)

@@ -1,0 +1,429 @@
+"""Processes and workers share the plan out, and training begins where it stopped."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint
+
+from repro.data import datamodule as module
+from repro.data.batch import Batch
+from repro.data.batching import by_tokens, updates, updates_per_epoch
+from repro.data.datamodule import Translation
+from repro.model.config import Hyper
+from repro.model.special_tokens import EOS, PAD
+from repro.training.module import TranslationModule
+
+BUDGET = 60
+
+
+class Side:
+    """Sentences in memory, stored as `Store` does: unsigned 16 bits, one after the other."""
+
+    def __init__(self, lengths: np.ndarray) -> None:
+        self.lengths = lengths
+        self.starts = np.cumsum(lengths) - lengths
+
+    def gather(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sentence i is made of its own number, plus 2."""
+        ids = [[i + 2] * (self.lengths[i] - 1) + [EOS] for i in sentences]
+        return np.concatenate(ids).astype(np.uint16), self.lengths[sentences]
+
+
+def text(n: int, seed: int) -> tuple[Side, Side]:
+    random = np.random.RandomState(seed)
+    source = 2 + random.binomial(12, 0.3, n)
+    return Side(source), Side(source + random.binomial(4, 0.5, n) - 1)
+
+
+TRAIN, DEV = text(97, seed=0), text(31, seed=1)
+
+
+def translation(accumulate: int = 1, workers: int = 0) -> Translation:
+    return Translation(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
+
+
+def of_process(rank: int = 0, world: int = 1, step: int = 0, accumulate: int = 1, workers: int = 0) -> SimpleNamespace:
+    """What one process of a training run reads."""
+    with mock.patch.object(module, "place", return_value=(rank, world)):
+        data = translation(accumulate, workers)
+        return SimpleNamespace(train=data.batches(step), dev=data.val_dataloader())
+
+
+def take(process: SimpleNamespace, n: int) -> list[Batch]:
+    return list(itertools.islice(process.train, n))
+
+
+def seen(batch: Batch) -> list[int]:
+    return [i for i in batch.sentence.tolist() if i >= 0]
+
+
+def facts(batch: Batch) -> tuple[Any, ...]:
+    """Everything a batch holds, comparable."""
+    return tuple(v.tolist() if isinstance(v, torch.Tensor) else v for v in vars(batch).values())
+
+
+def plan(start: int, n: int) -> list[tuple[int, list[int], int, int]]:
+    sides = TRAIN[0].lengths, TRAIN[1].lengths
+    stream = updates(*sides, budget=BUDGET, data_hash="data", seed=1, start=start)
+    return [(u.step, sorted(u.sentences), u.source_tokens, u.target_tokens) for u in itertools.islice(stream, n)]
+
+
+@pytest.mark.parametrize(("world", "accumulate"), [(1, 1), (2, 1), (1, 2), (4, 1), (2, 2), (3, 5)])
+def test_all_processes_together_read_the_plan(world: int, accumulate: int) -> None:
+    n = 40  # more than two epochs
+    ranks = [take(of_process(rank, world, 3, accumulate), n * accumulate) for rank in range(world)]
+    for i, (step, sentences, n_source, n_target) in enumerate(plan(start=3, n=n)):
+        shares = [b for batches in ranks for b in batches[i * accumulate : (i + 1) * accumulate]]
+        assert sorted(s for batch in shares for s in seen(batch)) == sentences
+        assert sum(batch.n_source for batch in shares) == n_source
+        assert sum(batch.n_target for batch in shares) == n_target
+        assert {batch.n_update for batch in shares} == {n_target}
+        assert {batch.step for batch in shares} == {step}
+        assert [batch.micro for batch in shares] == list(range(accumulate)) * world
+
+
+def test_two_processes_read_what_one_accumulates() -> None:
+    one = take(of_process(accumulate=4), 4 * 20)
+    two = [take(of_process(rank, world=2, accumulate=2), 2 * 20) for rank in range(2)]
+    four = [take(of_process(rank, world=4), 20) for rank in range(4)]
+    together = [seen(batch) for batch in one]
+    # share number micro * world + rank
+    assert [seen(two[rank][m]) for m in range(2 * 20) for rank in range(2)] == together
+    assert [seen(four[rank][i]) for i in range(20) for rank in range(4)] == together
+
+
+def test_a_share_without_sentences_is_still_a_batch() -> None:
+    batches = take(of_process(rank=6, world=7, accumulate=2), 200)
+    empty = [batch for batch in batches if not seen(batch)]
+    assert empty
+    for batch in empty:
+        assert batch.target.tolist() == [[PAD]]
+        assert batch.n_target == 0
+        assert batch.n_update > 0
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")  # more workers than this machine has cores
+@pytest.mark.parametrize("workers", [1, 3])
+def test_workers_change_nothing(workers: int) -> None:
+    expected = take(of_process(rank=1, world=2, step=5, accumulate=2), 60)
+    found = take(of_process(rank=1, world=2, step=5, accumulate=2, workers=workers), 60)
+    assert [facts(batch) for batch in found] == [facts(batch) for batch in expected]
+
+
+def test_an_epoch_holds_each_sentence_once() -> None:
+    n = next(i for i in itertools.count() if sum(len(s) for _, s, _, _ in plan(0, i)) == 97)
+    for epoch in range(3):
+        batches = take(of_process(step=epoch * n), n)
+        assert sorted(i for batch in batches for i in seen(batch)) == list(range(97))
+
+
+@pytest.mark.parametrize("world", [1, 2, 4, 9])
+def test_dev_holds_each_sentence_once_over_all_processes(world: int) -> None:
+    ranks = [list(of_process(rank, world).dev) for rank in range(world)]
+    assert len({len(batches) for batches in ranks}) == 1  # or one process would wait for the others for ever
+    assert sorted(i for batches in ranks for batch in batches for i in seen(batch)) == list(range(31))
+    assert sum(batch.n_target for batches in ranks for batch in batches) == DEV[1].lengths.sum()
+
+
+def test_dev_fits_where_training_fits() -> None:
+    for world, accumulate in [(1, 1), (2, 1), (1, 4), (2, 2)]:
+        largest = {
+            name: max(max(batch.source.numel(), batch.target.numel()) for batch in batches)
+            for name, batches in [
+                ("train", take(of_process(0, world, accumulate=accumulate), 100)),
+                ("dev", list(of_process(0, world, accumulate=accumulate).dev)),
+            ]
+        }
+        assert largest["dev"] <= BUDGET / world / accumulate + max(DEV[1].lengths), (world, accumulate)
+
+
+def test_a_dev_sentence_may_be_longer_than_the_budget() -> None:
+    # dev is read whole, whatever the budget of training is
+    data = translation()
+    data.dev = Side(np.array([3, BUDGET + 1])), Side(np.array([3, 2]))
+    assert sorted(i for batch in data.val_dataloader() for i in seen(batch)) == [0, 1]
+
+
+# With a trainer of somebody else's.
+
+EPOCH = updates_per_epoch(TRAIN[0].lengths, TRAIN[1].lengths, budget=BUDGET)
+LIGHTNINGS = (
+    "ignore:.*does not have many workers",
+    "ignore:Checkpoint directory .* not empty",
+    "ignore:The dirpath has changed",
+    "ignore:Using ModelCheckpoint with manual optimization",
+)
+
+
+class Witness(L.LightningModule):
+    """A model that only notes what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.trained: list[tuple[Any, ...]] = []
+        self.held_out: list[int] = []
+
+    def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
+        assert batch.micro == batch_idx % self.trainer.accumulate_grad_batches
+        self.trained.append(facts(batch))
+        return self.weight * batch.n_target
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        self.held_out += seen(batch)
+
+    def test_step(self, batch: Batch, batch_idx: int) -> None:
+        self.held_out += seen(batch)
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class TwoOptimizers(Witness):
+    """Two steps of an optimizer for each batch, as adversaries train: `global_step` counts both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        self.other = torch.nn.Parameter(torch.zeros(()))
+
+    def training_step(self, batch: Batch, batch_idx: int) -> torch.Tensor:
+        loss = super().training_step(batch, batch_idx) + self.other * batch.n_source
+        self.manual_backward(loss)
+        for optimizer in self.optimizers():  # type: ignore[union-attr]
+            optimizer.step()
+            optimizer.zero_grad()
+        return loss
+
+    def configure_optimizers(self) -> Any:
+        return [torch.optim.SGD([one], lr=0.1) for one in (self.weight, self.other)]
+
+
+def trainer(folder: Path, **options: Any) -> L.Trainer:
+    """Of somebody else: what is not asked for is as Lightning has it. A checkpoint after each step."""
+    after_each = ModelCheckpoint(
+        folder, filename="{step}", every_n_train_steps=1, save_top_k=-1, enable_version_counter=False
+    )
+    defaults = {
+        "accelerator": "cpu",
+        "devices": 1,
+        "callbacks": [after_each],
+        "default_root_dir": folder,
+        "logger": False,
+    }
+    quiet = {"enable_progress_bar": False, "enable_model_summary": False}
+    return L.Trainer(**defaults | quiet | options)
+
+
+def fit(
+    folder: Path,
+    data: Translation | None = None,
+    witness: Witness | None = None,
+    resume: Path | None = None,
+    **options: Any,
+) -> Witness:
+    witness = witness or Witness()
+    trainer(folder, **options).fit(witness, data or translation(), ckpt_path=resume, weights_only=True)
+    return witness
+
+
+def planned(epoch: int, n: int = EPOCH) -> list[int]:
+    return [i for _, sentences, _, _ in plan(epoch * EPOCH, n) for i in sentences]
+
+
+def sentences(trained: list[tuple[Any, ...]]) -> list[int]:
+    """Of all batches, in the order of the plan's own lists."""
+    return [i for batch in trained for i in sorted(batch[0])]
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_epochs_end_and_each_has_its_own_order(tmp_path: Path) -> None:
+    witness = fit(tmp_path, max_epochs=3)
+    assert len(witness.trained) == 3 * EPOCH == 3 * len(translation().train_dataloader())
+    epochs = [sentences(witness.trained[i * EPOCH : (i + 1) * EPOCH]) for i in range(3)]
+    assert epochs == [planned(0), planned(1), planned(2)]
+    assert all(sorted(epoch) == list(range(97)) for epoch in epochs)
+    assert len({tuple(epoch) for epoch in epochs}) == 3
+    dev = list(range(31))
+    sanity = witness.held_out[: -3 * 31]  # two batches, before training
+    assert sorted(witness.held_out[-3 * 31 :]) == sorted(3 * dev)
+    assert 0 < len(sanity) < 31
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_part_of_an_epoch_is_another_part_the_next_time(tmp_path: Path) -> None:
+    witness = fit(tmp_path, max_epochs=3, limit_train_batches=5)
+    assert sentences(witness.trained) == [*planned(0, 5), *planned(1, 5), *planned(2, 5)]
+    assert len({batch[0] if isinstance(batch[0], int) else tuple(batch[0]) for batch in witness.trained}) == 15
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+@pytest.mark.parametrize("reload", [1, 2])
+def test_loaders_that_are_asked_for_again_change_nothing(tmp_path: Path, reload: int) -> None:
+    witness = fit(tmp_path, max_epochs=3, reload_dataloaders_every_n_epochs=reload)
+    assert sentences(witness.trained) == [*planned(0), *planned(1), *planned(2)]
+
+
+def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:
+    loader = translation(accumulate=2).train_dataloader()
+    assert len(loader) == 2 * EPOCH
+    for epoch in range(3):
+        batches = list(itertools.islice(loader, 2 * EPOCH + 1))
+        assert len(batches) == 2 * EPOCH  # and no more came
+        assert {batch.step // EPOCH for batch in batches} == {epoch}
+        assert sorted(i for batch in batches for i in seen(batch)) == list(range(97))
+    assert next(iter(translation().train_dataloader())).step == 0
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+@pytest.mark.parametrize(
+    ("limits", "accumulate", "workers", "kind"),
+    [
+        ({"max_steps": 2 * EPOCH + 3}, 2, 0, Witness),
+        ({"max_epochs": 3}, 1, 0, Witness),
+        ({"max_epochs": 3, "limit_train_batches": 5}, 1, 2, Witness),
+        ({"max_epochs": 2}, 1, 0, TwoOptimizers),
+    ],
+)
+def test_a_checkpoint_of_lightnings_is_gone_on_from_exactly(
+    tmp_path: Path, limits: dict[str, Any], accumulate: int, workers: int, kind: type[Witness]
+) -> None:
+    options = limits | {"accumulate_grad_batches": accumulate}
+    unbroken = fit(tmp_path, translation(accumulate), kind(), **options)
+    n, stops = len(unbroken.trained) // accumulate, 2 if kind is TwoOptimizers else 1
+    once = limits.get("limit_train_batches", EPOCH)
+    for k in (1, 3, once - 1, once, once + 1, n - 1):
+        resume = tmp_path / f"step={k * stops}.ckpt"
+        resumed = fit(tmp_path / "again", translation(accumulate, workers), kind(), resume, **options)
+        assert resumed.trained == unbroken.trained[accumulate * k :], k
+        assert torch.equal(resumed.weight, unbroken.weight)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_broken_twice_it_goes_on_exactly_or_says_why_not(tmp_path: Path) -> None:
+    unbroken = fit(tmp_path, max_epochs=3, limit_train_batches=4)
+    for first, second in ((2, 3), (3, 7), (4, 6), (4, 9), (8, 10)):
+        fit(tmp_path / "once", resume=tmp_path / f"step={first}.ckpt", max_epochs=3, limit_train_batches=4)
+        try:
+            twice = fit(
+                tmp_path / "twice",
+                resume=tmp_path / "once" / f"step={second}.ckpt",
+                max_epochs=3,
+                limit_train_batches=4,
+            )
+        except ValueError as error:
+            assert "The checkpoint was written after batch" in str(error)  # noqa: PT017 (either is right)
+        else:
+            assert twice.trained == unbroken.trained[second:], (first, second)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"seed": 2}, "seed 1 there, 2 here"),
+        ({"budget": 61}, "budget 60 there, 61 here"),
+        ({"data_hash": "other"}, "data_hash 'data' there, 'other' here"),
+        ({"fill": by_tokens}, "fill 'by_slots' there, 'by_tokens' here"),
+        ({"accumulate": 2}, "accumulate 1 there, 2 here"),
+        ({"seed": 2, "budget": 61}, "seed 1 there, 2 here; budget 60 there, 61 here"),
+    ],
+)
+def test_another_order_is_refused_by_name(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    fit(tmp_path, max_steps=2)
+    options = {"budget": BUDGET, "data_hash": "data", "seed": 1} | change
+    resume = tmp_path / "step=2.ckpt"
+    with pytest.raises(ValueError, match=f"The checkpoint is of other data: {said}. Go on with those"):
+        fit(tmp_path, Translation(TRAIN, DEV, **options), resume=resume, max_steps=4)
+    witness = Witness()
+    trainer(tmp_path).validate(witness, Translation(TRAIN, DEV, **options), ckpt_path=resume, verbose=False)
+    assert sorted(witness.held_out) == list(range(31))
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+@pytest.mark.parametrize(
+    ("options", "accumulate", "said"),
+    [
+        ({"accumulate_grad_batches": 3}, 2, "into 2 micro-batches, the trainer accumulates 3"),
+        ({"limit_train_batches": 5, "accumulate_grad_batches": 2}, 2, "a multiple of 2"),
+        ({"overfit_batches": 2}, 1, "overfit_batches asks for the same batches in every epoch"),
+    ],
+)
+def test_settings_that_would_train_something_else_are_refused_by_name(
+    tmp_path: Path, options: dict[str, Any], accumulate: int, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        fit(tmp_path, translation(accumulate), max_epochs=1, **options)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_batches_without_their_module_do_not_go_on_within_an_epoch(tmp_path: Path) -> None:
+    fit(tmp_path, max_steps=3)
+    data = translation()
+    with pytest.raises(ValueError, match="These batches alone cannot go on within an epoch; expected the data module"):
+        trainer(tmp_path, max_steps=5).fit(
+            Witness(),
+            data.train_dataloader(),
+            data.val_dataloader(),
+            ckpt_path=tmp_path / "step=3.ckpt",
+            weights_only=True,
+        )
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_test_text_is_read_once(tmp_path: Path) -> None:
+    witness = Witness()
+    data = Translation(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
+    trainer(tmp_path).test(witness, data, verbose=False)
+    assert sorted(witness.held_out) == list(range(23))
+    with pytest.raises(ValueError, match="There is no test text here: expected a third pair of sides"):
+        trainer(tmp_path).test(Witness(), translation(), verbose=False)
+
+
+def test_two_processes_with_lightnings_own_settings_read_each_sentence_once(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run(
+        [sys.executable, __file__, str(tmp_path)],
+        env=environment, cwd=Path(__file__).parents[2], capture_output=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr.decode()
+    ranks = [json.loads((tmp_path / f"{rank}.json").read_bytes()) for rank in range(2)]
+    for name, n in (("trained", 97), ("validated", 31), ("tested", 23)):
+        assert sorted(ranks[0][name] + ranks[1][name]) == list(range(n)), name
+        assert min(len(rank[name]) for rank in ranks) > n // 4, name
+    [alone] = trainer(tmp_path).validate(tiny(), translation(), verbose=False)
+    assert [rank["dev/nll"] for rank in ranks] == [pytest.approx(alone["dev/nll"], rel=1e-6)] * 2
+
+
+def tiny() -> TranslationModule:
+    return TranslationModule(Hyper(n_layers=1, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5), 101, seed=1)
+
+
+def main(folder: Path) -> None:
+    """Train and evaluate in two processes as somebody would who knows nothing of the plan."""
+    data = Translation(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
+    two, witness = trainer(folder, devices=2, strategy="ddp", max_epochs=1, num_sanity_val_steps=0), Witness()
+    two.fit(witness, data)
+    found: dict[str, Any] = {
+        "trained": [i for batch in witness.trained for i in batch[0] if i >= 0],
+        "validated": witness.held_out,
+    }
+    witness.held_out = []
+    two.test(witness, data, verbose=False)
+    found |= {"tested": witness.held_out} | two.validate(tiny(), data, verbose=False)[0]
+    (folder / f"{two.global_rank}.json").write_text(json.dumps(found), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

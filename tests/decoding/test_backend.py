@@ -1,0 +1,116 @@
+"""Each engine answers the same questions about the same weights."""
+
+import copy
+import importlib.util
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from decoding.test_ctranslate import pairs
+from processor import exact_8_bits
+from torch import Tensor
+
+from repro.decoding import ctranslate
+from repro.decoding.backend import NAMES, opened
+from repro.decoding.translate import mean_nll, translate
+from repro.experiment import _options
+from repro.model import prepacked
+from repro.model.special_tokens import PAD
+from repro.model.transformer import Transformer
+
+needs_library = pytest.mark.skipif(
+    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
+)
+
+
+def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> None:
+    with opened("torch", model) as engine:
+        assert engine.translate(text) == translate(model, text)
+        assert engine.mean_nll([pairs()]) == mean_nll(model, [pairs()])
+
+
+def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:
+    assert model.dropout.p > 0
+    assert mean_nll(copy.deepcopy(model).train(), [pairs()]) == mean_nll(model, [pairs()])
+    assert translate(copy.deepcopy(model).train(), text, width=1) == translate(model, text, width=1)
+
+
+def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
+    # unequal batches, each sentence by itself, and piece by piece from the softmax
+    whole = pairs()
+    total, n = 0.0, 0
+    with torch.no_grad():
+        for source, read, target in zip(whole.source, whole.decoder_in, whole.target, strict=True):
+            log_prob = model(source[None], read[None])[0].log_softmax(-1)
+            for t, gold in enumerate(target.tolist()):
+                if gold != PAD:
+                    total, n = total - log_prob[t, gold].item(), n + 1
+    parts = [slice(0, 1), slice(1, None)]
+    batches = [
+        replace(
+            whole,
+            **{name: getattr(whole, name)[part] for name in ("sentence", "source", "decoder_in", "target")},
+            n_target=int((whole.target[part] != PAD).sum()),
+        )
+        for part in parts
+    ]
+    assert batches[0].n_target != batches[1].n_target
+    assert mean_nll(model, batches) == pytest.approx(total / n, rel=1e-5)
+    each = [mean_nll(model, [batch]) for batch in batches]
+    assert sum(each) / 2 != pytest.approx(total / n, rel=1e-2), "or the test could not tell"
+
+
+def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:
+    with opened("torch", model, bf16=True) as engine:
+        found = engine.mean_nll([pairs()])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert found == mean_nll(model, [pairs()])
+    assert found != mean_nll(model, [pairs()])
+
+
+def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_same(
+    model: Transformer, text: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as one with AVX2 and no more: oneDNN refuses to lay such matrices out
+    laid_out = prepacked.Product.__init__
+
+    def refused(self: prepacked.Product, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+        if dtype == torch.bfloat16:
+            raise RuntimeError("bf16 path needs the cpu support")
+        laid_out(self, weight, bias, dtype)
+
+    monkeypatch.setattr(prepacked.Product, "__init__", refused)
+    monkeypatch.setattr(prepacked, "has_bfloat16", lambda: False)
+    with opened("torch", model, bf16=True) as rough, opened("torch", model) as exact:
+        pairs_of = zip(rough.translate(text, width=1), exact.translate(text, width=1), strict=True)
+        assert sum(found == expected for found, expected in pairs_of) > len(text) / 2
+
+
+@needs_library
+@pytest.mark.parametrize(
+    ("name", "close"), [("ctranslate2", 1e-4), pytest.param("ctranslate2-int8", 0.3, marks=exact_8_bits)]
+)
+def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> None:
+    with opened(name, model) as engine:
+        found = engine.mean_nll([pairs()])
+    assert found == pytest.approx(mean_nll(model, [pairs()]), abs=close)
+    assert (found == pytest.approx(mean_nll(model, [pairs()]), abs=1e-4)) == (name == "ctranslate2")
+
+
+@needs_library
+def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: Any, tmp_path: Path) -> None:
+    # what it finds is compared with what we find in test_ctranslate.py
+    done: list[int] = []
+    with opened("ctranslate2", model) as engine:
+        found = engine.translate(text, width=2, alpha=0.6, between=done.append)
+    ctranslate.export(model, tmp_path)
+    assert found == ctranslate.translate_ctranslate2(ctranslate.load(tmp_path), text, width=2, alpha=0.6)
+    assert done == sorted(done)
+    assert done[-1] == len(text)
+
+
+def test_the_command_line_knows_them_all() -> None:
+    for name in NAMES:
+        assert _options("table3_A", [f"--engine={name}"])[0].engine == name

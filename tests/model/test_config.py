@@ -1,0 +1,54 @@
+"""The hyper-parameters of a row."""
+
+from dataclasses import FrozenInstanceError, replace
+from typing import Any
+
+import pytest
+
+from repro.model.config import BASE, Hyper, divide
+
+
+def test_the_defaults_are_the_base_model() -> None:
+    # Table 3, first line; sections 5.3 and 5.4
+    assert Hyper() == BASE
+    assert (BASE.n_layers, BASE.d_model, BASE.d_ff, BASE.n_heads) == (6, 512, 2048, 8)
+    assert (BASE.d_k, BASE.d_v, BASE.dropout, BASE.label_smoothing) == (64, 64, 0.1, 0.1)
+    assert (BASE.steps, BASE.warmup, BASE.average, BASE.learned_positions) == (100_000, 4_000, 1, False)
+    assert BASE.average_every == 1_500  # 10 minutes of 0.4 s
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_layers": 0}, "n_layers must be at least 1, got 0"),
+        ({"d_k": -1}, "d_k must be at least 1, got -1"),
+        ({"steps": 0}, "steps must be at least 1, got 0"),
+        ({"warmup": 0}, "warmup must be at least 1, got 0"),
+        ({"average": 0}, "average must be at least 1, got 0"),
+        ({"average_every": 0}, "average_every must be at least 1, got 0"),
+        ({"average": 68}, "68 checkpoints, 1500 updates apart, do not fit in 100000 steps"),
+        ({"d_model": 7}, "d_model must be even, got 7"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"label_smoothing": -0.1}, r"label_smoothing must lie in \[0, 1\), got -0.1"),
+    ],
+)
+def test_what_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(BASE, **change)
+
+
+def test_averaged_checkpoints_end_with_the_last_step() -> None:
+    assert list(replace(BASE, average=1).averaged_steps) == [100_000]
+    assert list(replace(BASE, average=3, average_every=7).averaged_steps) == [99_986, 99_993, 100_000]
+    assert replace(BASE, average=67).averaged_steps[0] == 1_000
+
+
+def test_a_row_does_not_change_the_base() -> None:
+    with pytest.raises(FrozenInstanceError):
+        BASE.n_layers = 2  # type: ignore[misc]
+
+
+def test_divide() -> None:
+    assert divide(512, 8) == 64
+    with pytest.raises(ValueError, match="512 cannot be divided evenly by 3"):
+        divide(512, 3)

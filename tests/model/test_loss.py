@@ -1,0 +1,261 @@
+"""The loss against its definition, summed up piece by piece."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro.model import loss
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.special_tokens import PAD
+
+B, T, D, V = 2, 7, 3, 11
+
+
+def example() -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states, matrix and ragged targets, float64."""
+    torch.manual_seed(0)
+    hidden = torch.randn(B, T, D, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(V, D, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(1, V, (B, T))
+    target[1, 3:] = PAD
+    return hidden, weight, target
+
+
+def by_definition(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
+    """- sum_v q(v) log p(v) with q spelt out: 1 - epsilon on the gold piece, epsilon over the others."""
+    loss, nll = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
+    for h, gold in zip(hidden.flatten(0, -2), target.flatten(), strict=True):
+        if gold == PAD:
+            continue
+        log_p = (weight @ h).log_softmax(0)
+        q = torch.full((V,), epsilon / (V - 1), dtype=torch.float64)  # the padding piece has its share too
+        q[gold] = 1 - epsilon
+        assert q.sum().item() == pytest.approx(1)
+        loss, nll = loss - q @ log_p, nll - log_p[gold]
+    return loss, nll
+
+
+def gradients(value: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
+    return torch.autograd.grad(value, inputs)
+
+
+def same(found: object, expected: object) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_by_hand() -> None:
+    # logits (ln 1, ln 2, ln 5), so p = 1/8, 2/8, 5/8; gold is the last; q = 0.1, 0.1, 0.8
+    hidden, weight = torch.ones(1, 1), torch.tensor([[1.0], [2.0], [5.0]]).log()
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([2]), epsilon=0.2)
+    assert found.item() == pytest.approx(0.1 * math.log(8) + 0.1 * math.log(4) + 0.8 * math.log(8 / 5))
+    assert nll.item() == pytest.approx(math.log(8 / 5))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.6])
+def test_equals_its_definition(epsilon: float) -> None:
+    hidden, weight, target = example()
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
+    # PyTorch spreads epsilon over all V pieces, the gold one included; the paper's code over the V - 1 others
+    hidden, weight, target = example()
+    found, _ = smoothed_cross_entropy(hidden, weight, target, epsilon)
+    expected = F.cross_entropy(
+        (hidden @ weight.T).flatten(0, 1),
+        target.flatten(),
+        ignore_index=PAD,
+        reduction="sum",
+        label_smoothing=epsilon * V / (V - 1),
+    )
+    same(found, expected)
+    same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
+    assert torch.autograd.gradcheck(
+        lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
+    )
+
+
+def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
+    hidden, weight, target = example()
+    both = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden, weight)
+    same(gradients(smoothed_cross_entropy(hidden, weight.detach(), target, 0.1)[0], hidden), both[:1])
+    same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
+
+
+def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 3, strip: int = 2) -> None:
+    """Have logits made `piece` rows at a time, and made probabilities `strip` rows at a time."""
+    monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
+    monkeypatch.setattr(loss, "PIECE", piece)
+    monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("piece", [1, 3, 5, 100])  # of ten real rows
+@pytest.mark.parametrize("strip", [1, 2, 100])
+def test_any_piece_gives_the_same(monkeypatch: pytest.MonkeyPatch, piece: int, strip: int, epsilon: float) -> None:
+    hidden, weight, target = example()
+    in_pieces(monkeypatch, piece, strip)
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("rows", [1, 4, 100])  # of a piece
+def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int, epsilon: float) -> None:
+    hidden, weight, target = example()
+    monkeypatch.setattr(loss, "GPU_PIECE_BYTES", rows * V * hidden.element_size())
+    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
+    found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
+    same(found, expected)
+    same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
+
+
+@pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
+def test_compiled_it_gives_the_same() -> None:
+    logits = torch.randn(5, V, dtype=torch.float64)
+    gold = torch.tensor([2, PAD, V - 1, 3, 2])
+    arguments = gold, 0.02, 0.88, torch.float64
+    plain, compiled = logits.clone(), logits.clone()
+    expected, found = loss._softmax_and_gradient(plain, *arguments), loss._compiled()(compiled, *arguments)
+    torch.testing.assert_close((compiled, *found), (plain, *expected), rtol=1e-12, atol=1e-12)
+    assert not torch.equal(compiled, logits)  # in place
+
+
+def test_many_logits_are_made_in_pieces_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, target = example()
+    for name in ("_at_once", "_in_pieces"):
+        monkeypatch.setattr(loss, name, lambda *_, name=name: pytest.fail(name))
+    for spare, expected in ((0, "_at_once"), (-1, "_in_pieces")):
+        monkeypatch.setattr(loss, "AT_ONCE_BYTES", B * T * V * 8 + spare)
+        with pytest.raises(pytest.fail.Exception, match=expected):
+            smoothed_cross_entropy(hidden, weight, target, 0.1)
+
+
+def test_float32_is_as_exact_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    hidden, weight = torch.randn(300, 32, requires_grad=True), torch.randn(501, 32, requires_grad=True)
+    target = torch.randint(PAD, 501, (300,))
+    fine = [x.detach().double().requires_grad_() for x in (hidden, weight)]
+    exact, _ = smoothed_cross_entropy(fine[0], fine[1], target, 0.1)
+    slopes, errors = gradients(exact, *fine), []
+    for pieces in (False, True):
+        if pieces:
+            in_pieces(monkeypatch, piece=32, strip=7)
+        found, _ = smoothed_cross_entropy(hidden, weight, target, 0.1)
+        assert found.item() == pytest.approx(exact.item(), rel=1e-6)
+        pairs = zip(gradients(found, hidden, weight), slopes, strict=True)
+        errors.append(max(((a - b).norm() / b.norm()).item() for a, b in pairs))
+    assert errors[1] < 2 * errors[0] < 2e-6
+
+
+def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, target = example()
+    in_pieces(monkeypatch)
+    sizes = []
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            result = func(*args, **(kwargs or {}))
+            sizes.append(result.numel() if isinstance(result, Tensor) else 0)
+            return result
+
+    with Watch():
+        loss._LinearCrossEntropy.forward(
+            torch.autograd.function.FunctionCtx(), hidden.flatten(0, 1), weight, target.flatten(), 0.1
+        )
+    assert 3 * V <= max(sizes) < B * T * V / 2
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
+    assert (found.item(), nll.item()) == (0, 0)
+    assert not any(g.any() for g in gradients(found, hidden, weight))
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    hidden, weight, target = example()
+    if pieces:
+        in_pieces(monkeypatch)
+    (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
+    assert torch.equal(d_hidden.any(-1), target != PAD)
+
+
+@pytest.mark.parametrize(("pieces", "rows"), [(False, B * T), (True, B * T - 4)])
+@pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
+def test_no_gradient_is_made_where_none_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, quiet: type[torch.no_grad], pieces: bool, rows: int
+) -> None:
+    hidden, weight, target = example()
+    expected = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    if pieces:
+        in_pieces(monkeypatch)
+    with quiet(), FlopCounterMode(display=False) as counter:
+        found = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    same(found, tuple(x.detach() for x in expected))
+    assert counter.get_total_flops() == 2 * rows * D * V  # the logits, once
+
+
+def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
+    hidden, weight, target = example()
+    _, nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    assert not nll.requires_grad
+    same(nll, smoothed_cross_entropy(hidden, weight, target, 0.0)[0].detach())
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    hidden, weight, target = example()
+    exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
+    if pieces:
+        in_pieces(monkeypatch)
+    h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
+    assert found.dtype == nll.dtype == torch.float32
+    assert found.item() == pytest.approx(exact.item(), rel=0.01)
+    assert nll.item() == pytest.approx(exact_nll.item(), rel=0.01)
+    for rough, fine in zip(gradients(found, h, w), gradients(exact, hidden, weight), strict=True):
+        assert rough.dtype == torch.float32  # master weights get a float32 gradient
+        assert (rough - fine).norm() < 0.02 * fine.norm()
+
+
+@pytest.mark.parametrize("pieces", [False, True])
+def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+    if pieces:
+        in_pieces(monkeypatch)
+    hidden, weight = torch.full((1, 1), 1e4, requires_grad=True), torch.arange(V).float().unsqueeze(1)
+    found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.1)
+    (slope,) = gradients(found, hidden)
+    assert torch.stack([found.detach(), nll, slope.squeeze()]).isfinite().all()
+
+
+def test_the_smoothed_perplexity_has_a_floor() -> None:
+    # the best model of a smoothed target is the smoothed target: its loss is the entropy of q, and
+    # exp(entropy) = 3.96 at 37,000 pieces, so the paper's 4.67 to 6.11 cannot be smoothed ones
+    v, epsilon = 37_000, 0.1
+    q = torch.full((v, 1), epsilon / (v - 1), dtype=torch.float64)
+    q[7] = 1 - epsilon
+    hidden = torch.ones(1, 1, dtype=torch.float64)
+    found, nll = smoothed_cross_entropy(hidden, q.log(), torch.tensor([7]), epsilon)
+    assert found.exp().item() == pytest.approx(3.96, abs=0.005)
+    assert nll.exp().item() == pytest.approx(1 / 0.9)

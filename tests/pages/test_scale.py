@@ -1,0 +1,102 @@
+"""The page of a scale: what stands on it, what it links to, and that it is made at once."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from paper_runs import changed, paper_run
+
+from repro.claims.judge import judge
+from repro.cli import report
+from repro.pages import build
+from repro.pages import scale as scale_page
+from repro.results.frame import Listed, Shelf, note_rows, record_folders
+from repro.results.record import path
+
+ROOT = Path(__file__).parents[2]
+
+
+def fill(results: Path, scale: str = "laptop", n_seeds: int = 3) -> None:
+    for seed in range(1, n_seeds + 1):
+        settings = paper_run().settings | {"claim": "the sign of large effects"}
+        for i, row in enumerate(("d_k=16", "d_k=32"), start=1):
+            hyper = changed(d_k=16 * i)
+            paper = {"ppl": 5.0, "bleu": 25.0, "params": None}
+            fill_one(results, row, "table3_B", i - 1, seed, scale, settings=settings, hyper=hyper, paper=paper)
+        fill_one(results, "base", "base", -1, seed, scale, settings=settings)
+
+
+def fill_one(results: Path, row: str, table: str, position: int, seed: int, scale: str, **other: object) -> None:
+    worse = {"base": 0, "d_k=16": 9, "d_k=32": 3}[row]
+    score = paper_run().scores["dev"] | {"bleu": 60.0 - worse + 0.1 * seed, "nll": 1.5 + worse / 10 + seed / 1000}
+    scores = {"dev": score, "test": score}
+    record = paper_run(row, table, position=position, seed=seed, scale=scale, scores=scores, **other)
+    record.save(path(results, record))
+
+
+def made(results: Path) -> dict[Path, str]:
+    shelf = Shelf.read(results / "laptop")
+    return scale_page.build(shelf, judge(shelf.everything, shelf.rows))
+
+
+def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
+    fill(tmp_path)
+    figures = tmp_path / "laptop" / "figures"
+    figures.mkdir()
+    for name in ("learning_rate", "curves_table3_B", "something_else"):
+        (figures / f"{name}.png").touch()
+    written = build.write_scale(Shelf.read(tmp_path / "laptop"))
+    text = (tmp_path / "laptop/README.md").read_text("utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []
+    assert {"claims.md", "table3.md", "table3_B.csv", "figures/learning_rate.png"} <= set(links)
+    assert text.index("learning_rate.png") < text.index("curves_table3_B.png")
+    assert tmp_path / "laptop/README.md" in written
+
+
+def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
+    fill(tmp_path)
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
+    assert "9 runs of 3 rows" in text
+    assert "may claim **the sign of large effects**" in text
+    assert re.search(r"- \*\*reproduced\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
+    assert "`python experiments/figures.py --scale laptop` draws them" in text
+    assert "table2: no runs at this scale" in text
+
+
+def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:
+    record = paper_run(scale="laptop", settings=paper_run().settings | {"claim": "the sign of large effects"})
+    record.save(path(tmp_path, record))
+    note_rows(tmp_path / "laptop", {("table3_E", "learned"): Listed(0, paper_run().paper)})
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
+    assert "1 run of 1 row, 0.0 hours" in text
+    assert "\n\nNotes on the table:\n\n- No finished run to show: learned.\n" in text, "no departure from the recipe"
+
+
+def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
+    assert made(tmp_path) == {}
+
+
+def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
+    fill(tmp_path)
+    (tmp_path / "laptop/figures").mkdir()
+    (tmp_path / "laptop/figures/attention.json").write_text("{}")
+    assert record_folders(tmp_path / "laptop") == [tmp_path / "laptop/base", tmp_path / "laptop/table3_B"]
+    assert report.main(["--results", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("source", sorted(ROOT.glob("results/**/*.tex")), ids=lambda file: file.parent.name + file.stem)
+def test_every_latex_table_of_the_results_compiles(source: Path, tmp_path: Path) -> None:
+    if not shutil.which("pdflatex"):
+        pytest.skip("needs pdflatex, which is absent.")
+    shutil.copy(source, tmp_path / "table.tex")
+    article = (
+        r"\documentclass{article}\begin{document}\begin{table}\centering\footnotesize"
+        r"\setlength{\tabcolsep}{3pt}\input{table}\caption{A table.}\end{table}\end{document}"
+    )
+    (tmp_path / "article.tex").write_text(article)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]

@@ -1,0 +1,117 @@
+"""Table 2: the printed lines, the cost column worked out again, and our runs beside them."""
+
+import csv
+import io
+from pathlib import Path
+
+from paper_runs import changed, paper_run, told_apart
+
+from repro.pages import table2
+from repro.render.grid import NO_BREAK
+from repro.results.frame import Listed, Shelf, note_rows, table
+from repro.results.record import PaperNumbers, SubsetScore, path
+from repro.runs.table import printed
+
+CORPUS = paper_run().corpus
+
+
+def page(results: Path) -> list[list[str]]:
+    """The cells of all lines but those that say what our rows are."""
+    text = table2.build(Shelf.read(results / "paper"))[results / "paper/table2.md"].replace(NO_BREAK, " ")
+    before, _, after = text.partition("## What our rows are")
+    text = before + after.partition("## As printed")[2]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
+
+
+def fill(results: Path) -> None:
+    for seed in (1, 2, 3):
+        french = {"pair": "en-fr", "corpus": CORPUS | {"n_train": 36_000_000}}
+        for record in (
+            paper_run(seed=seed),
+            paper_run(
+                "base en-de", "table2", seed=seed, position=0, hyper=changed(average=5),
+                paper=printed("Transformer (base model)", "en-de").numbers,
+            ),
+            paper_run(
+                "base en-fr", "table2", seed=seed, position=2, hyper=changed(average=5), **french,
+                tokenizer={"sha256": "cd", "size": 32_000}, paper=printed("Transformer (base model)", "en-fr").numbers,
+            ),
+        ):  # fmt: skip
+            record.save(path(results, record))
+
+
+def test_what_is_printed_comes_from_the_table_of_systems() -> None:
+    assert printed("Transformer (big)", "en-de").numbers == {"ppl": None, "bleu": 28.4, "params": None}
+    assert printed("Transformer (big)", "en-fr").numbers == {"ppl": None, "bleu": 41.8, "params": None}
+
+
+def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
+    fill(tmp_path)
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    #                                   BLEU             FLOPs en-de         FLOPs en-fr
+    assert lines["GNMT + RL"] == ["24.6", "39.92", "2.3e19", "2.3e19", "1.4e20", "1.4e20"]
+    assert lines["Deep-Att + PosUnk"] == ["", "39.2", "", "", "1.0e20", ""]
+    assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
+
+
+def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "subset" not in table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    for seed in (1, 2, 3):
+        subset = SubsetScore(
+            name="newstest2014",
+            n=2_737,
+            bleu=20.0 + seed,
+            bleu_signature="x",
+            bleu_published=30.0,
+            bleu_published_signature="x",
+        )
+        record = paper_run(seed=seed, test_subset=subset)
+        record.save(path(tmp_path, record))
+    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    assert "The **test subset** is newstest2014, 2,737 of the lines of test" in text
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    assert lines["base"][2:7] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
+    assert lines["base en-fr"][5:7] == ["", ""]
+
+
+def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
+    fill(tmp_path)
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
+    assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
+    assert lines["base en-fr"][4] == "38.1"
+    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    assert "None: every run keeps to it." in text
+    sheet = list(
+        csv.DictReader(io.StringIO(table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.csv"]))
+    )
+    assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
+
+
+def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
+    fill(tmp_path)
+    big = PaperNumbers(ppl=None, bleu=41.8, params=None)
+    note_rows(tmp_path / "paper", {("table2", "big en-fr"): Listed(3, big)})
+    [line] = [line for line in page(tmp_path) if line[0] == "big en-fr"]
+    assert (line[2], line[3], line[5]) == ("missing", "missing", "41.8")
+
+
+def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
+    assert table2.build(Shelf.read(tmp_path / "paper")) == {}
+
+
+def test_each_number_stands_under_its_heading() -> None:
+    printed_there = PaperNumbers(ppl=None, bleu=28.4, params=None)
+    shown = table2.own_columns(table([told_apart("big en-de", "table2", position=0, paper=printed_there)]))
+    places = {text: f"{column.group} {column.heading}" for column in shown for text in column.texts}
+    assert {text: places.get(text) for text in ("33.3", "34.4", "28.4", "7.3e17", "711", "7.4", "21.1", "22.2")} == {
+        "33.3": "BLEU (test) sacreBLEU",
+        "34.4": "BLEU (test) multi-bleu",
+        "28.4": "BLEU (test) paper",
+        "7.3e17": "training FLOPs",
+        "711": "training seconds",
+        "7.4": "training GPU hours",
+        "21.1": None,  # of dev: Table 2 is about the test set
+        "22.2": None,
+    }

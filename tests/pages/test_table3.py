@@ -1,0 +1,118 @@
+"""Table 3 on one page: every row of every experiment file, missing ones too."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from paper_runs import changed, paper_run, told_apart
+
+from repro.pages import table3
+from repro.render.grid import Column
+from repro.results import frame as frames
+from repro.results.frame import Listed, Shelf, note_rows, noted_rows
+from repro.results.record import PaperNumbers, path
+
+NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
+
+
+def fill(results: Path) -> None:
+    for seed in (1, 2, 3):
+        for record in (
+            paper_run(seed=seed),
+            paper_run("d_k=16", "table3_B", seed=seed, position=0, paper=NUMBERS, hyper=changed(d_k=16)),
+            paper_run("h=4", "table3_A", seed=seed, position=1, hyper=changed(n_heads=4, d_k=128, d_v=128)),
+        ):
+            record.save(path(results, record))
+
+
+def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
+    fill(tmp_path)
+    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
+    assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"] * 2
+    assert "None: every run keeps to it." in page
+
+
+def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> None:
+    fill(tmp_path)
+    note_rows(
+        tmp_path / "paper",
+        {("table3_E", "learned positions"): Listed(0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))},
+    )
+    files = table3.build(Shelf.read(tmp_path / "paper"))
+    line, _ = (line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line)
+    assert line.split("|")[1].strip() == "(E) learned positions"
+    assert "missing" in line
+    assert "4.92" in line
+    lines = list(csv.DictReader(io.StringIO(files[tmp_path / "paper/table3.csv"])))
+    assert [(row["row"], row["n"]) for row in lines][-1] == ("learned positions", "0")
+
+
+def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
+    assert table3.build(Shelf.read(tmp_path / "paper")) == {}
+    record = paper_run()
+    record.save(path(tmp_path, record))
+    assert len(table3.build(Shelf.read(tmp_path / "paper"))) == 3, "the base row is one of its rows"
+
+
+def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
+    a, b = ("table3_A", "h=1"), ("table3_B", "d_k=16")
+    heads = Listed(0, NUMBERS, {"n_heads": 1, "d_k": 512, "d_v": 512})
+    note_rows(tmp_path, {a: heads, ("table3_A", "h=4"): Listed(1, NUMBERS)})
+    note_rows(tmp_path, {b: Listed(0, NUMBERS)})
+    note_rows(tmp_path, {a: heads})
+    assert noted_rows(tmp_path) == {a: heads, b: Listed(0, NUMBERS)}
+
+
+def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"table3_A": [{"row": "h=1"}]}')
+    with pytest.raises(ValueError, match=r"rows\.json: expected tables and their rows, got KeyError"):
+        noted_rows(tmp_path)
+
+
+def test_names_are_text_on_the_page(tmp_path: Path) -> None:
+    record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
+    record.save(path(tmp_path, record))
+    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    assert "a|b" not in page
+    assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
+
+
+def places(shown: list[Column], text: str) -> list[str]:
+    """The headings over a text."""
+    return [f"{column.group} {column.heading}".strip() for column in shown if text in column.texts]
+
+
+PAPER = PaperNumbers(ppl=5.29, bleu=24.9, params=58.0)
+
+
+def test_each_number_stands_under_its_heading() -> None:
+    frame = frames.table([told_apart("h=1", "table3_A", position=0, paper=PAPER)])
+    for shown in (frames.columns(frame), table3.page_columns(frame)[0]):
+        assert places(shown, "3.49") == ["PPL (dev) ours"]
+        assert places(shown, "21.1") == ["BLEU (dev) ours"]
+        assert places(shown, "5.29") == ["PPL (dev) paper"]
+        assert places(shown, "24.9") == ["BLEU (dev) paper"]
+        assert places(shown, "58") == ["parameters (M) paper"]
+        assert places(shown, "51.50") == ["parameters (M) here"]
+        assert places(shown, "52.6") == ["parameters (M) at paper size"]
+        assert not places(shown, "22.2"), "as published is for the test set"
+        assert not places(shown, "4.48"), "no perplexity of test is printed"
+    both = frames.columns(frame)
+    assert places(both, "33.3") == ["BLEU (test) sacreBLEU"]
+    assert places(both, "34.4") == ["BLEU (test) multi-bleu"]
+    assert places(both, "711") == ["seconds a run training"]
+    assert places(both, "722") == ["seconds a run decoding"]
+
+
+def test_each_number_of_the_sheet_stands_under_its_name() -> None:
+    [line] = csv.DictReader(io.StringIO(frames.sheet(frames.table([told_apart("h=1", "table3_A", paper=PAPER)]))))
+    expected = {
+        "dev/nll": 1.25, "dev/ppl": 3.49, "dev/bleu": 21.1, "dev/bleu_published": 22.2,
+        "test/nll": 1.5, "test/ppl": 4.48, "test/bleu": 33.3, "test/bleu_published": 34.4,
+        "paper/ppl": 5.29, "paper/bleu": 24.9, "paper/params": 58.0,
+        "params/here": 51_500_000, "params/paper_size": 52_600_000,
+        "cost/train_seconds": 711, "cost/decode_seconds": 722, "cost/flops": 7.3e17, "cost/gpu_hours": 7.4,
+    }  # fmt: skip
+    assert {name: float(line[name]) for name in expected} == expected

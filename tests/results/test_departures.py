@@ -1,0 +1,145 @@
+"""Where runs leave the paper's recipe: each rule is kept by the paper's own settings and broken by another's."""
+
+from typing import Any
+
+import pytest
+from paper_runs import PAPER_SETTINGS, changed, paper_run
+
+from repro.results.departures import RULES, departures
+
+CORPUS = paper_run().corpus
+
+
+def test_the_papers_own_run_departs_from_nothing() -> None:
+    runs = [paper_run(), paper_run("h=1", "table3_A", hyper=changed(n_heads=1, d_k=512, d_v=512))]
+    assert departures(runs) == []
+    french = paper_run(
+        "base en-fr",
+        "table2",
+        pair="en-fr",
+        corpus=CORPUS | {"n_train": 35_800_000},
+        tokenizer={"sha256": "cd", "size": 32_000},
+        hyper=changed(average=5),
+    )
+    assert departures([french]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "here"),
+    [
+        ("data", {"corpus": CORPUS | {"name": "multi30k", "n_train": 29_000}}, "multi30k en-de, 29,000 pairs"),
+        ("data", {"corpus": CORPUS | {"n_train": 2_000_000}}, "wmt14 en-de, 2,000,000 pairs"),
+        (
+            "data",
+            {
+                "pair": "en-fr",
+                "corpus": CORPUS | {"n_train": 40_842_333},
+                "tokenizer": {"sha256": "cd", "size": 32_000},
+            },
+            "wmt14 en-fr, 40,842,333 pairs",
+        ),
+        ("test set", {"corpus": CORPUS | {"n_test": 2_737}}, "2,737 lines of it"),
+        ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "duplicates"}}, "pairs left out by duplicates"),
+        ("word-pieces", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
+        ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),
+        ("dropout of the base model", {"hyper": changed(dropout=0.2)}, "0.2"),
+        ("label smoothing of the base model", {"hyper": changed(label_smoothing=0.0)}, "0"),
+        ("updates of the base model", {"hyper": changed(steps=25_000)}, "25,000"),
+        ("tokens of an update", {"settings": PAPER_SETTINGS | {"batch_tokens": 2_048}}, "at most 2,048 of each side"),
+        ("schedule", {"hyper": changed(warmup=16_000)}, "the printed formula with a warm-up of 16,000"),
+        ("complete training", {"cost": paper_run().cost | {"steps": 99}}, "99 of 100,000 updates"),
+        ("averaging", {"hyper": changed(average=5)}, "5 checkpoints"),
+        ("search", {"settings": PAPER_SETTINGS | {"beam": 5}}, "beam 5, alpha 0.6, at most input + 50"),
+        ("precision", {"settings": PAPER_SETTINGS | {"precision": "bf16"}}, "bf16"),
+        (
+            "search",
+            {"settings": PAPER_SETTINGS | {"engine": "ctranslate2"}},
+            "beam 4, alpha 0.6, at most input + 50, by ctranslate2",
+        ),
+    ],
+)  # fmt: skip
+def test_what_departs_is_named(name: str, other: dict[str, Any], here: str) -> None:
+    found = {departure.name: departure.here for departure in departures([paper_run(**other)])}
+    assert found[name] == {here: ["base"]}
+    assert set(found) <= {name, "complete training"}  # fewer steps are fewer updates too
+
+
+def test_every_rule_has_been_broken_above() -> None:
+    marks = test_what_departs_is_named.pytestmark  # type: ignore[attr-defined]
+    of_big = {"dropout of the big model"}  # below
+    assert {case[0] for mark in marks for case in mark.args[1]} | of_big == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    ("row", "table", "pair", "dropout", "breaks"),
+    [
+        ("base en-de", "table2", "en-de", 0.1, None),
+        ("base en-fr", "table2", "en-fr", 0.1, None),
+        ("base en-fr", "table2", "en-fr", 0.3, "dropout of the base model"),
+        ("big en-de", "table2", "en-de", 0.3, None),
+        ("big en-de", "table2", "en-de", 0.1, "dropout of the big model"),
+        ("big en-fr", "table2", "en-fr", 0.1, None),  # "used dropout rate P_drop = 0.1, instead of 0.3": section 6.1
+        ("big en-fr", "table2", "en-fr", 0.3, "dropout of the big model"),
+        ("big", "table3_big", "en-de", 0.3, None),
+        ("big", "table3_big", "en-de", 0.1, "dropout of the big model"),
+        ("big", "table3_big", "en-it", 0.3, "dropout of the big model"),  # of which the paper says nothing
+    ],
+)
+def test_base_and_big_drop_out_as_the_paper_says(
+    row: str, table: str, pair: str, dropout: float, breaks: str | None
+) -> None:
+    found = departures([paper_run(row, table, pair=pair, hyper=changed(dropout=dropout))])
+    broken = [(departure.name, departure.here) for departure in found if departure.name.startswith("dropout")]
+    here = f"{dropout:g} ({pair})" if row.startswith("big") else f"{dropout:g}"
+    assert broken == ([(breaks, {here: [row]})] if breaks else [])
+
+
+@pytest.mark.parametrize(
+    ("row", "table", "average", "keeps"),
+    [
+        ("base", "base", 1, True),
+        ("base", "base", 5, False),
+        ("h=1", "table3_A", 5, False),
+        ("big", "table3_big", 20, False),  # Table 3 averages none
+        ("base en-de", "table2", 5, True),
+        ("base en-de", "table2", 1, False),
+        ("base en-fr", "table2", 20, False),
+        ("big en-de", "table2", 20, True),
+        ("big en-fr", "table2", 5, False),
+    ],
+)
+def test_checkpoints_are_averaged_as_section_6_1_says(row: str, table: str, average: int, keeps: bool) -> None:
+    found = {departure.name for departure in departures([paper_run(row, table, hyper=changed(average=average))])}
+    assert ("averaging" not in found) == keeps
+
+
+def test_the_departure_says_what_the_paper_has_for_each_pair() -> None:
+    [rule] = [rule for rule in RULES if rule.name == "dropout of the big model"]
+    assert rule.paper == "0.3 (en-de), 0.1 (en-fr)"
+
+
+def test_what_a_row_varies_is_its_own() -> None:
+    rows = [
+        paper_run("P_drop=0.2", "table3_D", hyper=changed(dropout=0.2)),
+        paper_run("N=2", "table3_C", hyper=changed(n_layers=2)),
+        paper_run(
+            "big",
+            "table3_big",
+            hyper=changed(steps=300_000, dropout=0.3),
+            cost=paper_run().cost | {"steps": 300_000},
+        ),
+    ]
+    assert departures(rows) == []
+
+
+def test_rows_that_depart_alone_are_named() -> None:
+    rough = PAPER_SETTINGS | {"precision": "bf16"}
+    runs = [
+        paper_run(),
+        paper_run("h=1", "table3_A", settings=rough),
+        paper_run("h=1", "table3_A", seed=2, settings=rough),
+    ]
+    [found] = departures(runs)
+    assert (found.here, found.everywhere) == ({"bf16": ["h=1"]}, False)
+    [found] = departures([paper_run(settings=rough), *runs[1:]])
+    assert (found.here, found.everywhere) == ({"bf16": ["base", "h=1"]}, True)

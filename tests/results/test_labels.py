@@ -1,0 +1,243 @@
+"""A row bears the paper's name and shows what it is here: both numbers wherever they differ, in every output."""
+
+import csv
+import io
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import PAPER_SETTINGS, changed, paper_run
+
+from repro.claims.judge import sizes_here
+from repro.figures.curves import bands
+from repro.figures.quality import points
+from repro.model.config import BASE
+from repro.pages import build, table2, table3
+from repro.render.grid import NO_BREAK
+from repro.results import frame as frames
+from repro.results.frame import Shelf, columns, note_rows, noted_rows
+from repro.results.labels import FIELDS, SYMBOLS, both, label, relation
+from repro.results.record import Record, path
+from repro.runs.forecast import forecast
+from repro.runs.scales import SCALES
+from repro.runs.table import Paper, Row, Table, cells, listed
+
+ROOT = Path(__file__).parents[2]
+HERE = replace(BASE, n_layers=3, dropout=0.2)  # half as deep, twice the dropout
+TABLE = Table(
+    name="table3_C",
+    rows=[
+        Row("N=2", lambda base: replace(base, n_layers=base.n_layers * 2 // 6), Paper(ppl=6.11, bleu=23.7, params=36)),
+        Row("P_drop=0.2", lambda base: replace(base, dropout=2 * base.dropout), Paper(ppl=4.95, bleu=25.5)),
+    ],
+    title="",
+)
+N_HERE, N_PAPER = {"base": 540_000, "N=2": 310_000, "P_drop=0.2": 540_000}, {"N=2": 35_700_000}
+ROWS = listed([TABLE])
+CURVE: Any = {"step": [20, 40], "nll": [4.5, 3.25]}
+
+
+def runs(scale: str = "laptop") -> list[Record]:
+    """One seed of the base and of both rows."""
+    return [
+        paper_run(
+            cell.row.name, cell.table, position=cell.position, scale=scale, hyper=vars(cell.hyper).copy(),
+            params={"here": N_HERE[cell.row.name], "paper_size": N_PAPER.get(cell.row.name, 65_110_016)},
+            paper=cell.row.paper.numbers, curves={"train": CURVE, "dev": CURVE},
+            settings=PAPER_SETTINGS | {"claim": "signs"},
+        )
+        for cell in cells([TABLE], HERE, seeds=1, chosen=[], pair="en-de")
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    for record in runs():
+        record.save(path(tmp_path, record))
+    note_rows(tmp_path / "laptop", ROWS)
+    return Shelf.read(tmp_path / "laptop")
+
+
+def grid(page: str, row: str) -> dict[str, str]:
+    """What a page of Markdown says of a row, by heading, over all its grids."""
+    said: dict[str, str] = {}
+    head: list[str] = []
+    for line in page.replace(NO_BREAK, " ").split("\n"):
+        found = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if found and found[0] == "row":
+            head = found
+        elif found and found[0] == row:
+            said |= dict(zip(head, found, strict=True))
+    return said
+
+
+# The label
+
+
+@pytest.mark.parametrize(
+    ("row", "here", "shown"),
+    [
+        ("N=2", {"n_layers": 1}, "N=2 (here 1)"),
+        ("N=2", {"n_layers": 2}, "N=2"),
+        ("d_model=1024", {"d_model": 128}, "d_model=1024 (here 128)"),
+        ("d_ff=4096", {"d_ff": 32_768}, "d_ff=4096 (here 32,768)"),
+        ("P_drop=0.2", {"dropout": 0.4}, "P_drop=0.2 (here 0.4)"),
+        ("P_drop=0.0", {"dropout": 0.0}, "P_drop=0.0"),
+        ("eps_ls=0.2", {"label_smoothing": 0.1}, "eps_ls=0.2 (here 0.1)"),
+        ("dropout=0.5", {"dropout": 0.25}, "dropout=0.5 (here 0.25)"),  # by the name of the field, too
+        ("h=4, d_k=16", {"n_heads": 4, "d_k": 2}, "h=4, d_k=16 (here 2)"),
+        ("d_k=16", {"d_k": None}, "d_k=16"),  # without a run it is not known
+        ("width=3", {"d_model": 7}, "width=3"),  # no setting of a row
+        ("big", {"d_model": 128}, "big"),
+        ("N=2x", {"n_layers": 1}, "N=2x"),
+    ],
+)
+def test_a_name_that_says_another_value_than_stands_here_is_followed_by_it(
+    row: str, here: dict[str, Any], shown: str
+) -> None:
+    assert label(row, here) == shown
+
+
+def test_every_field_can_be_named_by_its_symbol_and_by_itself() -> None:
+    assert {FIELDS[name] for name in SYMBOLS} == {*vars(BASE)}
+    assert {FIELDS[symbol.replace("ε", "eps")] for symbol in SYMBOLS.values()} == {*vars(BASE)}
+
+
+def test_a_value_and_that_at_the_papers_size() -> None:
+    assert both(1, 2) == "1 (2)"
+    assert both(128, 1024) == "128 (1,024)"
+    assert both(8, 8) == "8"
+    assert both(1, None) == "1", "not known"
+    assert both(None, 2) == "", "not run"
+    assert both(False, True) == "sinusoidal (learned)"
+
+
+def test_the_relation_in_a_line() -> None:
+    wide = replace(BASE, d_model=1024, dropout=0.3)
+    assert relation(vars(BASE), vars(wide)) == "d_model 512 -> 1,024, P_drop 0.1 -> 0.3"
+    assert relation(vars(BASE), vars(BASE)) == "nothing"
+
+
+# Every output
+
+
+def test_a_page_shows_both_sizes_of_a_row_and_both_counts(shelf: Shelf) -> None:
+    page = build.build(shelf, "table3_C")[shelf.folder / "table3_C.md"]
+    base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
+    assert (base["N"], shallow["N"], dropped["N"]) == ("3 (6)", "1 (2)", "")
+    p_drop = "P<sub>drop</sub>"
+    assert (base[p_drop], shallow[p_drop], dropped[p_drop]) == ("0.2 (0.1)", "", "0.4 (0.2)")
+    size = "parameters (M)<br>"
+    assert [shallow[size + name] for name in ("here", "at paper size", "paper")] == ["0.31", "35.7", "36"]
+    assert [base[size + name] for name in ("here", "at paper size", "paper")] == ["0.54", "65.1", "65"]
+    assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
+
+
+def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(shelf: Shelf) -> None:
+    page = table3.build(shelf)[shelf.folder / "table3.md"]
+    shallow = grid(page, "(C) N=2 (here 1)")
+    assert shallow["N"] == "1 (2)"
+    assert shallow["parameters (M)<br>here"] == "0.31"
+    assert shallow["parameters (M)<br>at paper size"] == "35.7"
+    build.write_scale(Shelf.read(shelf.folder))
+    of_scale = grid((shelf.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
+    assert of_scale["parameters (M)<br>here"] == "0.31"
+
+
+def test_table_2_shows_them(tmp_path: Path) -> None:
+    big = Row("big en-de", lambda base: replace(base, d_model=2 * base.d_model, average=20), Paper(bleu=28.4), "en-de")
+    record = paper_run(
+        "big en-de", "table2", position=0, scale="laptop", hyper=changed(d_model=128, average=20),
+        params={"here": 1_770_000, "paper_size": 218_300_000},
+    )  # fmt: skip
+    record.save(path(tmp_path, record))
+    base = paper_run(scale="laptop", hyper=changed(d_model=64))
+    base.save(path(tmp_path, base))
+    note_rows(tmp_path / "laptop", listed([Table(name="table2", rows=[big], title="")]))
+    found = grid(table2.build(Shelf.read(tmp_path / "laptop"))[tmp_path / "laptop/table2.md"], "big en-de")
+    assert found["d<sub>model</sub>"] == "128 (1,024)"
+    assert (found["parameters (M)<br>here"], found["parameters (M)<br>at paper size"]) == ("1.77", "218.3")
+
+
+def test_latex_the_sheet_and_the_terminal_show_them(shelf: Shelf) -> None:
+    frame = shelf.frame(["table3_C"])
+    assert frame is not None
+    tex = frames.latex(frame, "laptop", "table3_C")
+    assert "N=2 (here 1)" in tex
+    assert "1 (2)" in tex
+    assert "at paper size" in tex
+    line = list(csv.DictReader(io.StringIO(frames.sheet(frame))))[1]
+    assert (line["row"], line["n_layers"], line["n_layers/paper_size"]) == ("N=2", "1", "2")
+    assert (line["d_model"], line["d_model/paper_size"]) == ("512", "512")
+    assert (line["learned_positions"], line["learned_positions/paper_size"]) == ("False", "False")
+    assert (line["params/here"], line["params/paper_size"], line["paper/params"]) == ("310000", "35700000", "36")
+    shown = build.console(shelf, ["table3_C"])
+    assert "N=2 (here 1)" in shown
+    assert "P_drop=0.2 (here 0.4)" in shown
+
+
+def test_at_the_papers_own_size_nothing_is_in_brackets() -> None:
+    base, shallow, _ = runs()
+    frame = frames.table([replace(base, hyper=changed()), replace(shallow, hyper=changed(n_layers=2))], rows=ROWS)
+    shown = {column.heading: column.texts for column in columns(frame)}
+    assert (shown["row"], shown["N"]) == (["base", "N=2", "P_drop=0.2"], ["6", "2", ""])
+
+
+def test_records_without_a_list_of_rows_still_make_a_table() -> None:
+    shown = {column.heading: column.texts for column in columns(frames.table(runs()))}
+    assert shown["row"] == ["base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"]
+    assert shown["N"] == ["3", "1", ""]
+
+
+def test_figures_name_rows_alike() -> None:
+    names = ["base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"]
+    assert [band.row for band in bands(runs(), "dev")] == names
+    assert [point.label for point in points(runs(), "bleu")] == names
+
+
+def test_verdicts_say_what_the_sizes_of_their_claims_are_here(shelf: Shelf) -> None:
+    build.write_scale(Shelf.read(shelf.folder))
+    for page in ("claims.md", "README.md"):
+        text = (shelf.folder / page).read_text("utf-8")
+        assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
+    at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
+    assert sizes_here(at_paper_size) == ""
+
+
+def test_a_dry_run_names_both_counts(tmp_path: Path) -> None:
+    scale = replace(SCALES["laptop"], base=HERE)
+    asked = cells([TABLE], HERE, seeds=1, chosen=["N=2"], pair="en-de")
+    _, head, line, *_ = forecast("table3_C", asked, scale, tmp_path).split("\n")
+    assert head.split()[3:8] == ["params", "here", "at", "paper", "size"]
+    assert line.startswith("N=2 (here 1) ")
+    assert "35.7M" in line
+
+
+# The list of rows
+
+
+def test_a_list_of_rows_from_before_it_told_is_read(tmp_path: Path) -> None:
+    note_rows(tmp_path, ROWS)
+    file = tmp_path / "rows.json"
+    older = {
+        of: [{key: value for key, value in row.items() if key != "paper_size"} for row in rows]
+        for of, rows in json.loads(file.read_text()).items()
+    }
+    file.write_text(json.dumps(older))
+    assert {row.changes for row in noted_rows(tmp_path).values()} == {None}
+    assert {key: row.position for key, row in noted_rows(tmp_path).items()} == {
+        key: row.position for key, row in ROWS.items()
+    }
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("results/*/rows.json")), ids=lambda file: file.parent.name)
+def test_the_published_lists_say_what_the_experiments_say(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(ROOT / "experiments"), *sys.path])
+    there = noted_rows(file.parent)
+    found = [runpy.run_path(str(ROOT / "experiments" / f"{of}.py")) for of in {of for of, _ in there} - {"base"}]
+    known = listed([Table(name=one["TABLE"], rows=one["ROWS"], title="") for one in found])
+    assert there == known, "run the experiment again: it writes its list anew"

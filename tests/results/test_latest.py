@@ -1,0 +1,68 @@
+"""Which run is meant: `latest`, a folder, an id, the beginning of one."""
+
+import os
+from pathlib import Path
+
+import pytest
+from figures.conftest import record
+
+from repro.results.latest import run_folder
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Finished one after the other: 1a2b, 1a3c, then 7f00, which diverged; 9e11 is not finished."""
+    for time, (name, status) in enumerate([("1a2b", "finished"), ("1a3c", "finished"), ("7f00", "diverged")]):
+        file = tmp_path / "runs" / name / "record.json"
+        record("base", 1, status=status).save(file)
+        os.utime(file, (1_000 + time, 1_000 + time))
+    (tmp_path / "runs" / "9e11").mkdir()
+    (tmp_path / "runs" / "1a4d.json").write_text("no folder", "utf-8")
+    return tmp_path / "runs"
+
+
+@pytest.mark.parametrize(
+    ("typed", "folder"), [("latest", "1a3c"), ("1a2", "1a2b"), ("1a2b", "1a2b"), ("7", "7f00"), ("9", "9e11")]
+)
+def test_a_run_is_found_by_what_is_typed(runs: Path, typed: str, folder: str) -> None:
+    assert run_folder(typed, runs) == runs / folder
+
+
+def test_latest_is_what_ended_last_whatever_its_name(runs: Path) -> None:
+    os.utime(runs / "1a2b" / "record.json", (2_000, 2_000))
+    assert run_folder("latest", runs) == runs / "1a2b"
+
+
+def test_a_folder_is_itself_wherever_it_is(runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    for typed in ("mine", f"{runs}/1a2b", "nowhere/1a2b"):
+        assert run_folder(typed, runs) == Path(typed)
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("1a", "2 runs in .*runs begin with 1a: 1a2b, 1a3c. Type more of the id."),
+        ("2", "runs holds no run 2; expected latest, the folder of a run, its id or the beginning of it"),
+        ("1a2b0", "runs holds no run 1a2b0"),
+    ],
+)
+def test_what_means_no_run_or_several_is_named(runs: Path, typed: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        run_folder(typed, runs)
+
+
+def test_without_a_finished_run_there_is_no_latest(runs: Path) -> None:
+    for name in ("1a2b", "1a3c"):
+        (runs / name / "record.json").unlink()
+    for place in (runs, runs / "nowhere"):
+        with pytest.raises(ValueError, match="holds no finished run, so there is no latest"):
+            run_folder("latest", place)
+
+
+def test_a_damaged_newest_run_is_named_and_no_other_taken_for_it(runs: Path) -> None:
+    (runs / "1a3c" / "record.json").write_text("{", "utf-8")
+    os.utime(runs / "1a3c" / "record.json", (2_000, 2_000))
+    with pytest.raises(ValueError, match=r"1a3c.record\.json"):
+        run_folder("latest", runs)

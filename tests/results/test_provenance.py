@@ -1,0 +1,358 @@
+"""A stamp names the code that decides a number, sees what is not committed, and gives nobody away."""
+
+import functools
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from repro.results import provenance as stamp
+
+LAYER = b'''"""A layer."""
+
+class Layer:
+    """Holds a number."""
+
+    def size(self) -> int:
+        """Its size."""
+        return 512
+'''
+TRIAL = b"""from math import sin
+from repro.data import order
+from repro.model.layer import Layer
+if TYPE_CHECKING:
+    from repro.report import Page
+
+def score(page: "Page"):
+    from repro.decoding.bleu import score
+    return score(Layer(), order.first(), sin(1))
+"""
+FILES = {
+    "runs/trial.py": TRIAL,
+    "data/prepare.py": b"import repro.data.order\n",
+    "data/order.py": b"def first(): return 1\n",
+    "data/fetch.py": b"WAIT = 10\n",
+    "model/layer.py": LAYER,
+    "model/other.py": b"from repro.model.layer import Layer\n",
+    "decoding/bleu.py": b"from repro.durable import write\ndef score(*what): return write(what)\n",
+    "durable.py": b"def write(what): return what\n",
+    "report.py": b"class Page: pass\n",
+}
+
+
+def write(root: Path, **changed: bytes | None) -> Path:
+    """A project of nine files, some of them changed or (None) left out: `model__layer` is model/layer.py."""
+    files = FILES | {f"{name.replace('__', '/')}.py": text for name, text in changed.items()}
+    for name, text in files.items():
+        if text is not None:
+            (root / "repro" / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / "repro" / name).write_bytes(text)
+    return root
+
+
+def fingerprint(root: Path) -> str:
+    """Of the project in a folder."""
+
+    def source(path: str) -> bytes | None:
+        return (root / path).read_bytes() if (root / path).is_file() else None
+
+    return stamp.fingerprint(stamp._read(source))
+
+
+def point_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this project stamped, as it is now."""
+    monkeypatch.setattr(stamp, "PACKAGE", root / "repro")
+    monkeypatch.setattr(stamp, "_ours", functools.cache(lambda: stamp._read(stamp._here)))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project of its own, committed, whose package is the one that gets stamped."""
+    if not shutil.which("git"):
+        pytest.skip("needs git, which is absent.")
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    root = write(tmp_path / "project")
+    for name in ("experiments/table3_A.py", "results/table.md"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"1\n")
+    git(root, "init", "-q")
+    commit(root)
+    point_at(root, monkeypatch)
+    return root
+
+
+def commit(root: Path) -> None:
+    git(root, "add", ".")
+    git(root, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "one")
+
+
+def git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True).stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"""A layer."""', b'"""Another sentence."""'),
+        (b'"""A layer."""\n', b""),
+        (b'    """Holds a number."""\n\n', b""),
+        (b'"""Its size."""', b"'''Its size, at length.'''"),
+        (b"return 512", b"return (512)  # paper: Table 3"),
+        (b"\n\nclass", b"\n# a comment\n\n\n\nclass"),
+        (b"\n\nclass", b"\n\nimport os, math\nfrom repro.durable import write\nclass"),  # and nothing made of it
+    ],
+)
+def test_words_and_layout_and_import_statements_do_not_count(tmp_path: Path, old: bytes, new: bytes) -> None:
+    assert old in LAYER
+    changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
+    assert fingerprint(changed) == fingerprint(write(tmp_path / "as it was"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"512", b"513"),
+        (b"512", b"512.0"),
+        (b"512", b"'512'"),
+        (b"512", b"None"),
+        (b"return 512", b"return -512"),
+        (b"size", b"width"),
+        (b"return 512", b"x = 'a text that is no docstring'\n        return 512"),
+    ],
+)
+def test_what_decides_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
+    changed = write(tmp_path / "changed", model__layer=LAYER.replace(old, new))
+    assert fingerprint(changed) != fingerprint(write(tmp_path / "as it was"))
+
+
+def test_it_covers_what_is_imported_at_any_distance_and_nothing_else(tmp_path: Path) -> None:
+    seen = {fingerprint(write(tmp_path / "as it was"))}
+    for name in ("report", "data__fetch", "model__other"):  # for types alone; by nobody; an importer
+        assert fingerprint(write(tmp_path / name, **{name: b"x = 1"})) in seen
+    deciding = {"durable": b"def write(what): return [what]", "data__prepare": b"x = 1", "data__order": b"x = 1"}
+    for name, text in deciding.items():
+        seen.add(fingerprint(write(tmp_path / name, **{name: text})))
+    seen.add(fingerprint(write(tmp_path / "more", data__prepare=b"import repro.data.fetch\n")))
+    assert len(seen) == 5
+
+
+def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
+    moved = {
+        "runs__trial": TRIAL.replace(b"repro.data import order", b"repro.plan import digest as order")
+        .replace(b"repro.model.layer", b"repro.model.deep.layers")
+        .replace(b"from math import sin\n", b"")
+        .replace(b"import Layer\n", b"import Layer\nfrom math import sin\n"),
+        "data__prepare": b"from repro.plan import digest\n",
+        "data__order": None,
+        "plan__digest": FILES["data/order.py"],
+        "model__layer": None,
+        "model__other": None,
+        "model__deep__layers": LAYER,
+    }
+    assert fingerprint(write(tmp_path / "moved", **moved)) == fingerprint(write(tmp_path / "as it was"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"from math import sin", b"from math import cos as sin"),
+        (b"from math import sin", b"from cmath import sin"),
+        (b"repro.model.layer import", b"repro.model.other import"),
+        (b"from repro.data import order", b"from repro.data import prepare as order"),
+    ],
+)
+def test_the_same_name_for_another_thing_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
+    other = {"model__other": LAYER.replace(b"512", b"256"), "data__prepare": b"import repro.data.order as o\n"}
+    both = {**other, "decoding__bleu": FILES["decoding/bleu.py"] + b"import repro.model.other\n"}
+    as_it_was = fingerprint(write(tmp_path / "as it was", **both))
+    assert old in TRIAL
+    assert fingerprint(write(tmp_path / "changed", **both, runs__trial=TRIAL.replace(old, new))) != as_it_was
+
+
+@pytest.mark.parametrize("name", ["runs__trial", "data__prepare", "data__order", "durable"])
+def test_a_package_without_sources_has_no_fingerprint(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileNotFoundError, match="expected the source repro/"):
+        fingerprint(write(tmp_path, **{name: None}))
+
+
+def test_a_circle_of_imports_is_named(tmp_path: Path) -> None:
+    circle = write(tmp_path, durable=b"from repro.decoding.bleu import score\n")
+    with pytest.raises(ValueError, match=r"bleu -> repro\.durable -> repro\.decoding\.bleu: expected no"):
+        fingerprint(circle)
+
+
+def test_our_own_code_that_decides() -> None:
+    files = {*stamp.fingerprints()}
+    assert {"runs/trial.py", "training/cpu_tuning.py", "decoding/beam.py", "data/parallel_text.py"} <= files
+    assert {f"model/{name}.py" for name in ("attention", "loss", "prepacked", "ragged", "config")} <= files
+    assert not {"runs/run.py", "results/frame.py"} & files
+    assert not [file for file in files if file.startswith(("tracking/", "figures/", "data/download/fetch", "pages/"))]
+
+
+def test_of_our_own_code_each_file_counts(tmp_path: Path) -> None:
+    # a bias dropped in prepacked.py once left a finished run "finished before"
+    seen = {stamp.fingerprint()}
+    for name in ("model/prepacked.py", "decoding/bleu.py", "data/filters.py"):
+
+        def source(path: str, changed: str = f"repro/{name}") -> bytes | None:
+            text = stamp._here(path)
+            return text + b"\nCHANGED = 1\n" if text is not None and path == changed else text
+
+        seen.add(stamp.fingerprint(stamp._read(source)))
+    assert len(seen) == 4
+
+
+def test_our_own_fingerprint() -> None:
+    assert re.fullmatch("[0-9a-f]{64}", stamp.fingerprint())
+    assert stamp.fingerprint() == stamp.provenance()["fingerprint"]
+
+
+def test_a_clean_checkout(checkout: Path) -> None:
+    (checkout / "results" / "table.md").write_bytes(b"2\n")  # a sweep writes its tables as it goes
+    (checkout / "results" / "new.json").write_bytes(b"{}\n")
+    found = stamp.provenance()
+    assert (found["commit"], found["dirty"], found["why_dirty"]) == (
+        git(checkout, "rev-parse", "HEAD").strip(),
+        False,
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("experiments/table3_A.py", b"2\n"),
+        ("experiments/new.py", b"2\n"),
+        ("repro/report.py", b"x = 2\n"),
+        ("repro/data/fetch.py", b"WAIT = 11\n"),
+        ("repro/new.py", b"x = 2\n"),
+        ("repro/model/layer.py", b"# a comment\n" + LAYER),
+    ],
+)
+def test_what_decides_nothing_makes_nothing_dirty(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: bytes
+) -> None:
+    (checkout / name).write_bytes(text)
+    point_at(checkout, monkeypatch)
+    assert (stamp.provenance()["dirty"], stamp.provenance()["why_dirty"]) == (False, None)
+
+
+def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
+    (checkout / "repro" / "runs" / "trial.py").write_bytes(TRIAL + b"import repro.scale\n")
+    (checkout / "repro" / "scale.py").write_bytes(b"x = 1\n")
+    (checkout / "repro" / "report.py").write_bytes(b"x = 1\n")
+    point_at(checkout, monkeypatch)
+    found = stamp.provenance()
+    assert found["dirty"]
+    assert found["why_dirty"] == "not committed: repro/model/layer.py, repro/runs/trial.py, repro/scale.py"
+    assert found["commit"] == git(checkout, "rev-parse", "HEAD").strip()
+    commit(checkout)
+    assert not stamp.provenance()["dirty"]
+    assert stamp.provenance()["commit"] == git(checkout, "rev-parse", "HEAD").strip() != found["commit"]
+
+
+def test_a_run_is_clean_once_its_code_is_committed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # its runs stayed out of the tables for ever
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))
+    point_at(checkout, monkeypatch)
+    then = stamp.provenance()
+    assert stamp.cleared(then) == then
+    assert then["dirty"]
+    commit(checkout)
+    now = stamp.cleared(then)
+    assert (now["dirty"], now["why_dirty"]) == (False, None)
+    assert now["commit"] == git(checkout, "rev-parse", "HEAD").strip()
+    assert {**now, "commit": 0, "dirty": 0, "why_dirty": 0} == {**then, "commit": 0, "dirty": 0, "why_dirty": 0}
+    (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"128"))
+    point_at(checkout, monkeypatch)
+    commit(checkout)
+    assert stamp.cleared(then) == then  # this is other code
+
+
+def test_a_git_hook_does_not_change_the_answer(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # git sets GIT_DIR for its hooks, and a test suite may run in one
+    monkeypatch.setenv("GIT_DIR", str(checkout / "elsewhere"))
+    assert not stamp.provenance()["dirty"]
+
+
+@pytest.mark.parametrize("where", ["outside git", "in somebody else's checkout", "without git"])
+def test_without_a_commit_a_stamp_is_dirty_and_says_why(
+    where: str, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if where == "without git":
+        monkeypatch.setenv("PATH", "")
+    else:
+        where_to = tmp_path / "elsewhere" if where == "outside git" else checkout / "experiments"
+        point_at(write(where_to), monkeypatch)
+    found = stamp.provenance()
+    assert (found["commit"], found["dirty"]) == (None, True)
+    assert "git names no commit" in str(found["why_dirty"])
+
+
+def test_a_release_without_git_is_as_good_as_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write(tmp_path)
+    point_at(root, monkeypatch)
+    release = {"version": "1.2", "commit": "12" * 20, "fingerprint": stamp.fingerprint()}
+    (root / "repro" / stamp.RELEASE).write_text(json.dumps(release))
+    found = stamp.provenance()
+    assert (found["commit"], found["dirty"], found["why_dirty"]) == ("12" * 20, False, None)
+    point_at(write(tmp_path, durable=b"def write(what): return [what]"), monkeypatch)
+    found = stamp.provenance()
+    assert (found["dirty"], found["why_dirty"]) == (True, "changed since release 1.2 was built")
+
+
+def test_it_gives_away_no_person_and_no_place() -> None:
+    text = json.dumps(stamp.provenance())
+    private = [str(Path.home()), str(Path.cwd()), getpass.getuser(), socket.gethostname()]
+    assert [word for word in private if len(word) > 4 and word in text] == []
+    assert re.findall(r"(?<!\w)/\w+/|[A-Z]:\\", text) == []
+
+
+def test_versions_and_time() -> None:
+    found = stamp.provenance()
+    assert set(found["versions"]) == {"torch", "lightning", "tokenizers", "sacrebleu", "numpy"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", found["started"])
+    assert found["cpu"]
+    assert found["n_threads"] >= 1
+
+
+def test_a_library_that_is_absent_has_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stamp, "LIBRARIES", ("no-such-library",))
+    assert stamp.provenance()["versions"] == {"no-such-library": None}
+
+
+@pytest.mark.parametrize(("device_type", "name"), [(None, "H200"), ("cuda", "H200"), ("cpu", "a processor")])
+def test_the_device_is_the_one_that_was_used(
+    device_type: str | None, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "H200"),
+        backends=SimpleNamespace(
+            mps=SimpleNamespace(is_available=lambda: False), cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2")
+        ),
+        get_num_threads=lambda: 3,
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr(stamp, "_cpu", lambda: "a processor")
+    found = stamp.provenance(device_type)
+    assert (found["device"], found["n_threads"], found["instructions"]) == (name, 3, "AVX2")
+
+
+def test_a_stamp_costs_no_import() -> None:
+    code = (
+        "import sys; from repro.results.provenance import provenance as p; print(p()['device'], 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=stamp.PACKAGE.parent, capture_output=True, check=True)
+    assert done.stdout == b"None False\n"

@@ -1,0 +1,162 @@
+"""What is published is whole rows, from committed code and committed experiments, or nothing is written."""
+
+import subprocess
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import PAPER_SETTINGS, paper_run
+
+from repro.cli import report
+from repro.results.frame import note_rows, noted_rows
+from repro.results.record import Record, load, path
+from repro.runs.table import Paper, Row, Table, listed
+
+CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}
+LAB = Table(name="lab", rows=[Row("x", lambda base: replace(base, n_heads=4), Paper(bleu=1.5))], title="")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with a committed experiment, in which the commands are typed."""
+    for name in ("GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "experiments").mkdir()
+    (tmp_path / "experiments" / "lab.py").write_bytes(b"ROWS = []\n")
+    (tmp_path / "results" / "own").mkdir(parents=True)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "experiments")
+    git(tmp_path, "-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-qm", "one")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def git(root: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True)
+
+
+def run(row: str, seed: int, code: str = "ef", **stamp: Any) -> Record:
+    one = paper_run(row=row, seed=seed) if row == "base" else paper_run(row, "lab", position=0, seed=seed)
+    origin: Any = {**one.stamp, **CODE, "fingerprint": code, **stamp}
+    return replace(one, scale="lab", settings=PAPER_SETTINGS | {"claim": "nothing"}, stamp=origin)
+
+
+def own(*records: Record) -> None:
+    """Leave records as a sweep does."""
+    note_rows(Path("results/own/lab"), listed([LAB]))
+    for record in records:
+        record.save(path(Path("results/own"), record))
+
+
+def published() -> dict[str, str]:
+    """The published records by their place, with the code they are of."""
+    files = sorted(Path("results/lab").glob("*/*-seed*.json"))
+    return {f"{file.parent.name}/{file.name}": load(file).stamp["fingerprint"] for file in files}
+
+
+def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish",)) -> str:
+    before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
+    assert report.main(arguments) == 1
+    assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
+    return capsys.readouterr().err
+
+
+def test_records_rows_and_pages_stand_among_the_published_ones(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own(run("base", 1), run("x", 1), run("x", 2))
+    assert report.main(["publish"]) == 0
+    assert "lab: 3 records are published." in capsys.readouterr().out
+    assert published() == dict.fromkeys(["base/base-seed1.json", "lab/x-seed1.json", "lab/x-seed2.json"], "ef")
+    assert noted_rows(Path("results/lab"))["lab", "x"].paper["bleu"] == 1.5
+    assert "| x " in Path("results/lab/lab.md").read_text("utf-8")
+    assert report.main(["--check"]) == 0
+    assert report.main(["publish", "lab"]) == 0  # once more changes nothing
+    assert report.main(["--check"]) == 0
+
+
+def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_its_place(project: Path) -> None:
+    own(run("x", 1), run("x", 2))
+    assert report.main(["publish"]) == 0
+    own(run("x", 2), run("x", 3))
+    assert report.main(["publish"]) == 0
+    assert published() == {f"lab/x-seed{seed}.json": "ef" for seed in (1, 2, 3)}
+    own(*(run("x", seed, code="ab") for seed in (1, 2, 3)))
+    assert report.main(["publish"]) == 0
+    assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
+
+
+def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("x", 1), run("x", 2), run("x", 3))
+    assert report.main(["publish"]) == 0
+    capsys.readouterr()
+    for file in Path("results/own/lab/lab").glob("*.json"):
+        file.unlink()
+    own(run("x", 1, code="ab", n_threads=2))
+    said = refused(capsys)
+    assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
+    assert "Run it with --seeds 3 and publish the row whole." in said
+
+
+@pytest.mark.parametrize(
+    ("second", "named"), [({"code": "ab"}, "deciding code"), ({"n_threads": 2}, "threads")], ids=["code", "threads"]
+)
+def test_a_mixed_row_of_ones_own_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], second: dict[str, Any], named: str
+) -> None:
+    own(run("x", 1), run("x", 2, **second))
+    assert f"lab, row 'x': seeds 1 and 2 differ in {named}, so they have no mean" in refused(capsys)
+
+
+def test_what_no_commit_has_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("x", 1, dirty=True, why_dirty="not committed: repro/model/config.py"))
+    said = refused(capsys)
+    assert said.startswith("Nothing of lab is published:\n")
+    assert (
+        "lab, row 'x', seed 1 is of code that no commit has (not committed: repro/model/config.py). Commit it." in said
+    )
+
+
+@pytest.mark.parametrize("state", ["changed", "new", "gone", "no git"])
+def test_an_experiment_that_is_not_committed_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own(run("x", 1))
+    file = project / "experiments" / "lab.py"
+    if state == "changed":
+        file.write_bytes(b"ROWS = [1]\n")
+    elif state == "new":
+        git(project, "rm", "-q", "--cached", "experiments/lab.py")
+    elif state == "gone":
+        file.unlink()
+    else:
+        monkeypatch.setenv("PATH", "")
+    assert "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it." in refused(capsys)
+
+
+def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("base", 1), run("x", 1))
+    note_rows(Path("results/own/lab"), listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])]))
+    said = refused(capsys)
+    assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
+
+
+def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None:
+    own(run("base", 1), run("x", 1))
+    assert report.main(["--own"]) == 0
+    page = Path("results/own/lab/lab.md")
+    assert "| base |" in page.read_text("utf-8")
+    assert "| x    |" in page.read_text("utf-8")
+    (project / "experiments" / "lab.py").write_bytes(b"ROWS = [1]\n")
+    assert report.main(["--own", "--check"]) == 1
+    assert report.main(["--own"]) == 0
+    assert "| base |" in page.read_text("utf-8")  # it is of no experiment file
+    assert "| x \\* |" in page.read_text("utf-8")
+    assert not list(Path("results").glob("lab/*"))
+
+
+def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "expected results of your own, found none" in refused(capsys)
+    assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])

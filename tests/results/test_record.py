@@ -1,0 +1,399 @@
+"""A record comes back as it was saved, or not at all; and no two rows share a file."""
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NotRequired
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from repro.model.config import Hyper
+from repro.results import record
+from repro.results.record import Record, load, path, short, slug, thinned
+
+PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
+SCORE: dict[str, Any] = {
+    "nll": 1.5,
+    "ppl": 4.25,
+    "bleu": 61.25,
+    "bleu_signature": "nrefs:1|tok:13a",
+    "bleu_published": 63.5,
+    "bleu_published_signature": "tok:moses|compounds:split",
+}
+
+
+def fields() -> dict[str, Any]:
+    """A record's content, new on each call."""
+    return {
+        "format": 2,
+        "run": "0123456789abcdef",
+        "table": "table3_A",
+        "row": "h=16",
+        "position": 2,
+        "scale": "laptop",
+        "seed": 1,
+        "pair": "en-de",
+        "corpus": {
+            "name": "grammar",
+            "sha256": "ab" * 32,
+            "n_train": 20_011,
+            "n_dev": 503,
+            "n_test": 509,
+            "dropped": {"empty line": 3},
+        },
+        "tokenizer": {"sha256": "cd" * 32, "size": 1_009},
+        "hyper": asdict(Hyper(n_heads=16, d_k=32, d_v=32)),
+        "settings": {"precision": "fp32", "alpha": 0.6, "search": {"beam": 4, "stops": [True, None]}},
+        "paper": {"ppl": 4.91, "bleu": 25.8, "params": None},
+        "params": {"here": 1_234_567, "paper_size": 65_111_040},
+        "scores": {"dev": dict(SCORE), "test": dict(SCORE)},
+        "curves": {
+            "train": {"step": [200, 400, 600], "nll": [3.5, 2.5, 1.75]},
+            "dev": {"step": [300, 600], "nll": [2.75, 1.5]},
+        },
+        "cost": {
+            "steps": 600,
+            "source_tokens": 10**6,
+            "target_tokens": 10**6 + 7,
+            "train_seconds": 48.25,
+            "decode_seconds": 6.5,
+            "tokens_per_second": 40_000.5,
+            "padding": 0.031,
+            "flops": 1.5e14,
+            "peak_memory_bytes": None,
+            "gpu_hours": 0.0,
+        },
+        "stamp": {
+            "fingerprint": "ef" * 32,
+            "commit": "12" * 20,
+            "dirty": False,
+            "why_dirty": None,
+            "python": "3.11.7",
+            "platform": "Linux",
+            "cpu": "a processor",
+            "device": "a processor",
+            "n_threads": 2,
+            "versions": {"torch": "2.13.0", "lightning": None},
+            "started": "2026-11-21T01:13:21+00:00",
+            "mlflow_run": None,
+        },
+        "status": "finished",
+    }
+
+
+def put(content: Any, *keys: str, value: Any) -> None:
+    for key in keys[:-1]:
+        content = content[key]
+    content[keys[-1]] = value
+
+
+def test_a_curve_is_thinned_evenly_and_keeps_its_end() -> None:
+    short: Any = {"step": [20, 40, 60], "nll": [3.0, 2.123456789, 1.0]}
+    assert thinned(short) == {"step": [20, 40, 60], "nll": [3.0, 2.12346, 1.0]}
+    assert thinned({"step": [], "nll": []}) == {"step": [], "nll": []}
+    long: Any = {"step": list(range(1, 251)), "nll": [1.0] * 250}
+    kept = thinned(long)["step"]
+    assert (len(kept), kept[0], kept[-1]) == (100, 3, 250)
+    assert {b - a for a, b in pairwise(kept)} == {2, 3}
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    record = Record(**fields())
+    file = path(tmp_path, record)
+    record.save(file)
+    assert load(file) == record
+    first = file.read_bytes()
+    load(file).save(file)
+    assert file.read_bytes() == first
+    assert first.endswith(b"}\n")
+
+
+SHOWN: dict[str, Any] = {
+    "badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 1, "repeated_lines": 0,
+}  # fmt: skip
+
+
+def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(signed(fields()))  # written when no run was watched
+    old = load(file)
+    assert old.determinism is None
+    old.save(file)
+    assert json.loads(file.read_bytes()) == json.loads(signed(fields()))
+    Record(**fields(), determinism=SHOWN).save(file)  # type: ignore[arg-type]
+    assert load(file).determinism == SHOWN
+
+
+REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
+
+
+def test_shares_of_repeated_text_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
+    content = fields()
+    assert "repeats" not in Record(**content).corpus
+    content["corpus"]["repeats"] = dict(REPEATS)
+    Record(**content).save(tmp_path / "record.json")
+    assert load(tmp_path / "record.json").corpus["repeats"] == REPEATS
+    for spoilt in (REPEATS | {"dev_lines": 0.0}, {"dev_sources": 0.25}, REPEATS | {"same_sides": None}):
+        content["corpus"]["repeats"] = spoilt
+        with pytest.raises(ValueError, match=r"record\.corpus\.repeats"):
+            Record(**content)
+
+
+@pytest.mark.parametrize("change", [{"badge": 1}, {"against": [1]}, {"replayed": "1"}, {"more": 1}])
+def test_a_badge_is_as_strict(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"record\.determinism"):
+        Record(**fields(), determinism=SHOWN | change)  # type: ignore[arg-type]
+
+
+def test_a_field_that_hyper_gets_later_leaves_older_records_readable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "record.json"
+    content = fields()
+    del content["hyper"]["average_every"]  # as if it had been added after the record was written
+    file.write_bytes(signed(content))
+    assert load(file).hyper == asdict(Hyper(n_heads=16, d_k=32, d_v=32))
+
+    @dataclass(frozen=True, kw_only=True)
+    class Grown(Hyper):
+        attention: str = "dot"  # text, which no count or share is
+        attention_dropout: float = 0.0
+
+    monkeypatch.setattr("repro.results.record.Hyper", Grown)
+    file.write_bytes(signed(fields()))
+    assert load(file).hyper == asdict(Grown(n_heads=16, d_k=32, d_v=32))
+    for old in PUBLISHED:
+        assert load(old).hyper["attention"] == "dot"
+    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention', 'attention_dropout'\]"):
+        Record(**fields())  # a new record has all of them
+
+
+def test_a_fact_that_came_later_may_be_absent_but_must_be_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Facts(record.CorpusFacts):
+        shared: NotRequired[float]
+
+    monkeypatch.setitem(record.Record.__annotations__, "corpus", Facts)
+    record._hints.cache_clear()
+    content = fields()
+    assert "shared" not in Record(**content).corpus
+    content["corpus"]["shared"] = 0.25
+    assert Record(**content).corpus["shared"] == 0.25  # type: ignore[typeddict-item]
+    content["corpus"]["shared"] = "much"
+    with pytest.raises(ValueError, match=r"record\.corpus\.shared: expected float, got 'much'"):
+        Record(**content)
+    monkeypatch.undo()
+    record._hints.cache_clear()
+
+
+def test_every_published_record_loads() -> None:
+    assert PUBLISHED
+    for file in PUBLISHED:
+        before = json.loads(file.read_bytes())
+        assert ("determinism" in before) == (load(file).determinism is not None)
+
+
+def test_its_place(tmp_path: Path) -> None:
+    record = Record(**fields())
+    assert path(tmp_path, record) == tmp_path / "laptop" / "table3_A" / "h=16-seed1.json"
+    other = replace(record, row="../../N=2", seed=7)
+    assert path(tmp_path, other).parent == tmp_path / "laptop" / "table3_A"
+    assert path(tmp_path, other).name.endswith("-seed7.json")
+
+
+def test_a_diverged_run_has_no_scores() -> None:
+    content = fields()
+    content["scores"]["test"] = dict.fromkeys(SCORE)
+    with pytest.raises(ValueError, match="expected all of them from a finished run"):
+        Record(**content)
+    assert Record(**{**content, "status": "diverged"}).scores["test"]["bleu"] is None
+
+
+UNPUBLISHED: dict[str, None] = {"bleu_published": None, "bleu_published_signature": None}
+
+
+def test_a_finished_run_may_lack_the_published_score_and_nothing_else(tmp_path: Path) -> None:
+    content = fields()
+    content["scores"] = {split: SCORE | UNPUBLISHED for split in ("dev", "test")}
+    file = tmp_path / "record.json"
+    Record(**content).save(file)
+    assert load(file) == Record(**content)
+    for lacking in (
+        {"dev": SCORE | UNPUBLISHED, "test": SCORE},  # a language has a protocol or has none
+        {split: SCORE | {"bleu_published": None} for split in ("dev", "test")},
+        {split: SCORE | {"bleu_published_signature": None} for split in ("dev", "test")},
+        {split: SCORE | UNPUBLISHED | {"bleu": None} for split in ("dev", "test")},
+    ):
+        with pytest.raises(ValueError, match="expected all of them from a finished run"):
+            Record(**{**content, "scores": lacking})
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "complaint"),
+    [
+        (("seed",), "1", "record.seed: expected int, got '1'"),
+        (("seed",), True, "record.seed: expected int, got True"),
+        (("seed",), 1.0, "record.seed: expected int, got 1.0"),
+        (("row",), None, "record.row: expected str, got None"),
+        (("run",), "0123456789ABCDEF", "record.run: expected text like"),
+        (("table",), "../table3_A", "record.table: expected text like"),
+        (("scale",), "", "record.scale: expected text like"),
+        (("status",), "running", "record.status: expected one of"),
+        (("corpus",), "grammar", "record.corpus: expected a dictionary, got 'grammar'"),
+        (("corpus", "dropped", "empty line"), "3", "record.corpus.dropped.empty line: expected int"),
+        (("hyper", "n_heads"), 16.0, "record.hyper.n_heads: expected int, got 16.0"),
+        (("hyper", "heads"), 16, r"record.hyper: missing \[\], unknown \['heads'\]"),
+        (("scores", "dev", "bleu"), math.nan, "record.scores.dev.bleu: expected a finite number, got nan"),
+        (("cost", "flops"), math.inf, "record.cost.flops: expected a finite number, got inf"),
+        (("curves", "dev", "nll"), [2.75], "record.curves.dev: expected a number for each step"),
+        (("curves", "train", "step"), [200, 400, 600.5], r"record.curves.train.step\[2\]: expected int, got 600.5"),
+        (("curves", "train", "step"), "200", "record.curves.train.step: expected a list, got '200'"),
+        (("cost", "padding"), None, "record.cost.padding: expected float, got None"),
+        (("stamp", "host"), "a", r"record.stamp: missing \[\], unknown \['host'\]"),
+        (("settings", "beams"), (1, 4), "record.settings: expected what JSON keeps"),
+        (("settings", "beams"), {1: 4}, "record.settings: expected what JSON keeps"),
+        (("settings", "alpha"), math.nan, "Out of range float values"),
+        (("settings", "folder"), Path("x"), "record.settings: Object of type"),
+        (("row",), "\ud800", "surrogates not allowed"),
+    ],
+)
+def test_what_does_not_belong_cannot_be_recorded(keys: tuple[str, ...], value: Any, complaint: str) -> None:
+    content = fields()
+    put(content, *keys, value=value)
+    with pytest.raises(ValueError, match=complaint):
+        Record(**content)
+
+
+def signed(content: dict[str, Any]) -> bytes:
+    """A file whose checksum is right, whatever it holds."""
+    canonical = json.dumps(content, sort_keys=True, ensure_ascii=False).encode()
+    return json.dumps({**content, "sha256": hashlib.sha256(canonical).hexdigest()}).encode()
+
+
+def without(key: str) -> Callable[[dict[str, Any]], bytes]:
+    return lambda content: signed({name: value for name, value in content.items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        (lambda content: signed({**content, "note": "x"}), r"record: missing \[\], unknown \['note'\]"),
+        (without("seed"), r"record: missing \['seed'\], unknown \[\]"),
+        (without("format"), "expected a record of format 2, got None"),
+        (lambda content: signed({**content, "format": 1}), "expected a record of format 2, got 1"),
+        (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
+        (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
+        (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
+        (lambda content: signed(content).replace(b"61.25", b"NaN"), "expected finite numbers, got NaN"),
+        (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
+        (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
+        (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
+        (lambda content: b"", "Expecting value"),
+        (lambda content: b"\xff\xfe{}", "decode|Expecting"),
+        (lambda content: b"[" * 100_000, "recursion|nested"),
+    ],
+)
+def test_a_file_that_cannot_be_believed_is_named(
+    spoil: Callable[[dict[str, Any]], bytes], complaint: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "h=16-seed1.json"
+    file.write_bytes(signed(fields()))
+    load(file)  # it is the change that is refused
+    file.write_bytes(spoil(fields()))
+    with pytest.raises(ValueError, match=complaint) as error:
+        load(file)
+    assert str(error.value).startswith(f"{file}: ")
+    assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
+
+
+def test_every_digit_is_guarded(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**fields()).save(file)
+    content = file.read_bytes()
+    for found in re.finditer(rb"\d", content):
+        other = b"%d" % (9 - int(found[0]))
+        file.write_bytes(content[: found.start()] + other + content[found.end() :])
+        with pytest.raises(ValueError, match=r"record\.json: "):
+            load(file)
+
+
+def test_layout_is_not_content(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**fields()).save(file)
+    file.write_bytes(json.dumps(json.loads(file.read_bytes()), indent=7).encode())
+    assert load(file) == Record(**fields())
+
+
+@pytest.mark.parametrize("name", ["h=1", "d_k=16", "base", "0.1"])
+def test_a_plain_name_is_its_own_slug(name: str) -> None:
+    assert slug(name) == name
+
+
+def test_another_name_stays_readable() -> None:
+    assert re.fullmatch("n=2--[0-9a-f]{8}", slug("N=2"))
+    assert re.fullmatch("learned-positions--[0-9a-f]{8}", slug("learned positions"))
+
+
+NAMES = st.text() | st.text("aA-=./_ \\\n", max_size=6) | st.text("ab-", min_size=75, max_size=90)
+
+
+@given(name=NAMES)
+@example("")
+@example("..")
+@example("../../etc/passwd")
+@example("-rf")
+@example("CON")
+@example("a" * 300)
+@example("\ud800")
+def test_a_slug_is_a_name_for_a_file(name: str) -> None:
+    assert re.fullmatch(r"[a-z0-9._=-]{1,80}", slug(name))
+    assert slug(name)[0] not in ".-"
+
+
+@given(one=NAMES, other=NAMES)
+@example("N=2", "n=2")
+@example("a b", "a-b")
+@example("a" * 80, "a" * 81)
+@example("", "row")
+def test_two_names_never_share_a_slug(one: str, other: str) -> None:
+    assert (slug(one) == slug(other)) == (one == other)
+
+
+@given(name=NAMES)
+@example("../../x")
+@example("/etc/passwd")
+@example("a/../../../b")
+@example(".")
+def test_a_record_stays_below_its_folder(name: str) -> None:
+    results = Path("/somewhere/results")
+    place = path(results, Record(**fields() | {"row": name}))
+    assert place.parent == results / "laptop" / "table3_A"
+    assert os.path.normpath(place) == str(place)
+
+
+@pytest.mark.parametrize("key", ["table", "scale", "run"])
+@pytest.mark.parametrize("name", ["../../x", "/etc", "a b;rm", "-rf", ".", "..", "", "a/b", "a" * 300, "a\n", "\0"])
+def test_no_other_name_leads_elsewhere(key: str, name: str) -> None:
+    with pytest.raises(ValueError, match=f"record.{key}: expected text like"):
+        Record(**fields() | {key: name})
+
+
+@given(name=NAMES)
+def test_no_name_is_the_slug_of_another(name: str) -> None:
+    # a row that is called as the file of another row is called
+    assert slug(name) == name or slug(slug(name)) != slug(name)
+
+
+@given(name=st.text("ab-_.=", min_size=1, max_size=200))
+def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> None:
+    assert (short(name) == name) == (len(name) <= 80)
+    assert len(short(name)) <= 80
+    assert name[:70] == short(name)[:70]
+    assert short(f"{name}x") != short(name)

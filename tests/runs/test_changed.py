@@ -1,0 +1,142 @@
+"""A changed command is refused field by field, and never where nothing would be lost."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from repro.model.config import BASE
+from repro.results.provenance import provenance
+from repro.runs import changed as changing
+from repro.runs.changed import Changed, origin, refuse_changed
+from repro.runs.run import Run
+from repro.runs.scales import SCALES
+from repro.runs.trial import Trial
+from repro.tracking.run_folder import write_run
+
+TAGS = {"table": "base", "row": "base", "seed": 1, "scale": "laptop", "corpus": "grammar", "pair": "en-de"}
+
+
+def run_now() -> Any:
+    """As much of a run as its fields need."""
+    scale = SCALES["laptop"]
+    trial = Trial(
+        prepared=SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
+        target="de",
+        in_tokens=False,
+        hyper=BASE,
+        seed=1,
+        batch_tokens=scale.batch_tokens,
+        fill=scale.fill,
+        devices=1,
+        accumulate=1,
+        threads=1,
+        precision="fp32",
+        engine="torch",
+    )
+    return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text", subset=None))
+
+
+DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]
+
+
+def begun(runs: Path, run: str = "old", step: int = 600, **changed: Any) -> Path:
+    """An unfinished run that was made of something else in these fields."""
+    made = origin({**DECIDES, **changed}, provenance())
+    write_run(runs / run, run, tags=TAGS, params={}, paper={}, origin=made)
+    if step:
+        (runs / run / "checkpoints").mkdir()
+        (runs / run / "checkpoints" / f"step-{step:09}.safetensors").touch()
+    return runs / run
+
+
+def refused(runs: Path, decides: dict[str, Any] = DECIDES, **tags: Any) -> str:
+    with pytest.raises(Changed) as error:
+        refuse_changed(runs, "new", TAGS | tags, decides)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("field", sorted(DECIDES.keys() - {"code"}))
+def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path, field: str) -> None:
+    folder = begun(tmp_path, **{field: "before"})
+    message = refused(tmp_path)
+    assert f"base seed 1 is not finished: {folder} holds it up to step 600" in message
+    [named] = [line.strip() for line in message.split("\n") if line.startswith("  ")]
+    assert named == f"{field}: before there, {changing._short(DECIDES[field])} now"
+    assert "To begin anew and keep" in message
+
+
+def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun(tmp_path, code="before")
+    real = changing.fingerprints()
+    monkeypatch.setattr(changing, "fingerprints", lambda: real | {"model/loss.py": "0" * 64, "model/new.py": "1" * 64})
+    message = refused(tmp_path)
+    assert "\n  code: repro/model/loss.py, repro/model/new.py\n" in message
+    assert "Its code" in message
+
+
+@pytest.mark.parametrize(
+    ("commit", "dirty", "says"),
+    [
+        ("ab" * 20, False, "commit abababababab: check that out"),
+        ("ab" * 20, True, "undo the changes"),
+        (None, True, "undo"),
+    ],
+)
+def test_how_to_go_on_with_the_code_it_had(tmp_path: Path, commit: str | None, dirty: bool, says: str) -> None:
+    made = origin({**DECIDES, "code": "before"}, {**provenance(), "commit": commit, "dirty": dirty})
+    folder = begun(tmp_path)
+    write_run(folder, "old", tags=TAGS, params={}, paper={}, origin=made)
+    assert says in refused(tmp_path)
+
+
+def test_a_run_of_before_this_was_written_down(tmp_path: Path) -> None:
+    folder = begun(tmp_path)
+    write_run(folder, "old", tags=TAGS, params={}, paper={})
+    assert "it was begun before this was written down" in refused(tmp_path)
+
+
+def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tmp_path: Path) -> None:
+    (begun(tmp_path, "finished", code="x") / "record.json").touch()
+    begun(tmp_path, "empty", step=0, code="x")
+    refuse_changed(tmp_path, "new", TAGS, DECIDES)
+    begun(tmp_path, "other", code="x")
+    for name in ("table", "row", "seed", "scale", "corpus", "pair"):
+        refuse_changed(tmp_path, "new", {**TAGS, name: "other"}, DECIDES)
+    refused(tmp_path)
+
+
+def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:
+    begun(tmp_path, code="x")
+    begun(tmp_path, "new", step=0)
+    refuse_changed(tmp_path, "new", TAGS, DECIDES)
+
+
+def test_what_decides_is_all_there() -> None:
+    names = [
+        "seed",
+        "corpus",
+        "tokenizer",
+        "data",
+        "in_tokens",
+        "batch_tokens",
+        "fill",
+        "shares",
+        "threads",
+        "precision",
+        "beam",
+        "alpha",
+        "extra_length",
+        "engine",
+        "code",
+    ]
+    assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}
+
+
+def test_the_id_is_made_of_all_fields() -> None:
+    ids = set()
+    for field in DECIDES:
+        run = SimpleNamespace(decides={**DECIDES, field: "other"})
+        ids.add(Run.id.func(run))  # type: ignore[attr-defined]
+    assert len(ids) == len(DECIDES)

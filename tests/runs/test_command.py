@@ -1,0 +1,144 @@
+"""How options are read and written down, and how a command ends whose reader has gone."""
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from first_words import ROOT, lines_until_heavy
+
+from repro.runs.command import Parser, typed, unknown_option, written
+
+KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seeds", "4", "--", "-1", "-h"], None),
+        (["--seeds=4"], None),
+        (["--seed", "4"], "--seed is no option; is --seeds meant?"),
+        (["--s=4"], "--s is no option; is --scale or --seeds or --steps meant?"),
+        (["--results"], "--results is no option; is --results-dir meant?"),
+        (["--result-dirs=x"], "--result-dirs is no option; is --results-dir meant?"),
+        (["x", "--colour"], "--colour is no option. --help lists all."),
+    ],
+)
+def test_what_looks_like_an_option_is_one_or_is_named(words: list[str], said: str | None) -> None:
+    found = unknown_option(words, KNOWN)
+    assert found == said if said is None else (found or "").startswith(said)
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = Parser(prog="p")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("one")
+    one.add_argument("file", nargs="?")
+    one.add_argument("--beam", type=int)
+    return parser
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["one", "--bea", "3"], "--bea is no option; is --beam meant?"),
+        (["one", "--bea=3"], "--bea is no option; is --beam meant?"),
+        (["one", "file", "other"], "too much: other"),
+    ],
+)
+def test_a_command_of_several_names_its_own_options(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        parser().parse_args(words)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
+    assert parser().parse_args(["one", "--beam=3"]).beam == 3
+
+
+def test_options_are_written_as_a_shell_reads_them() -> None:
+    options: dict[str, Any] = {"data_dir": "my texts/$HOME", "rows": ["h=1", "a b"], "steps": 2, "fork": True}
+    text = "--data-dir 'my texts/$HOME' --rows h=1 'a b' --steps 2 --fork"
+    assert written(options) == text
+    assert shlex.split(text)[1] == "my texts/$HOME"
+
+
+def test_typed_is_what_differs_from_the_usual() -> None:
+    usual = {"scale": "laptop", "rows": [], "seeds": 1, "fork": False}
+    assert typed({"scale": "smoke", "rows": [], "seeds": 1, "fork": True}, usual) == {"scale": "smoke", "fork": True}
+
+
+# ---- a reader that has had enough
+
+
+def unread(*command: str, n: int = 0, both: bool = False) -> tuple[int, str]:
+    """Run a program whose output is read up to its n-th line; the exit code, and what it said elsewhere."""
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT if both else subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=ROOT,
+    ) as process:  # fmt: skip
+        assert process.stdout
+        for _ in range(n):
+            process.stdout.readline()
+        process.stdout.close()
+        said = "" if both else process.stderr.read().decode()  # type: ignore[union-attr]
+        return process.wait(), said
+
+
+MANY = "def main():\n    for i in range(100_000):\n        print(i)\n"
+
+
+@pytest.mark.parametrize("n", [0, 1, 20_000])
+def test_a_command_ends_quietly_with_its_reader(n: int) -> None:
+    program = f"import sys\nfrom repro.runs.command import ended\n{MANY}sys.exit(ended(main))"
+    assert unread("-c", program, n=n) == (141, "")
+
+
+@pytest.mark.parametrize("option", ["--help", "--dry-run"])
+def test_an_experiment_that_trains_nothing_ends_quietly_with_its_reader(option: str) -> None:
+    code, said = unread("experiments/table3_A.py", option)
+    assert (code in (0, 141), said) == (True, "")  # argparse lets a help that cannot be written be
+
+
+TRAINS = """
+import sys
+from repro.runs.command import ended, outlive_reader
+from repro.runs.progress import Progress
+def main():
+    outlive_reader()
+    with Progress("table", 1) as progress:
+        for i in range(1_000):
+            progress.say("a line " * 100)
+        print("x" * 100_000, flush=True)
+    return 7
+sys.exit(ended(main))
+"""
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_training_goes_on_without_its_reader(both: bool) -> None:
+    code, said = unread("-c", TRAINS, n=1, both=both)
+    assert code == 7
+    assert said == ("" if both else "Nobody reads the output any more; the runs go on, and leave their records.\n")
+
+
+# ---- the first line
+
+
+@pytest.mark.parametrize(
+    ("command", "first"),
+    [
+        (["experiments/table3_A.py", "--scale=smoke"], "table3_A at scale smoke: 5 runs, en-de"),
+        (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
+        (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
+        (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
+        (["repro.data", "prepare", "grammar-en-de"], "grammar-en-de: pieces and ids come into cache"),
+        (["repro.tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
+        (["experiments/table1.py"], "Table 1: layers are built, counted and timed for results/own/table1"),
+    ],
+)
+def test_something_is_said_before_what_takes_seconds(command: list[str], first: str) -> None:
+    assert lines_until_heavy(*command)[0] == first

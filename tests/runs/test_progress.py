@@ -1,0 +1,111 @@
+"""Plain lines where there is no terminal, and what stays on one whose last lines move."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repro.runs import progress
+from repro.runs.progress import Progress
+
+
+def test_time_left_counts_the_steps_of_this_attempt(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with Progress("table3_A", 1) as shown:
+        shown.begin("base seed 1", 1_000)
+        clock[0] = 20.0
+        shown.step(900, loss=2.5)  # resumed: no rate is known yet
+        clock[0] = 40.0
+        shown.step(910, loss=2.25, tokens=12_345.6)  # 10 steps in 20 s: 90 more take 180 s
+    assert capsys.readouterr().out.split("\n") == [
+        "table3_A  base seed 1  900/1000  loss 2.500",
+        "table3_A  base seed 1  910/1000  loss 2.250  tokens 12,346  180 s left",
+        "",
+    ]
+
+
+def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Progress("table3_A", 1, quiet=True) as shown:
+        shown.begin("base seed 1", 2)
+        shown.step(2)
+        shown.say("done")
+    assert capsys.readouterr().out == ""
+
+
+MOVING = """
+import os, signal, sys
+from repro.runs.progress import Progress
+from repro.runs.signals import Signals
+signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell lets its background jobs ignore it
+signals = Signals()
+with Progress("table3_A", int(sys.argv[1])) as progress:
+    progress.say("said before")
+    progress.begin("base seed 1", 100)
+    signals.training = True
+    progress.step(1, loss=2.5)
+    progress.bars.refresh()
+    os.kill(os.getpid(), signal.SIGINT)
+    progress.step(2, loss=2.5)
+    for _ in range(3):
+        progress.bars.refresh()
+    progress.say("said after")
+"""
+
+
+def shown(written: str) -> list[str]:
+    """The lines that a terminal shows in the end: of its commands those that move up and erase a line."""
+    lines, at, column = [""], 0, 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
+        if part == "\r":
+            column = 0
+        elif part == "\n":
+            at += 1
+            lines += [""] * (at + 1 - len(lines))
+        elif part.startswith("\x1b["):
+            number, command = part[2:-1], part[-1]
+            if command == "A":
+                at -= int(number or 1)
+            elif command == "K":
+                lines[at] = "" if number == "2" else lines[at][:column]
+        else:
+            lines[at] = f"{lines[at]:<{column}}"[:column] + part + lines[at][column + len(part) :]
+            column += len(part)
+    return [line.rstrip() for line in lines]
+
+
+def test_the_terminal_of_the_test_erases_and_overwrites() -> None:
+    assert shown("one\r\ntwo\r\x1b[2K\x1b[1A\x1b[2Kthree\r\nfo\x1b[1mur\rF") == ["three", "Four"]
+
+
+@pytest.mark.parametrize("n_runs", [1, 5])  # one moving line, or two
+def test_the_answer_to_a_signal_stays_under_moving_lines(n_runs: int) -> None:
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120", "LINES": "40", "NO_COLOR": "1"}
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[2])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", MOVING, str(n_runs)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+    )
+    os.close(theirs)
+    written = b""
+    try:
+        while part := os.read(ours, 65_536):
+            written += part
+    except OSError:  # Linux: the other side is closed
+        pass
+    finally:
+        os.close(ours)
+    assert process.wait() == 0
+    lines = shown(written.decode())
+    assert lines.count("Stopping after this step, with a checkpoint. A second time ends it at once.") == 1, lines
+    assert [line for line in lines if line.startswith("said ")] == ["said before", "said after"]

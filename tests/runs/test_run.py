@@ -1,0 +1,315 @@
+"""A run against the same run written out by hand: training, averaging, search and scores of a text made up here.
+
+The source has two to four words a line, the target five to sixteen, and no word stands on both sides.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from decoding.plain import plain_search
+from own_signals import own_signals
+from torch import Tensor
+
+from repro.data.batch import Batch
+from repro.data.batching import updates
+from repro.data.corpora import open_corpus
+from repro.data.prepare import prepare
+from repro.data.shards import Prepared, Side
+from repro.data.vocabulary import Pieces
+from repro.decoding import backend
+from repro.experiment import Paper, Row, main
+from repro.model.config import Hyper
+from repro.model.transformer import Transformer
+from repro.results import record
+from repro.runs.scales import SCALES
+from repro.storage.journal import read as read_journal
+from repro.training.checkpoint import checkpoints, path_of, weights
+from repro.training.module import random_seed
+
+SOURCE = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+TARGET = ["eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf"]
+SIZES = {"train": 100, "dev": 24, "test": 5}
+STEPS, AVERAGED, SEED = 10, (4, 7, 10), 2
+CHANGE = {"dropout": 0.0, "warmup": 50, "average": 3, "average_every": 3}
+SMOKE = SCALES["smoke"]
+
+
+def lines(split: str) -> list[tuple[str, str]]:
+    """Pairs of lines. In dev targets are in turn long, of words that were learned, and short, of one that was not."""
+    first = 1_000 * [*SIZES].index(split)
+    made = []
+    for i in range(first, first + SIZES[split]):
+        source = [SOURCE[(i * i // (k + 1) + k) % 10] for k in range(2 + i % 3)]
+        target = [TARGET[(i + k * k) % 11] for k in range(5 + 7 * i % 12 if split != "dev" else 24)]
+        made.append((" ".join(source), "Zug Zug" if split == "dev" and i % 2 else " ".join(target)))
+    return made
+
+
+def write_text(folder: Path, text: Callable[[str], list[tuple[str, str]]]) -> None:
+    folder.mkdir()
+    for split in SIZES:
+        for language, side in zip(("en", "de"), zip(*text(split), strict=True), strict=True):
+            (folder / f"{split}.{language}").write_bytes("".join(f"{line}\n" for line in side).encode())
+
+
+def make(folder: Path, *more: str) -> None:
+    """Run one row of this text in `folder`, by the command line."""
+    row = Row("by hand", lambda base: replace(base, **CHANGE), Paper(ppl=1.0))
+    text = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=320"]
+    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    tracking = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
+    with own_signals():
+        main("table_x", [row], [*text, *places, tracking, "--rows=by hand", *more])
+
+
+def prepared(folder: Path) -> Prepared:
+    cache = folder / "cache"
+    corpus = open_corpus("folder", "en-de", data_dir=folder / "text", cache=cache)
+    return prepare(corpus, pieces=Pieces("bpe", 320), cache=cache, max_length=SMOKE.max_length)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the command left of one seed, and the ids of the text."""
+
+    folder: Path
+    record: record.Record
+    ids: dict[str, list[tuple[Tensor, Tensor]]]  # of each split: source and target, each with its end
+    n_pieces: int
+    data_hash: str
+
+    @property
+    def runs(self) -> Path:
+        return self.folder / "runs" / self.record.run
+
+    @property
+    def hyper(self) -> Hyper:
+        return replace(SMOKE.base, steps=STEPS, **CHANGE)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("made")
+    write_text(folder / "text", lines)
+    make(folder, f"--steps={STEPS}", f"--seeds={SEED}")
+    [done] = [one for path in (folder / "runs").glob("*/record.json") if (one := record.load(path)).seed == SEED]
+    text = prepared(folder)
+
+    def encoded(line: str) -> Tensor:
+        return torch.from_numpy(text.tokenizer.encode([line])[0].astype(np.int64))
+
+    ids = {split: [(encoded(source), encoded(target)) for source, target in lines(split)] for split in SIZES}
+    return Made(folder, done, ids, text.tokenizer.size, text.data_hash)
+
+
+# By hand: sentence by sentence, without batches, padding, buckets or caches; all in float64.
+
+
+def log_probs(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
+    """[T, V] of each next piece, after padding and all the pieces before it."""
+    read = torch.cat([torch.zeros(1, dtype=torch.int64), target[:-1]])
+    return model(source[None], read[None])[0].log_softmax(-1)
+
+
+def nll_by_hand(model: Transformer, pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
+    """Sum over all pieces of a split / their number."""
+    total, n = 0.0, 0
+    with torch.no_grad():
+        for source, target in pairs:
+            log_p = log_probs(model, source, target)
+            for t, gold in enumerate(target.tolist()):
+                total -= log_p[t, gold].item()
+                n += 1
+    return total / n
+
+
+@dataclass(frozen=True)
+class ByHand:
+    losses: list[float]  # of each update: sum over its pieces
+    nlls: list[float]
+    n_source: list[int]
+    n_target: list[int]
+    models: dict[int, dict[str, Tensor]]  # weights after some steps
+
+
+@pytest.fixture(scope="module")
+def by_hand(made: Made) -> ByHand:
+    """Sections 5.3 and 5.4: Adam by its formulas, the printed rate, smoothed targets written out."""
+    torch.manual_seed(random_seed(SEED, -1, 0))
+    model = Transformer(made.hyper, made.n_pieces).double()
+    parameters = list(model.parameters())
+    first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
+    train, done = made.ids["train"], ByHand([], [], [], [], {})
+    sides = [np.array([len(pair[side]) for pair in train]) for side in range(2)]
+    plan = updates(sides[0], sides[1], budget=SMOKE.batch_tokens, data_hash=made.data_hash, seed=SEED)
+    for step, update in enumerate(islice(plan, STEPS), start=1):
+        pairs = [train[i] for i in update.sentences.tolist()]
+        loss, nll = torch.zeros((), dtype=torch.float64), 0.0
+        for source, target in pairs:
+            log_p = log_probs(model, source, target)
+            gold = (torch.arange(len(target)), target)
+            smoothed = torch.full_like(log_p, 0.1 / (made.n_pieces - 1))
+            smoothed[gold] = 0.9
+            loss = loss - (smoothed * log_p).sum()
+            nll -= log_p[gold].sum().item()
+        n = sum(len(target) for _, target in pairs)
+        gradients = torch.autograd.grad(loss / n, parameters)
+        rate = 64**-0.5 * min(step**-0.5, step * 50**-1.5)
+        with torch.no_grad():
+            for p, g, m, v in zip(parameters, gradients, first, second, strict=True):
+                m.copy_(0.9 * m + 0.1 * g)
+                v.copy_(0.98 * v + 0.02 * g**2)
+                p -= rate * (m / (1 - 0.9**step)) / ((v / (1 - 0.98**step)).sqrt() + 1e-9)
+        done.losses.append(loss.item())
+        done.nlls.append(nll)
+        done.n_source.append(sum(len(source) for source, _ in pairs))
+        done.n_target.append(n)
+        done.models[step] = {name: x.clone() for name, x in model.state_dict().items()}
+    return done
+
+
+def with_weights(made: Made, state: dict[str, Tensor]) -> Transformer:
+    model = Transformer(made.hyper, made.n_pieces).double().eval()
+    model.load_state_dict(state)
+    return model
+
+
+def mean(states: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {name: sum(state[name].double() for state in states) / len(states) for name in states[0]}  # type: ignore[misc]
+
+
+def test_the_text_is_one_where_mistakes_show(made: Made, by_hand: ByHand) -> None:
+    assert len({*by_hand.n_target}) > 2, "updates of unequal size"
+    assert sum(by_hand.n_target) > 2 * sum(by_hand.n_source)
+    epoch = sum(len(target) for _, target in made.ids["train"])
+    assert sum(by_hand.n_target) > 2 * epoch, "more than one epoch"
+    assert epoch > 2 * max(by_hand.n_target), "of several updates"
+    assert by_hand.losses[-1] / by_hand.n_target[-1] < 0.9 * by_hand.losses[0] / by_hand.n_target[0], "it learns"
+
+
+def test_losses_and_rates_are_those_of_the_training_written_by_hand(made: Made, by_hand: ByHand) -> None:
+    logged = {line["step"]: line for line in read_journal(made.runs / "journal.jsonl") if line["kind"] == "train"}
+    assert [*logged] == [5, 10]
+    for last, line in logged.items():
+        window = slice(last - 5, last)
+        n = sum(by_hand.n_target[window])
+        assert line["loss"] == pytest.approx(sum(by_hand.losses[window]) / n, rel=1e-4)
+        assert line["nll"] == pytest.approx(sum(by_hand.nlls[window]) / n, rel=1e-4)
+        assert line["lr"] == pytest.approx(64**-0.5 * last * 50**-1.5, rel=1e-9)
+
+
+def test_what_was_read_is_counted_by_sides(made: Made, by_hand: ByHand) -> None:
+    assert made.record.cost["steps"] == STEPS
+    assert made.record.cost["source_tokens"] == sum(by_hand.n_source)
+    assert made.record.cost["target_tokens"] == sum(by_hand.n_target)
+    corpus = made.record.corpus
+    assert [corpus["n_train"], corpus["n_dev"], corpus["n_test"]] == [*SIZES.values()]
+    assert made.record.params["here"] == sum(p.numel() for p in Transformer(made.hyper, made.n_pieces).parameters())
+
+
+def test_curves_are_those_of_their_split(made: Made, by_hand: ByHand) -> None:
+    dev = nll_by_hand(with_weights(made, by_hand.models[STEPS]), made.ids["dev"])
+    assert made.record.curves["dev"]["step"] == [STEPS]
+    assert made.record.curves["dev"]["nll"] == pytest.approx([dev], rel=1e-4)
+    halves = [slice(0, 5), slice(5, 10)]
+    train = [sum(by_hand.nlls[half]) / sum(by_hand.n_target[half]) for half in halves]
+    assert made.record.curves["train"]["nll"] == pytest.approx(train, rel=1e-4)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_perplexity_is_that_of_all_pieces_under_the_averaged_weights(made: Made, by_hand: ByHand, split: str) -> None:
+    nll = nll_by_hand(with_weights(made, mean([by_hand.models[step] for step in AVERAGED])), made.ids[split])
+    score = made.record.scores[split]  # type: ignore[literal-required]
+    assert score["nll"] == pytest.approx(nll, rel=1e-4)
+    assert score["ppl"] == pytest.approx(math.exp(nll), rel=1e-3)
+
+
+def test_dev_has_batches_whose_mean_is_another(made: Made, by_hand: ByHand) -> None:
+    # what the test above stands on: short and long sentences are batched apart and are not equally hard
+    model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
+    short, long = (nll_by_hand(model, made.ids["dev"][part::2]) for part in range(2))
+    pieces = [sum(len(target) for _, target in made.ids["dev"][part::2]) for part in range(2)]
+    whole = (short * pieces[0] + long * pieces[1]) / sum(pieces)
+    assert abs(whole - (short + long) / 2) > 0.1 * whole
+
+
+@pytest.mark.parametrize(("split", "n"), [("dev", 3), ("test", 5)])
+def test_translations_are_those_of_the_plain_search(made: Made, split: str, n: int) -> None:
+    # section 6.1: beam 4, alpha 0.6, at most 50 pieces more than the source
+    kept = [weights(path_of(made.runs / "checkpoints", step), made.record.run) for step in AVERAGED]
+    model = with_weights(made, mean(kept)).float()
+    sources = [source for source, _ in made.ids[split][:n]]
+    padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True)
+    limits = [len(source) + 50 for source in sources]
+    expected = plain_search(model, padded, limits, width=4, alpha=0.6, theirs=False)
+    found = (made.runs / f"{split}.hyp").read_text("utf-8").split("\n")[:-1]
+    assert len(found) == SIZES[split]
+    tokenizer = prepared(made.folder).tokenizer
+    assert found[:n] == [tokenizer.decode(ids) for ids in expected]
+
+
+def test_averaged_checkpoints_are_still_there(made: Made) -> None:
+    assert {int(path.stem.removeprefix("step-")) for path in checkpoints(made.runs / "checkpoints")} >= {*AVERAGED}
+
+
+# Scores: an engine that knows by heart what to answer.
+
+
+def answers(split: str) -> list[tuple[str, str, str]]:
+    """Source, reference and translation: of dev's nine words the last is missing, of test's eight the last three."""
+    n, missing = {"train": (8, 0), "dev": (9, 1), "test": (8, 3)}[split]
+    words = [[*(TARGET[(i + k) % 11] for k in range(n - 1)), "Sehr-gut"] for i in range(SIZES[split])]
+    return [(f"{split} {i}", " ".join(line), " ".join(line[: n - missing])) for i, line in enumerate(words)]
+
+
+@dataclass(frozen=True)
+class ByHeart:
+    """Answers what was written down for a source; its perplexity tells what it was asked about."""
+
+    text: Prepared
+
+    def mean_nll(self, batches: Iterable[Batch]) -> float:
+        return sum(batch.n_target for batch in batches) / 1_000
+
+    def translate(self, source: Side, *, between: Callable[[int], None]) -> list[Sequence[int]]:
+        """With no option: a run searches as `decoding/translate.py` has it from the paper."""
+        tokenizer = self.text.tokenizer
+        known = {one: translation for split in SIZES for one, _, translation in answers(split)}
+        between(len(source.lengths))
+        asked = [tokenizer.decode(source.sentence(i)) for i in range(len(source.lengths))]
+        return [tokenizer.encode([known[one]])[0].tolist()[:-1] for one in asked]
+
+
+def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[backend.Engine]:
+        yield ByHeart(prepared(tmp_path))
+
+    monkeypatch.setattr(backend, "opened", opened)
+    write_text(tmp_path / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
+    make(tmp_path, "--steps=7")
+    [done] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]
+    text = prepared(tmp_path)
+    # All that is there is right, so BLEU is the brevity penalty alone, e^(1 - reference / translation): 9 / 8 and 8 / 5
+    # words. As published, Sehr-gut counts three.
+    for split, bleu, published in (
+        ("dev", 100 * math.exp(1 - 9 / 8), 100 * math.exp(1 - 11 / 8)),
+        ("test", 100 * math.exp(1 - 8 / 5), 100 * math.exp(1 - 10 / 5)),
+    ):
+        score = done.scores[split]  # type: ignore[literal-required]
+        assert (score["bleu"], score["bleu_published"]) == pytest.approx((bleu, published), abs=1e-6), split
+        assert "tok:13a" in score["bleu_signature"]
+        assert "tok:moses-de" in score["bleu_published_signature"]
+        n_pieces = sum(len(text.tokenizer.encode([reference])[0]) for _, reference, _ in answers(split))
+        assert score["nll"] == n_pieces / 1_000
+        assert score["ppl"] == pytest.approx(math.exp(n_pieces / 1_000))
+        written = (tmp_path / "runs" / done.run / f"{split}.hyp").read_text("utf-8")
+        assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]

@@ -1,0 +1,127 @@
+"""Real signals to this process: the first asks, the second ends, and before training the first does."""
+
+import io
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from own_signals import own_signals
+
+from repro.runs.signals import STOPPING, Signals
+
+
+class Ended(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    with own_signals():
+        yield
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> Signals:
+    def end(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    monkeypatch.setattr(os, "_exit", end)
+    return Signals()
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_before_training_it_ends_the_process(
+    signals: Signals, number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        os.kill(os.getpid(), number)
+    assert stopped.value.code == 128 + number
+    assert capfd.readouterr().err == "\nStopped before training.\n"
+
+
+@pytest.mark.parametrize("number", STOPPING)
+def test_in_training_it_asks_and_the_second_ends_it_at_once(
+    signals: Signals, number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    signals.training = True
+    assert not signals.should_stop()
+    os.kill(os.getpid(), number)
+    assert signals.should_stop()
+    assert signals.received == number
+    # the answer is there before anybody has looked at the flag
+    assert capfd.readouterr().err == "\nStopping after this step, with a checkpoint. A second time ends it at once.\n"
+    with pytest.raises(Ended) as ended:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert ended.value.args == (143,)
+    assert capfd.readouterr().err.startswith("\nStopped at once; ")
+
+
+def test_the_answer_waits_for_no_stream(signals: Signals, capfd: pytest.CaptureFixture[str]) -> None:
+    # the signal comes while a stream of Python's writes: what was begun there must neither be needed nor cut
+    signals.training = True
+
+    class Interrupted(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: Any) -> int:
+            if not signals.received:  # once: what is left is written when the process ends
+                os.kill(os.getpid(), signal.SIGINT)
+                assert capfd.readouterr().err.startswith("\nStopping after this step")
+            return len(data)
+
+    stream = io.TextIOWrapper(io.BufferedWriter(Interrupted()), write_through=True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stderr", stream)
+        patch.setattr(sys, "stdout", stream)
+        print("half a line", file=stream, flush=True)
+    assert signals.should_stop()
+
+
+def test_where_nobody_reads_the_answer_it_is_obeyed(signals: Signals) -> None:
+    signals.training = True
+    reader, writer = os.pipe()
+    os.close(reader)
+    kept = os.dup(2)
+    try:
+        os.dup2(writer, 2)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Ended):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        os.dup2(kept, 2)
+        for one in (kept, writer):
+            os.close(one)
+    assert signals.should_stop()
+
+
+def test_of_several_processes_the_first_answers(
+    signals: Signals, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals.training = True
+    monkeypatch.setenv("RANK", "1")
+    os.kill(os.getpid(), signal.SIGINT)
+    assert signals.should_stop()
+    assert capfd.readouterr().err == ""
+
+
+def test_what_a_launcher_passes_on_is_not_a_second_one(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ctrl-C reaches the processes from the terminal, and again from the launcher that had it too
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    signals.training = True
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signals.received == signal.SIGINT
+    signals.since -= 6.0
+    with pytest.raises(Ended):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    Signals()
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN

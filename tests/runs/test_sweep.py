@@ -1,0 +1,252 @@
+"""Several tables as one: what is shown before the start, and what happens where two launches meet."""
+
+import errno
+import re
+import shlex
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
+
+import pytest
+from paper_runs import paper_run
+
+from repro.experiment import Paper, Row, main_of
+from repro.model.config import Hyper
+from repro.model.cost import n_parameters
+from repro.results.frame import noted_rows
+from repro.results.record import Record, load
+from repro.runs import sweep
+from repro.runs.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
+from repro.runs.run import Run
+from repro.runs.scales import SCALES
+from repro.runs.sweep import board
+from repro.storage import atomic
+from repro.storage.journal import Journal
+from repro.tracking.tracker import Tracker
+
+SCALE = SCALES["smoke"]
+
+
+def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
+    """What `board` asks of a run."""
+    settings = SimpleNamespace(row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE)
+    corpus = SimpleNamespace(pair="en-de")
+    return SimpleNamespace(
+        settings=settings, corpus=corpus, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step
+    )
+
+
+def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = expected_flops(replace(SCALE.base, steps=40), SCALE, "en-de")
+    monkeypatch.setattr(sweep, "speed_here", lambda folder: (whole / 100, "a hundred seconds a run"))
+    done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
+    runs = [
+        *(run("base", seed, done=done) for seed in (1, 2)),
+        run("base", 3, in_hand=True),
+        run("h=1", 1, done=done),
+        run("h=1", 2, step=30),
+        run("h=1", 3),
+    ]
+    assert [line.split(maxsplit=1) for line in board(runs, tmp_path).split("\n")] == [
+        ["row", "spent  to come  seeds"],
+        ["base", "2.2 min      0 s  1 2 done, 3 running"],
+        ["h=1", "67 s  2.1 min  1 done, 2 at step 30 of 40, 3 missing"],
+        ["in", "all  3.4 min  2.1 min"],
+    ]
+
+
+def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
+    speed, source = sweep.speed_here(tmp_path)
+    assert speed % FLOPS_PER_CORE == 0
+    assert "assumed" in source
+
+
+def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
+    """What `check_room` asks of a run."""
+    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE)
+    return SimpleNamespace(settings=settings, corpus=SimpleNamespace(pair="en-de"), held=lambda: held)
+
+
+ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")
+
+
+def test_a_run_keeps_what_was_foretold() -> None:
+    # twelve bytes a parameter, two checkpoints beside the one that is averaged; the journal's lines: 4 + 2 + 1
+    checkpoint = 12 * n_parameters(SCALE.base, 600) + 64_000
+    assert 3 * checkpoint + 7 * 250 == ONE_RUN
+
+
+@pytest.mark.parametrize(
+    ("runs", "needed"),
+    [
+        ([unfinished()], 2 * ONE_RUN),
+        ([unfinished(), unfinished("h=1")], 3 * ONE_RUN),
+        ([unfinished(held=ONE_RUN // 3)], 2 * ONE_RUN - ONE_RUN // 3),
+        ([unfinished(held=5 * ONE_RUN)], ONE_RUN),  # another version's checkpoints lie there too
+    ],
+)
+def test_needed_is_what_runs_keep_and_the_largest_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
+) -> None:
+    monkeypatch.setattr(atomic, "free", lambda folder: needed)
+    said = sweep.check_room(runs, tmp_path)
+    assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
+    monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
+    with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
+        sweep.check_room(runs, tmp_path)
+    assert refused.value.errno == errno.ENOSPC
+    monkeypatch.setattr(atomic, "free", lambda folder: None)
+    assert "unknown free" in sweep.check_room(runs, tmp_path)
+
+
+def experiment(name: str, *rows: str) -> ModuleType:
+    module = ModuleType(name, f"Table {name}.")
+    made = [Row(row, partial(warmer, by=sum(f"{name} {row}".encode())), Paper(bleu=1.0)) for row in rows]
+    vars(module).update(__file__=f"{name}.py", TABLE=name, ROWS=made)
+    return module
+
+
+def warmer(base: Hyper, by: int) -> Hyper:
+    """Another row than the base, at no cost."""
+    return replace(base, warmup=base.warmup + by)
+
+
+def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
+    places = {"results": "results", "runs": "runs", "cache": "cache"}
+    argv = ["--scale=smoke", "--steps=2", *(f"--{name}-dir={folder / place}" for name, place in places.items())]
+    main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
+
+
+def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = experiment("table_x", "x"), experiment("table_y", "wide", "y")
+    other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
+    launch(tmp_path, one, rows=["base"])
+    [base] = (tmp_path / "runs").iterdir()
+    (base / "record.json").unlink()
+    monkeypatch.setattr("repro.runs.run.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
+    capsys.readouterr()
+    with Journal(base / "journal.jsonl"), pytest.raises(SystemExit) as left:
+        launch(tmp_path, one, other, rows=["base", "wide"])
+    assert left.value.code == sweep.BUSY
+    said = capsys.readouterr().out
+    assert "base seed 1 is passed over. " in said
+    assert "has a writer" in said
+    assert "Left to other processes: base seed 1." in said
+    [made] = [load(path) for path in (tmp_path / "runs").glob("*/record.json")]
+    assert (made.table, made.row, made.position) == ("table_y", "wide", 0)
+    # both tables' rows are noted, so that the page misses those without a run
+    assert set(noted_rows(tmp_path / "results/smoke-2-steps")) == {
+        ("base", "base"), ("table_x", "x"), ("table_y", "wide"), ("table_y", "y"),
+    }  # fmt: skip
+    assert "missing" in (tmp_path / "results/smoke-2-steps/table_y.md").read_text("utf-8")
+
+
+def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launch(tmp_path, experiment("table_x"), rows=["base"])
+    [base] = (tmp_path / "runs").iterdir()
+    before = (base / "journal.jsonl").read_bytes()
+    truth, asked = Run.finished, []
+
+    def finished(self: Run) -> Record | None:
+        """Not yet when the board, the room and the sweep look; done when its journal is free."""
+        asked.append(self)
+        return truth(self) if len(asked) > 3 else None
+
+    monkeypatch.setattr(Run, "finished", finished)
+    launch(tmp_path, experiment("table_x"), rows=["base"])
+    assert len(asked) == 4
+    assert (base / "journal.jsonl").read_bytes() == before
+
+
+class LateMirror:
+    """Knows MLflow's name for the run only when it is closed, and notes what was safe by then."""
+
+    safe: ClassVar[list[tuple[str, bool]]] = []
+
+    def __init__(self, _: Tracker, folder: Path) -> None:
+        self.folder = folder
+        self.run_id: str | None = None
+
+    def close(self, status: str) -> None:
+        self.safe.append((status, (self.folder / "record.json").exists()))
+        self.run_id = "f00d"
+
+
+def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = experiment("table_x"), experiment("table_y", "wide")
+    other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
+    views: list[list[str]] = []
+    monkeypatch.setattr("repro.runs.run.Mirror", LateMirror)
+    monkeypatch.setattr(LateMirror, "safe", [])
+    monkeypatch.setattr(
+        "repro.runs.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
+    )
+    launch(tmp_path, one, other, rows=["base", "wide"])
+    assert LateMirror.safe == [("FINISHED", True)] * 2
+    records = [load(path) for path in tmp_path.glob("runs/*/record.json")]
+    assert [done.stamp["mlflow_run"] for done in records] == ["f00d"] * 2
+    assert views == [["table_x", "table_y"]]
+
+
+def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the others would wait for it in their first step, for hours
+    def taken() -> None:
+        raise BlockingIOError("journal.jsonl has a writer")
+
+    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
+    made = sweep.Sweep("table_x", [], [], SCALE, options, {})
+    run = unfinished()
+    run.finished, run.execute = lambda: None, taken
+    with pytest.raises(BlockingIOError, match="has a writer"):
+        made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
+
+
+def test_what_next_is_the_same_world_in_the_same_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # every option that was typed and that decides a run or says where things are, written for a shell
+    monkeypatch.chdir(tmp_path)
+    places = ["--results-dir=my results", "--runs-dir", "r", "--cache-dir=c", "--tracking-uri=sqlite:///my runs.db"]
+    world = ["--scale=smoke", "--steps=2", "--vocab-size=700", "--clean", "length_ratio", "duplicates", "--fill=tokens"]
+    argv = [*places, *world, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback"]
+    table = experiment("table_x", "two words")
+    table.ROWS[0] = replace(table.ROWS[0], change=lambda base: replace(base, d_ff=2 * base.d_ff))
+    main_of(table, argv=argv)
+    said, _, after = capsys.readouterr().out.partition("What next:\n")
+    for done in map(load, (tmp_path / "r").glob("*/record.json")):
+        assert re.search(rf"^{done.row} seed 1: run {done.run}$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
+    shown, used, more = (line.split() for line in after.split("\n")[:3])
+    assert shlex.split(" ".join(used))[1:-5] == [
+        "-m",
+        "repro.decoding",
+        "translate",
+        "latest",
+        "TEXT",
+        "--runs-dir",
+        "r",
+    ]
+    assert shlex.split(" ".join(shown))[1:-5] == [
+        "-m", "repro.ui", "--table", "table_x", "--scale",
+        "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
+    ]  # fmt: skip
+    assert shlex.split(" ".join(more))[1:-3] == [
+        "experiments/all_tables.py", "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
+        "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--fill", "tokens", "--tracking-uri",
+        "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
+        "--seeds", "3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("seeds", "more"), [(1, 3), (2, 4), (3, 5)])
+def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
+    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": seeds} if seeds > 1 else {})
+    assert f"--seeds {more} " in said[-1]

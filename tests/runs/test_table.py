@@ -1,0 +1,181 @@
+"""All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
+
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repro.model.config import BASE, Hyper
+from repro.model.cost import PAPER_VOCABULARY, n_parameters
+from repro.runs.scales import SCALES
+from repro.runs.table import BASE_ROW, Paper, Row, Table, cells
+
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"
+TABLES = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
+ROWS: dict[str, Row] = {"base": BASE_ROW} | {row.name: row for table in TABLES for row in table["ROWS"]}
+
+# Table 3 as printed: PPL, BLEU, millions of parameters
+PRINTED = {
+    "base": (4.92, 25.8, 65),
+    "h=1": (5.29, 24.9, None),
+    "h=4": (5.00, 25.5, None),
+    "h=16": (4.91, 25.8, None),
+    "h=32": (5.01, 25.4, None),
+    "d_k=16": (5.16, 25.1, 58),
+    "d_k=32": (5.01, 25.4, 60),
+    "N=2": (6.11, 23.7, 36),
+    "N=4": (5.19, 25.3, 50),
+    "N=8": (4.88, 25.5, 80),
+    "d_model=256": (5.75, 24.5, 28),
+    "d_model=1024": (4.66, 26.0, 168),
+    "d_ff=1024": (5.12, 25.4, 53),
+    "d_ff=4096": (4.75, 26.2, 90),
+    "P_drop=0.0": (5.77, 24.6, None),
+    "P_drop=0.2": (4.95, 25.5, None),
+    "eps_ls=0.0": (4.67, 25.3, None),
+    "eps_ls=0.2": (5.47, 25.7, None),
+    "learned positions": (4.92, 25.7, None),
+    "big": (4.33, 26.4, 213),
+}
+
+
+BIG = {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "steps": 300_000, "average_every": 600}
+# Table 2 as printed, newstest2014, and how section 6.1 made each number: BLEU, pair, changes to the base
+TABLE_2: dict[str, tuple[float, str, dict[str, object]]] = {
+    "base en-de": (27.3, "en-de", {"average": 5}),
+    "big en-de": (28.4, "en-de", BIG | {"average": 20, "dropout": 0.3}),
+    "base en-fr": (38.1, "en-fr", {"average": 5}),
+    "big en-fr": (41.8, "en-fr", BIG | {"average": 20, "dropout": 0.1}),  # "used dropout rate P_drop = 0.1 instead"
+}
+
+
+def table2_rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
+    monkeypatch.syspath_prepend(EXPERIMENTS)  # it imports the big model's row
+    return {row.name: row for row in runpy.run_path(str(EXPERIMENTS / "table2.py"))["ROWS"]}
+
+
+def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = table2_rows(monkeypatch)
+    assert [*rows] == [*TABLE_2]
+    for name, (bleu, pair, changes) in TABLE_2.items():
+        assert (rows[name].paper.bleu, rows[name].pair) == (bleu, pair), name
+        assert vars(rows[name].change(BASE)) == vars(BASE) | changes, name
+    assert {(row.paper.ppl, row.paper.params) for row in rows.values()} == {(None, None)}, "it prints neither"
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_table_2_averages_the_last_of_each_run_at_every_scale(scale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = SCALES[scale].base
+    for name, row in table2_rows(monkeypatch).items():
+        here, (n, ratio) = row.change(base), (20, 3) if name.startswith("big") else (5, 1)
+        steps = list(here.averaged_steps)
+        assert (len(steps), steps[-1]) == (n, here.steps) == (n, ratio * base.steps)
+        assert here.dropout == pytest.approx({"big en-de": 3}.get(name, 1) * base.dropout)
+
+
+def test_the_printed_numbers_are_the_papers() -> None:
+    assert {name: (row.paper.ppl, row.paper.bleu, row.paper.params) for name, row in ROWS.items()} == PRINTED
+
+
+def test_each_file_says_which_table_it_is() -> None:
+    assert [table["TABLE"] for table in TABLES] == [path.stem for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
+
+
+@pytest.mark.parametrize("name", [name for name, (_, _, params) in PRINTED.items() if params])
+def test_the_printed_number_of_parameters_comes_out(name: str) -> None:
+    """All but the big model's 213 million, which counts 218 (`docs/paper_map.md`)."""
+    millions = round(n_parameters(ROWS[name].change(BASE), PAPER_VOCABULARY) / 1e6)
+    assert millions == (218 if name == "big" else PRINTED[name][2])
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", PRINTED)
+def test_every_row_exists_at_every_scale(name: str, scale: str) -> None:
+    base = SCALES[scale].base
+    here, at_paper_size = ROWS[name].change(base), ROWS[name].change(BASE)
+    for field in ("n_layers", "d_model", "d_ff", "d_k", "d_v", "n_heads", "steps"):
+        change = getattr(at_paper_size, field) / getattr(BASE, field)
+        assert getattr(here, field) == change * getattr(base, field), f"{field} changes by another factor"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("d_k=16", {"d_k": 16}),
+        ("N=8", {"n_layers": 8}),
+        ("d_model=1024", {"d_model": 1024, "d_k": 128, "d_v": 128}),
+        ("P_drop=0.0", {"dropout": 0.0}),
+        ("P_drop=0.2", {"dropout": 0.2}),
+        ("eps_ls=0.2", {"label_smoothing": 0.2}),
+        ("learned positions", {"learned_positions": True}),
+        (
+            "big",
+            {"d_model": 1024, "d_ff": 4096, "n_heads": 16, "dropout": 0.3, "steps": 300_000, "average_every": 600},
+        ),
+    ],
+)
+def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: dict[str, object]) -> None:
+    assert vars(ROWS[name].change(BASE)) == vars(BASE) | changes
+
+
+def test_seeds_are_outer_and_rows_inner() -> None:
+    one = Row("one", steps(1), Paper())
+    other = Row("other", steps(0), Paper(), pair="en-fr")
+    tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
+    made = cells(tables, BASE, seeds=2, chosen=[], pair="en-de")
+    assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.pair) for cell in made] == [
+        ("base", -1, "base", 1, "en-de"),
+        ("a", 0, "one", 1, "en-de"),
+        ("b", 0, "other", 1, "en-fr"),
+        ("base", -1, "base", 2, "en-de"),
+        ("a", 0, "one", 2, "en-de"),
+        ("b", 0, "other", 2, "en-fr"),
+    ]
+    assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], pair="en-de")] == ["other"]
+    with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
+        cells(tables, BASE, seeds=1, chosen=["two"], pair="en-de")
+
+
+def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
+    made = cells([Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=1, chosen=[], pair=pair)
+    return [cell.row.name for cell in made]
+
+
+def steps(n: int) -> Callable[[Hyper], Hyper]:
+    return lambda base: replace(base, steps=base.steps + n)
+
+
+@pytest.mark.parametrize("name", ["my table", "", "base", "a/b", "..", "a" * 81, "é", "-x", "a\n"])
+def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: str) -> None:
+    with pytest.raises(ValueError, match="expected a name for a folder"):
+        asked(Row("longer", steps(1), Paper()), table=name)
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "b", "a"), ("base",)])
+def test_two_rows_of_one_name_are_refused(names: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="expected a name of its own for each row"):
+        asked(*(Row(name, steps(i + 1), Paper()) for i, name in enumerate(names)))
+
+
+def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Row 'same' of lab is row 'base' of base again"):
+        asked(Row("same", steps(0), Paper()))
+    with pytest.raises(ValueError, match=r"Row 'b' of lab is row 'a' of lab again"):
+        asked(Row("a", steps(1), Paper()), Row("b", steps(1), Paper()))
+    with pytest.raises(ValueError, match=r"Row 'german' of lab is row 'base' of base again"):
+        asked(Row("german", steps(0), Paper(), pair="en-de"))
+    french = Row("french", steps(0), Paper(), pair="en-fr")  # on other text it is another run
+    assert asked(french, Row("a", steps(1), Paper())) == ["base", "french", "a"]
+    with pytest.raises(ValueError, match=r"Row 'french' of lab is row 'base'"):
+        asked(french, pair="en-fr")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("pair", ["en-de", "en-fr"])
+def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
+    files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
+    tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
+    made = cells(tables, SCALES[scale].base, seeds=2, chosen=[], pair=pair)
+    assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))

@@ -1,0 +1,422 @@
+"""Durable writes: at every point of a crash a file is absent, the old or the new one; a disk that refuses is named."""
+
+import errno
+import hashlib
+import json
+import math
+import os
+import pickle
+import resource
+import shutil
+import subprocess
+import sys
+from array import array
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from faults.disk import Disk, lay_out, refusing, tmpfs
+
+from repro.storage import atomic
+from repro.storage.atomic import (
+    Appended,
+    DiskError,
+    Hashed,
+    beside,
+    check_folder,
+    sweep,
+    write_bytes,
+    write_json,
+    write_new,
+    write_text,
+)
+
+REFUSALS = ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENAMETOOLONG", "EIO", "EMFILE", "ENFILE")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty one, with room for others beside it."""
+    (tmp_path / "folder").mkdir()
+    return tmp_path / "folder"
+
+
+# ---- a crash
+
+
+def test_the_bytes_are_on_the_disk_before_they_take_the_name(folder: Path) -> None:
+    with Disk(folder).watching() as disk:
+        write_bytes(folder / "x", b"new")
+    assert disk.calls == [
+        "open",
+        "write",
+        "fsync",
+        "close",
+        "replace",
+        "open",
+        "fsync",
+        "close",
+    ]  # the last: the folder
+
+
+@pytest.mark.parametrize("before", [{}, {"x": b"old"}], ids=["first", "again"])
+def test_a_crash_at_any_call_leaves_the_old_file_or_the_new(folder: Path, before: dict[str, bytes]) -> None:
+    lay_out(before, folder)
+    with Disk(folder).watching() as disk:
+        write_bytes(folder / "x", b"new")
+    assert len(list(disk.left())) > 5
+    for when, left in disk.left():
+        lay_out(left, folder)
+        sweep(folder, alone=True)
+        assert files(folder) in (before, {"x": b"new"}), when
+    _, end = disk.moments[-1]
+    assert all(left == {"x": b"new"} for left in end.power_lost()), "it had returned, and yet it was not on the disk"
+
+
+def test_new_folders_survive_a_crash_too(folder: Path) -> None:
+    with Disk(folder).watching() as disk:
+        write_text(folder / "a" / "b" / "x", "new")
+    _, end = disk.moments[-1]
+    assert all(left == {"a/b/x": b"new"} for left in end.power_lost())
+
+
+def test_a_crash_at_any_call_of_a_file_that_grows(folder: Path) -> None:
+    with Disk(folder).watching() as disk:
+        file = Appended(folder / "a" / "x")
+        file.append(b"one\n")
+        file.push()
+        pushed = len(disk.moments)
+        file.append(b"two\n")
+        file.close()
+    for when, left in disk.left():
+        content = left.get("a/x", b"")
+        whole = content[: content.rfind(b"\n") + 1]
+        assert whole in (b"", b"one\n", b"one\ntwo\n"), when
+    for _, moment in disk.moments[pushed:]:
+        assert all(left["a/x"].startswith(b"one\n") for left in moment.power_lost()), "pushed, and yet lost"
+
+
+def test_killed_where_it_hurts(folder: Path) -> None:
+    # the same without a model of the disk: real processes that end at each call, from outside
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from repro.storage import atomic as durable\n"
+        "k, calls = int(sys.argv[2]), 0\n"
+        "def dying(really):\n"
+        "    def call(*arguments):\n"
+        "        global calls\n"
+        "        calls += 1\n"
+        "        if calls == k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        return really(*arguments)\n"
+        "    return call\n"
+        "for name in ('write', 'fsync', 'replace'): setattr(os, name, dying(getattr(os, name)))\n"
+        "durable.write_bytes(Path(sys.argv[1]) / 'x', b'new')\n"
+    )
+    (folder / "x").write_bytes(b"old")
+    for k, found in ((1, b"old"), (2, b"old"), (3, b"old"), (4, b"new")):
+        done = subprocess.run([sys.executable, "-c", program, str(folder), str(k)], check=False)
+        assert done.returncode == -9
+        assert (folder / "x").read_bytes() == found
+        assert len(files(folder)) == (1 if k == 4 else 2)
+        sweep(folder, alone=False)
+        assert len(files(folder)) == 1
+
+
+# ---- what was written is read back
+
+
+def test_a_disk_that_keeps_other_bytes_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_bytes(folder / "x", b"old")
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: really(file, bytes(data).replace(b"n", b"m")))
+    with pytest.raises(DiskError, match=r"does not hold what was written: expected SHA-256 11507a0e2f5e.*read back"):
+        write_bytes(folder / "x", b"new")
+    assert files(folder) == {"x": b"old"}
+    assert hashlib.sha256(b"new").hexdigest().startswith("11507a0e2f5e")
+
+
+def test_a_disk_that_keeps_fewer_bytes_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.fsync
+
+    def loses(file: int) -> None:
+        if os.fstat(file).st_size == 3:
+            os.ftruncate(file, 2)
+        really(file)
+
+    monkeypatch.setattr(os, "fsync", loses)
+    with pytest.raises(DiskError, match="read back"):
+        write_bytes(folder / "x", b"new")
+    assert files(folder) == {}
+
+
+def test_short_writes_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: really(file, data[:2]))
+    write_bytes(folder / "x", b"eleven byte")
+    file = Appended(folder / "y")
+    file.append(b"seven b")
+    file.close()
+    assert files(folder) == {"x": b"eleven byte", "y": b"seven b"}
+
+
+# ---- errors
+
+
+def test_an_error_of_the_writer_leaves_the_old_file_and_nothing_else(folder: Path) -> None:
+    write_bytes(folder / "x", b"old")
+
+    def fails(file: Hashed) -> None:
+        file.write(b"ne")
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        write_bytes(folder / "x", fails)
+    assert files(folder) == {"x": b"old"}
+
+
+WHOLE = ("open", "write", "fsync", "close", "replace", "open", "fsync", "close")  # the last three: of the folder
+GROWING = ("open", "open", "fsync", "close", "ftruncate", "write", "fsync", "close")  # the second to the fourth
+
+
+@pytest.mark.parametrize("k", range(len(WHOLE)))
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_disk_that_refuses_any_call_is_named(folder: Path, name: str, k: int) -> None:
+    (folder / "x").write_bytes(b"old")
+    number = getattr(errno, name)
+    said = rf"^{folder}/x cannot be written to: {os.strerror(number)} \(3 bytes needed, [\d,]+ free\)\. [A-Z].*\.$"
+    with refusing(folder, k, number) as made, pytest.raises(DiskError, match=said) as refused:
+        write_bytes(folder / "x", b"new")
+    assert refused.value.errno == number
+    assert made[: k + 1] == list(WHOLE[: k + 1])
+    assert files(folder) == {"x": b"new" if k > WHOLE.index("replace") else b"old"}
+    write_bytes(folder / "x", b"newer")
+    assert files(folder) == {"x": b"newer"}
+
+
+def grow(path: Path) -> None:
+    file = Appended(path)
+    try:
+        file.cut(4)
+        file.append(b"two\n")
+        file.push()
+    finally:
+        file.close()
+
+
+@pytest.mark.parametrize("k", range(len(GROWING)))
+@pytest.mark.parametrize("name", REFUSALS)
+def test_a_disk_that_refuses_any_call_of_a_file_that_grows_is_named(folder: Path, name: str, k: int) -> None:
+    (folder / "x").write_bytes(b"one\ntorn")
+    number = getattr(errno, name)
+    said = rf"^{folder}/x cannot be written to: {os.strerror(number)}"
+    with refusing(folder, k, number) as made, pytest.raises(DiskError, match=said) as refused:
+        grow(folder / "x")
+    assert refused.value.errno == number
+    assert made[: k + 1] == list(GROWING[: k + 1])
+    assert files(folder)["x"] in (b"one\ntorn", b"one\n", b"one\ntwo\n")
+    grow(folder / "x")
+    assert files(folder)["x"] == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("number", [errno.EINTR, errno.EAGAIN])
+def test_what_was_only_interrupted_is_tried_once_more(folder: Path, number: int) -> None:
+    for k in (0, 1, 2, 4, 5, 6):  # not closing: a file is closed even where that fails
+        with refusing(folder, k, number):
+            write_bytes(folder / "x", bytes([k]))
+        assert files(folder) == {"x": bytes([k])}
+        with refusing(folder, k, number, times=2), pytest.raises(OSError, match=os.strerror(number)):
+            write_bytes(folder / "x", b"again")
+
+
+def test_other_errors_are_not_the_disks(folder: Path) -> None:
+    with pytest.raises(FileNotFoundError), atomic.named(folder / "x"):
+        (folder / "absent").read_bytes()
+
+
+def test_an_error_of_the_disk_crosses_processes() -> None:
+    error = pickle.loads(pickle.dumps(DiskError(errno.ENOSPC, "x cannot be written to")))
+    assert (str(error), error.errno, type(error)) == ("x cannot be written to", errno.ENOSPC, DiskError)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 64 kB."""
+    with tmpfs(tmp_path / "disk", 65_536) as mounted:
+        yield mounted
+
+
+def test_a_full_disk(disk: Path) -> None:
+    write_bytes(disk / "x", b"old")
+    with pytest.raises(
+        DiskError, match=r"x cannot be written to: No space left.* \(99,999 bytes needed, \d[\d,]+ free"
+    ):
+        write_bytes(disk / "x", bytes(99_999))
+    assert files(disk) == {"x": b"old"}
+    write_bytes(disk / "x", bytes(9_999))
+
+
+def test_a_file_that_grows_on_a_full_disk(disk: Path) -> None:
+    file = Appended(disk / "x")
+    file.append(b"one\n")
+    write_bytes(disk / "big", bytes(56_000))
+    line = b"." * 999 + b"\n"
+    with pytest.raises(DiskError, match="No space left"):
+        deque(map(file.append, [line] * 100))
+    lines = (disk / "x").read_bytes().split(b"\n")
+    assert lines[-1] == b"", "half a line was left"
+    assert {len(line) for line in lines[1:-1]} <= {999}
+    (disk / "big").unlink()
+    file.append(b"two\n")
+    file.close()
+    assert (disk / "x").read_bytes().endswith(b"\ntwo\n")
+
+
+def test_a_disk_without_inodes(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "disk", 2**20, inodes=4) as disk:
+        assert atomic.free_files(disk / "not" / "there") == atomic.free_files(disk) == 3
+        write_bytes(disk / "x", b"old")
+        for name in "yz":
+            (disk / name).touch()
+        said = (
+            r"cannot be written to: No space left.*[\d,]{5,} free, no inodes free\)\. Delete files there, however small"
+        )
+        for write in (lambda: write_bytes(disk / "x", b"new"), lambda: check_folder(disk)):
+            with pytest.raises(DiskError, match=said):
+                write()
+        (disk / "z").unlink()
+        write_bytes(disk / "x", b"new")
+        assert (disk / "x").read_bytes() == b"new"
+
+
+def test_a_disk_that_counts_no_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tmpfs(tmp_path / "disk", 2**20) as disk:  # as Btrfs
+        assert atomic.free_files(disk) is None
+
+
+def test_a_disk_that_is_read_only(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "disk", 65_536, read_only=True) as disk:
+        writes = (
+            lambda: write_bytes(disk / "x", b"new"),
+            lambda: check_folder(disk / "a"),
+            lambda: Appended(disk / "x"),
+        )
+        for write in writes:
+            with pytest.raises(DiskError, match="cannot be written to: Read-only file system .* another folder"):
+                write()
+
+
+def test_limits_of_the_process(folder: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
+    try:
+        with pytest.raises(DiskError, match=r"File too large .*ulimit -f"):
+            write_bytes(folder / "x", b"eleven byte")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with pytest.raises(DiskError, match=r"File name too long .*shorter path"):
+        write_bytes(folder / ("x" * 250), b"new")
+    assert files(folder) == {}
+
+
+def test_a_file_where_a_folder_should_be(folder: Path) -> None:
+    (folder / "x").touch()
+    for place in (folder / "x" / "y", folder / "x"):
+        with pytest.raises(DiskError, match="Not a directory .* name another folder"):
+            check_folder(place)
+
+
+def test_a_folder_that_takes_bytes_is_left_as_it_was(folder: Path) -> None:
+    check_folder(folder / "a" / "b")
+    assert files(folder / "a" / "b") == {}
+
+
+# ---- names
+
+
+def test_no_two_writers_share_a_name(folder: Path) -> None:
+    # threads of one process, and processes with the same number on different machines
+    names = {beside(folder / "x", "partial").name for _ in range(1_000)}
+    assert len(names) == 1_000
+    assert all(name.startswith(".x.") and f".{os.getpid()}." in name for name in names)
+    contents = [bytes([i]) * 70_000 for i in range(24)]
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda content: write_bytes(folder / "x", content), contents))
+    assert files(folder)["x"] in contents
+    assert list(files(folder)) == ["x"]
+
+
+def test_the_partial_file_is_in_the_same_folder(folder: Path) -> None:
+    # a rename within a folder is one step; across file systems it is a copy that can break off
+    write_bytes(folder / "x", lambda file: file.write(b"new" if len(files(folder)) == 1 else b"elsewhere"))
+    assert files(folder) == {"x": b"new"}
+
+
+def test_git_ignores_what_a_crash_leaves(tmp_path: Path) -> None:
+    git = shutil.which("git")
+    rules = Path(__file__).parents[2] / ".gitignore"
+    if git is None or not rules.exists():
+        pytest.skip("needs git, and the checkout's .gitignore")
+    subprocess.run([git, "init", "-q", str(tmp_path)], check=True)
+    shutil.copy(rules, tmp_path)
+    left = [str(beside(tmp_path / "results" / "smoke" / name, atomic.PARTIAL)) for name in ("README.md", "base.json")]
+    asked = subprocess.run([git, "-C", str(tmp_path), "check-ignore", *left], capture_output=True, check=False)
+    assert asked.stdout.decode().split() == left
+
+
+def test_sweeping_spares_those_who_live(folder: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    ours = beside(folder / "a.b", atomic.PARTIAL)
+    theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
+    far = theirs.with_name(theirs.name.replace(atomic.socket.gethostname(), "another.machine"))
+    kept = {ours.name, far.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
+    for name in (*kept, theirs.name):
+        (folder / name).touch()
+    sweep(folder.parent, alone=False)
+    assert set(files(folder)) == kept
+    sweep(folder, alone=True)
+    assert set(files(folder)) == kept - {ours.name, far.name}
+    sweep(folder / "absent", alone=True)
+
+
+# ---- contents
+
+
+def test_text_is_written_as_it_stands(folder: Path) -> None:
+    write_text(folder / "x", "ä\r\n\u2028b\n")
+    assert files(folder) == {"x": b"\xc3\xa4\r\n\xe2\x80\xa8b\n"}
+
+
+def test_json_is_sorted_readable_and_strict(folder: Path) -> None:
+    write_json(folder / "x", {"b": [1, 2.5, None], "a": "ß"})
+    assert files(folder)["x"].decode() == '{\n "a": "ß",\n "b": [\n  1,\n  2.5,\n  null\n ]\n}\n'
+    for value in (math.nan, math.inf):
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write_json(folder / "x", {"a": value})
+    assert json.loads(files(folder)["x"])["a"] == "ß"
+
+
+@pytest.mark.parametrize("data", [b"new.", bytearray(b"new."), memoryview(b"new."), array("h", b"new.")])
+def test_a_writer_may_give_any_bytes(folder: Path, data: Any) -> None:
+    write_bytes(folder / "x", lambda file: file.write(data))
+    assert files(folder) == {"x": b"new."}
+
+
+def test_what_is_there_stays_where_only_a_new_file_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for without_links in (False, True):
+        if without_links:
+            refuse = mock.Mock(side_effect=OSError(errno.EPERM, "a file system without links"))
+            monkeypatch.setattr(os, "link", refuse)
+        write_new(folder / f"{without_links}", b"first")
+        write_new(folder / f"{without_links}", b"second")
+        assert (folder / f"{without_links}").read_bytes() == b"first"
+    assert len(files(folder)) == 2, "the temporary files should be gone"

@@ -1,0 +1,100 @@
+"""A cached folder is made once, whole or absent, and made again where it is damaged."""
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from repro.storage.folder_cache import made_once, stated, verified
+
+
+def written(folder: Path, name: str, content: bytes) -> Path:
+    (folder / name).write_bytes(content)
+    return folder / name
+
+
+def test_a_folder_is_made_once_and_again_when_damaged(tmp_path: Path) -> None:
+    calls = []
+
+    def make(folder: Path) -> dict[str, int]:
+        calls.append(written(folder, "a", b"content"))
+        return {"answer": 42}
+
+    folder = tmp_path / "made"
+    for _ in range(2):
+        assert made_once(folder, make) == {"answer": 42}
+    assert len(calls) == 1
+
+    (folder / "a").write_bytes(b"c0ntent")
+    with pytest.raises(ValueError, match=r"made/a is damaged: expected SHA-256 .* got .*Delete the folder"):
+        verified(folder)
+    made_once(folder, make)
+    assert len(calls) == 2
+
+    (folder / "a").unlink()
+    made_once(folder, make)
+    manifest = folder / "manifest.json"
+    manifest.write_bytes(manifest.read_bytes().replace(b"42", b"43"))
+    with pytest.raises(ValueError, match=r"manifest\.json is not what was written"):
+        verified(folder)
+    assert made_once(folder, make) == {"answer": 42}
+    manifest.unlink()
+    made_once(folder, make)
+    assert len(calls) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+@pytest.mark.parametrize("damaged", [False, True], ids=["absent", "damaged"])
+def test_of_two_that_make_the_same_folder_both_succeed(tmp_path: Path, damaged: bool) -> None:
+    folder = tmp_path / "made"
+    if damaged:
+        made_once(folder, lambda empty: {"length": len(str(written(empty, "a", b"old")))})
+        (folder / "a").write_bytes(b"odd")
+    both_are_done = threading.Barrier(2, timeout=10)
+    results = []
+
+    def make(empty: Path) -> dict[str, str]:
+        written(empty, "a", b"content")
+        both_are_done.wait()
+        return {"made by": empty.name}
+
+    threads = [threading.Thread(target=lambda: results.append(made_once(folder, make))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 2
+    assert damaged or results[0] == results[1]  # the second has taken what the first made
+    assert (folder / "a").read_bytes() == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
+    def killed(empty: Path) -> dict[str, int]:
+        written(empty, "a", b"half")
+        os._exit(9)
+
+    if not (child := os.fork()):
+        made_once(tmp_path / "made", killed)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    [left] = tmp_path.iterdir()
+    assert f".{child}." in left.name
+
+    living = tmp_path / left.name.replace(f".{child}.", f".{os.getpid()}.")
+    elsewhere = tmp_path / left.name.replace(socket.gethostname(), "another-machine")
+    other = tmp_path / left.name.replace("made", "other")
+    for folder in (living, elsewhere, other):
+        folder.mkdir()
+    made_once(tmp_path / "made", lambda empty: {"length": len(str(written(empty, "a", b"whole")))})
+    assert {path.name for path in tmp_path.iterdir()} == {"made", living.name, elsewhere.name, other.name}
+
+
+def test_facts_can_be_had_without_reading_the_files(tmp_path: Path) -> None:
+    made_once(tmp_path / "made", lambda empty: {"length": len(str(written(empty, "a", b"content")))})
+    facts, sha256 = stated(tmp_path / "made")
+    (tmp_path / "made" / "a").write_bytes(b"c0ntent")
+    assert stated(tmp_path / "made") == (facts, sha256)
+    with pytest.raises(ValueError, match="damaged"):
+        verified(tmp_path / "made")

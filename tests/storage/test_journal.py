@@ -1,0 +1,255 @@
+"""The journal survives every kind of end."""
+
+import errno
+import itertools
+import math
+import os
+import socket
+import sqlite3
+import string
+import tempfile
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tracked_runs import strict
+
+from repro.storage.atomic import DiskError
+from repro.storage.journal import FRAME, TAKEN, Journal, Tail, encoded, read
+
+
+def values(line: dict[str, Any]) -> dict[str, float]:
+    return {name: value for name, value in line.items() if name not in FRAME}
+
+
+def test_a_line_is_in_the_file_when_append_returns(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "run" / "journal.jsonl")
+    journal.append("train", 50, loss=5.5, nll=5.25)
+    (line,) = read(tmp_path / "run" / "journal.jsonl")
+    assert (line["kind"], line["step"], line["attempt"]) == ("train", 50, 1)
+    assert values(line) == {"loss": 5.5, "nll": 5.25}
+    journal.close()
+    journal.close()
+
+
+def test_a_torn_line_is_cut_and_earlier_lines_are_kept(tmp_path: Path) -> None:
+    """K5: the file ends at any byte of its last three lines."""
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        for step in (10, 20, 30, 40):
+            journal.append("dev", step, nll=step / 7)
+    whole = path.read_bytes()
+    ends = [i + 1 for i, byte in enumerate(whole) if byte == ord("\n")]
+    for end in range(ends[0], len(whole) + 1):
+        path.write_bytes(whole[:end])
+        kept = [10, 20, 30, 40][: sum(line_end <= end for line_end in ends)]
+        assert [line["step"] for line in read(path)] == kept
+        with Journal(path) as journal:
+            assert journal.attempt == 2
+            journal.append("dev", 50, nll=5.0)
+        assert path.read_bytes().startswith(whole[: max(e for e in ends if e <= end)])
+        assert [(line["step"], line["attempt"]) for line in read(path)] == [*((s, 1) for s in kept), (50, 2)]
+
+
+def test_steps_repeated_after_a_crash_appear_once_and_the_last_attempt_wins(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    for attempt, steps in ((1, (10, 20, 30)), (2, (20, 30, 40)), (3, (30, 40, 50))):
+        with Journal(path) as journal:
+            assert journal.attempt == attempt
+            for step in steps:
+                journal.append("train", step, loss=step + attempt / 10)
+                journal.append("dev", step, nll=attempt)
+    train = [line for line in read(path) if line["kind"] == "train"]
+    assert [(line["step"], line["loss"]) for line in train] == [
+        (10, 10.1), (20, 20.2), (30, 30.3), (40, 40.3), (50, 50.3),
+    ]  # fmt: skip
+    assert [line["nll"] for line in read(path) if line["kind"] == "dev"] == [1, 2, 3, 3, 3]
+
+
+names = st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True).filter(lambda name: name not in TAKEN)
+numbers = st.floats() | st.integers(-(10**400), 10**400) | st.floats(width=32).map(np.float32) | st.booleans()
+
+
+@given(drawn=st.dictionaries(names, numbers, max_size=5), step=st.integers(-(2**63), 2**63 - 1))
+def test_any_number_is_strict_json_and_reads_back(drawn: Any, step: int) -> None:
+    """V4: NaN, infinities, 1e400, integers that no float holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        with Journal(path) as journal:
+            journal.append("train", step, **drawn)
+        strict(path.read_bytes())
+        (line,) = read(path)
+    assert line["step"] == step
+    assert {k: repr(v) for k, v in values(line).items()} == {k: repr(nearest(v)) for k, v in drawn.items()}
+
+
+def nearest(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+ALLOWED = string.ascii_letters + string.digits + "_"
+
+
+@given(name=st.text(max_size=120) | st.text(ALLOWED, max_size=120), other=st.text(max_size=5))
+@example(name="a" * 101, other="a")
+@example(name="loss\n", other="a")
+def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str) -> None:
+    """V4: what is written is what MLflow takes: letters, digits and _, kind/name in 250 characters."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "journal.jsonl"
+        with Journal(path) as journal:
+            for kind, key in ((name, "loss"), ("train", name), (name, other)):
+                sound = set(kind + key) <= set(ALLOWED) and 0 < len(kind) <= 100 >= len(key) > 0
+                sound = sound and not {kind, key} & {*TAKEN}
+                before = path.read_bytes()
+                if sound:
+                    journal.append(kind, 1, **{key: 1.0})
+                else:
+                    with pytest.raises(ValueError, match="cannot name a metric"):
+                        journal.append(kind, 1, **{key: 1.0})
+                assert (path.read_bytes() != before) == sound
+
+
+@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row", "crc32"])
+def test_a_name_that_mlflow_or_the_journal_needs_otherwise_is_refused(tmp_path: Path, name: str) -> None:
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        with pytest.raises(ValueError, match="cannot name a metric"):
+            journal.append("train", 1, **{name: 1.0})
+        with pytest.raises(ValueError, match="cannot name a metric"):
+            journal.append(name, 1, loss=1.0)
+    assert read(tmp_path / "journal.jsonl") == []
+
+
+def test_what_is_no_number_is_named_before_it_is_written(tmp_path: Path) -> None:
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        for wrong in (None, "x", [1.0], 1j):
+            with pytest.raises(ValueError, match=r"dev/nll is .*; expected a number"):
+                journal.append("dev", 1, nll=wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="expected a step of 64 bits"):
+            journal.append("dev", 2**63, nll=1.0)
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append("train", 1, loss=1.0)
+        write, room = os.write, [9]
+        with monkeypatch.context() as patch:
+
+            def until_full(file: int, data: bytes) -> int:
+                if not room:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return write(file, data[: room.pop()])
+
+            patch.setattr(os, "write", until_full)
+            with pytest.raises(DiskError, match=r"journal.jsonl cannot be written to: No space left"):
+                journal.append("train", 2, loss=2.0)
+        journal.append("train", 3, loss=3.0)
+    assert [line["step"] for line in read(tmp_path / "journal.jsonl")] == [1, 3]
+
+
+def test_a_journal_has_one_writer(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path), pytest.raises(BlockingIOError, match="same run is training"):
+        Journal(path, patience=0.1)
+    with Journal(path, patience=0.0):
+        pass
+
+
+def test_a_changed_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        journal.append("train", 1, loss=1.0)
+    for wrong in (b"oops", b"[]", b"{}", b"\0\0", b'{"kind": "a","step":1,"time":1,"attempt":1,"x":[]}'):
+        path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n" + wrong + b"\n")
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line 2: expected .* remove that line"):
+            read(path)
+
+
+def flips(whole: bytes) -> Iterator[bytes]:
+    for i in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[i // 8] ^= 1 << i % 8
+        yield bytes(flipped)
+
+
+def test_each_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """Of a number that is another number too, of a step, of a sign, of the checksum, of a line's end."""
+    path = tmp_path / "journal.jsonl"
+    frames = ({"kind": "train", "step": step, "time": 1.5, "attempt": 1, "loss": 5.25} for step in itertools.count())
+    # a checksum that is a number as well: without its name it would be a measured value
+    path.write_bytes(encoded(next(frame for frame in frames if encoded(frame)[11:19].isdigit())))
+    with Journal(path) as journal:
+        journal.append("train", 400, loss=math.nan, nll=-1e-07)
+        journal.append("dev", 400, nll=3.5)
+    whole, n = path.read_bytes(), 0
+    for flipped in flips(whole):
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line [123]: expected an object of numbers .* checksum"):
+            read(path)
+        n += 1
+    assert n == 8 * len(whole) > 2_000
+    for flipped in (whole.replace(b"5.25", b"5.20"), whole[:-1] + b" "):
+        path.write_bytes(flipped)
+        with pytest.raises(ValueError, match=r"journal\.jsonl, line [13]: expected"), Journal(path):
+            pass
+        assert path.read_bytes() == flipped  # nothing is cut that is not torn
+
+
+def test_whoever_removes_a_damaged_line_can_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    with Journal(path) as journal:
+        for step in (10, 20, 30):
+            journal.append("train", step, loss=step / 7)
+    first, second, *rest = path.read_bytes().split(b"\n")
+    path.write_bytes(b"\n".join([first, second.replace(b"20", b"21"), *rest]))
+    with pytest.raises(ValueError, match="line 2"):
+        read(path)
+    path.write_bytes(b"\n".join([first, *rest]))
+    with Journal(path) as journal:
+        journal.append("train", 40, loss=1.0)
+    assert [line["step"] for line in read(path)] == [10, 30, 40]
+
+
+def test_lines_of_the_time_before_checksums_are_read_and_added_to(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b'{"kind": "train", "step": 10, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": "inf"}\n')
+    with Journal(path) as journal:
+        journal.append("train", 20, loss=0.125)
+    old, new = read(path)
+    assert (old["attempt"], new["attempt"]) == (1, 2)
+    assert values(old) == {"loss": 0.25, "lr": math.inf}
+    line = {"kind": "train", "step": 20, "time": new["time"], "attempt": 2, "loss": 0.125}
+    assert path.read_bytes().split(b"\n")[1] + b"\n" == encoded(line)
+    assert zlib.crc32(encoded(line)[len('{"crc32": "01234567", ') : -1]) == int(encoded(line)[11:19], 16)
+
+
+def test_a_long_journal_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "journal.jsonl"
+    line = '{"kind": "train", "step": %d, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}\n'
+    path.write_text("".join(line % step for step in range(10_000)))
+    tracemalloc.start()
+    try:
+        with Journal(path) as journal:
+            assert journal.attempt == 2
+        assert sum(1 for _ in Tail(path).lines()) == 10_000
+        assert tracemalloc.get_traced_memory()[1] < 3e5
+    finally:
+        tracemalloc.stop()
+
+
+def test_appending_reaches_for_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "socket", None)
+    monkeypatch.setattr(sqlite3, "connect", None)
+    with Journal(tmp_path / "journal.jsonl") as journal:
+        journal.append("train", 1, loss=1.0)
+        journal.sync()

@@ -1,0 +1,162 @@
+"""One owner at a time, with locks or without; a file's time is its heartbeat."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.storage import lease, signed_json
+from repro.storage.journal import Journal, encoded, read, read_all
+from repro.storage.lease import Lease, NoProgress, Superseded
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "EVERY", 0.05)
+
+
+def owner(run: Path, number: int) -> Path:
+    return run / "attempts" / f"{number:06}" / "owner.json"
+
+
+def abandoned(run: Path, number: int, step: int = 0, **other: object) -> None:
+    """An attempt of a process that is not heard of any more."""
+    signed_json.write(owner(run, number), lease._me() | {"step": step, "format": 1, "host": "elsewhere"} | other)
+    os.utime(owner(run, number), (7, 7))
+
+
+def test_attempts_are_numbered_and_let_go_at_once(tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        with Lease(tmp_path, step=0) as held:
+            assert held.number == number
+            held.check()
+        assert owner(tmp_path, number).stat().st_mtime == 0
+
+
+def test_a_second_one_hears_the_first_and_says_who_it_is(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0), pytest.raises(BlockingIOError, match=rf"process {os.getpid()} on \S+ \(attempt 1\)"):
+        Lease(tmp_path, step=0)
+    assert [path.name for path in (tmp_path / "attempts").iterdir()] == ["000001"]
+
+
+def test_who_is_not_heard_of_is_replaced_and_may_write_no_more(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0) as held, Journal(tmp_path / "a.jsonl", check=held.check) as journal:
+        journal.append("train", 1, loss=3.0)
+        abandoned(tmp_path, 2)
+        with pytest.raises(Superseded, match=r"taken over by process \d+ on elsewhere \(attempt 2\)"):
+            journal.append("train", 2, loss=2.0)
+        with pytest.raises(Superseded):
+            journal.sync()
+    assert [line["step"] for line in read(tmp_path / "a.jsonl")] == [1]
+
+
+def test_a_line_that_comes_too_late_counts_as_early(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    with Journal(path, attempt=3) as journal:
+        journal.append("train", 1, loss=3.0)
+    early = {"kind": "train", "step": 1, "time": 1.0, "attempt": 2, "loss": 9.0}
+    path.write_bytes(path.read_bytes() + encoded(early))
+    assert [line["loss"] for line in read_all(path)] == [3.0, 9.0]
+    assert [line["loss"] for line in read(path)] == [3.0]
+
+
+def test_silence_is_not_death_while_the_lock_is_held(tmp_path: Path) -> None:
+    abandoned(tmp_path, 1)
+    with pytest.raises(BlockingIOError, match="keeps its lock but is not heard of"):
+        Lease(tmp_path, step=0, is_held=lambda: True)
+
+
+def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "EVERY", 60.0)
+    me = lease._me()
+    if me["boot"] is None:
+        pytest.skip("this system does not tell which process is which")
+    abandoned(tmp_path, 1, host=me["host"], began="another process had this number")
+    began = time.monotonic()
+    with Lease(tmp_path, step=0) as held:
+        assert held.number == 2
+    assert time.monotonic() - began < 10
+
+
+def test_of_many_that_begin_at_once_one_has_it(tmp_path: Path) -> None:
+    together, held, refused = threading.Barrier(8), [], []
+
+    def take() -> None:
+        together.wait()
+        try:
+            held.append(Lease(tmp_path, step=0))
+        except BlockingIOError as error:
+            refused.append(error)
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(held), len(refused)) == (1, 7)
+    held[0].close()
+
+
+@pytest.mark.parametrize(
+    ("steps", "says"), [((4, 4), False), ((0, 4, 4), False), ((4, 4, 4), True), ((0, 0, 4, 4, 4), True)]
+)
+def test_killed_three_times_without_progress_it_says_so_once(
+    tmp_path: Path, steps: tuple[int, ...], says: bool
+) -> None:
+    for number, step in enumerate(steps, 1):
+        abandoned(tmp_path, number, step)
+    if says:
+        with pytest.raises(NoProgress, match="no progress in 3 attempts. All began after step 4"):
+            Lease(tmp_path, step=4)
+    Lease(tmp_path, step=4).close()
+
+
+def test_attempts_that_let_go_are_not_counted(tmp_path: Path) -> None:
+    for _ in range(5):
+        Lease(tmp_path, step=4).close()
+
+
+DAMAGED = (b"", b"\0" * 90, b"{", b"[]", b"null", b'{"pid": "x"}', b"[" * 100_000, b"\xff")
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
+def test_after_a_damaged_owner_the_same_command_goes_on(tmp_path: Path, content: bytes) -> None:
+    abandoned(tmp_path, 1, step=4)
+    owner(tmp_path, 1).write_bytes(content)
+    os.utime(owner(tmp_path, 1), (7, 7))
+    told: list[str] = []
+    with Lease(tmp_path, step=4, tell=told.append) as held:
+        assert held.number == 2
+        held.check()
+    [said] = told
+    assert said.startswith(f"{owner(tmp_path, 1)} is damaged or of another version")
+
+
+def test_an_owner_whose_file_is_damaged_is_still_heard(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0) as held:
+        owner(tmp_path, 1).write_bytes(b"{")
+        with pytest.raises(BlockingIOError, match=r"has a writer: process \? on \? \(attempt 1\)"):
+            Lease(tmp_path, step=0, tell=lambda said: None)
+        held.check()
+
+
+def test_no_flipped_bit_makes_the_living_dead(tmp_path: Path) -> None:
+    with Lease(tmp_path, step=0):
+        path = owner(tmp_path, 1)
+        whole = path.read_bytes()
+        assert lease._owner(path.parent)["pid"] == os.getpid()
+        for i in range(8 * len(whole)):
+            flipped = bytearray(whole)
+            flipped[i // 8] ^= 1 << i % 8
+            path.write_bytes(flipped)
+            assert not lease._is_dead(lease._owner(path.parent)), flipped
+        path.write_bytes(whole)
+
+
+def test_a_clock_that_begins_in_1970_lets_nobody_go(tmp_path: Path) -> None:
+    abandoned(tmp_path, 1)
+    for seconds in (-0.5, 0.25):
+        os.utime(owner(tmp_path, 1), (seconds, seconds))
+        assert lease._heard(owner(tmp_path, 1).parent) not in (0, -1)

@@ -1,0 +1,109 @@
+"""Table 2's costs, worked out again from hours and devices, and the two places where it needs a word."""
+
+import dataclasses
+
+import pytest
+
+from repro.paper import (
+    SECONDS_A_STEP,
+    TABLE_2,
+    TABLE_4,
+    Hardware,
+    Pair,
+    System,
+    computed_flops,
+    system,
+    training_flops,
+)
+
+PAIRS: tuple[Pair, ...] = ("en-de", "en-fr")
+COSTS = [pytest.param(line, pair, id=f"{line.name} {pair}") for line in TABLE_2 for pair in PAIRS if pair in line.flops]
+
+
+# as printed: BLEU en-de, en-fr, training FLOPs en-de, en-fr
+PRINTED_2 = {
+    "ByteNet": (23.75, None, None, None),
+    "Deep-Att + PosUnk": (None, 39.2, None, 1.0e20),
+    "GNMT + RL": (24.6, 39.92, 2.3e19, 1.4e20),
+    "ConvS2S": (25.16, 40.46, 9.6e18, 1.5e20),
+    "MoE": (26.03, 40.56, 2.0e19, 1.2e20),
+    "Deep-Att + PosUnk Ensemble": (None, 40.4, None, 8.0e20),
+    "GNMT + RL Ensemble": (26.30, 41.16, 1.8e20, 1.1e21),
+    "ConvS2S Ensemble": (26.36, 41.29, 7.7e19, 1.2e21),
+    "Transformer (base model)": (27.3, 38.1, 3.3e18, 3.3e18),
+    "Transformer (big)": (28.4, 41.8, 2.3e19, 2.3e19),
+}
+# F1 on section 23 of the Wall Street Journal, as printed
+PRINTED_4 = [
+    ("Vinyals & Kaiser et al. (2014)", "WSJ only", 88.3),
+    ("Petrov et al. (2006)", "WSJ only", 90.4),
+    ("Zhu et al. (2013)", "WSJ only", 90.4),
+    ("Dyer et al. (2016)", "WSJ only", 91.7),
+    ("Transformer (4 layers)", "WSJ only", 91.3),
+    ("Zhu et al. (2013)", "semi-supervised", 91.3),
+    ("Huang & Harper (2009)", "semi-supervised", 91.3),
+    ("McClosky et al. (2006)", "semi-supervised", 92.1),
+    ("Vinyals & Kaiser et al. (2014)", "semi-supervised", 92.1),
+    ("Transformer (4 layers)", "semi-supervised", 92.7),
+    ("Luong et al. (2015)", "multi-task", 93.0),
+    ("Dyer et al. (2016)", "generative", 93.3),
+]
+
+
+def test_each_number_is_the_printed_one() -> None:
+    assert {line.name: (*map(line.bleu.get, PAIRS), *map(line.flops.get, PAIRS)) for line in TABLE_2} == PRINTED_2
+    assert [(line.name, line.training, line.f1) for line in TABLE_4] == PRINTED_4
+    assert {line.name for line in TABLE_4 if line.ours} == {"Transformer (4 layers)"}
+    assert {line.name: line.other_bleu for line in TABLE_2 if line.other_bleu} == {"Transformer (big)": {"en-fr": 41.0}}
+
+
+def test_the_cost_by_hand() -> None:
+    # two P100 for a day and a half: 2 x 1.5 x 86,400 s x 9.5e12
+    assert training_flops(Hardware(n_gpus=2, gpu="P100", days=1.5)) == pytest.approx(2.4624e18, rel=1e-12)
+
+
+@pytest.mark.parametrize(("line", "pair"), COSTS)
+def test_every_printed_cost_comes_out_to_its_two_digits(line: System, pair: Pair) -> None:
+    computed = computed_flops(line, pair)
+    if line.name == "Deep-Att + PosUnk":
+        assert computed is None  # its hours are not known
+    else:
+        assert computed is not None
+        assert f"{computed:.1e}" == f"{line.flops[pair]:.1e}"
+
+
+def test_sixteen_costs_are_printed_and_one_cannot_be_worked_out() -> None:
+    computed = [computed_flops(line, pair) for line in TABLE_2 for pair in PAIRS if pair in line.flops]
+    assert len(computed) == 16
+    assert computed.count(None) == 1
+
+
+def test_an_ensemble_is_eight_times_the_rounded_cost() -> None:
+    # from the unrounded cost of its members the paper would print 1.9e20
+    gnmt = system("GNMT + RL")
+    assert f"{8 * training_flops(gnmt.hardware['en-de']):.1e}" == "1.9e+20"
+    assert f"{system('GNMT + RL Ensemble').flops['en-de']:.1e}" == "1.8e+20"
+
+
+def test_the_printed_step_time_gives_another_cost_than_the_printed_hours() -> None:
+    # 100,000 steps of 0.4 s are 11.1 hours, not 12: 3.0e18, where the paper prints 3.3e18
+    seconds = 100_000 * SECONDS_A_STEP["Transformer (base model)"]
+    hours = Hardware(n_gpus=8, gpu="P100", days=seconds / 86_400)
+    assert f"{training_flops(hours):.1e}" == "3.0e+18"
+
+
+def test_a_device_without_a_printed_rate_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of K80, K40, M40, P100, got 'H100'"):
+        training_flops(Hardware(n_gpus=1, gpu="H100", days=1))
+
+
+def test_names_are_those_of_one_line() -> None:
+    assert len({line.name for line in TABLE_2}) == len(TABLE_2) == 10
+    assert len({(line.name, line.training) for line in TABLE_4}) == len(TABLE_4) == 12
+    assert {line.name for line in TABLE_2 if line.kind == "ours"} == {*SECONDS_A_STEP}
+    assert {line.members for line in TABLE_2} - {None} <= {line.name for line in TABLE_2 if line.kind == "single"}
+
+
+def test_the_paper_is_not_to_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TABLE_2[0].name = "another"  # type: ignore[misc]

@@ -1,0 +1,277 @@
+"""A store is looked at before work begins."""
+
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+from tracked_runs import ROOT, python, same, shown, stored
+
+from repro.tracking.client import Broken, check_store, connect, experiment_id, repair, sqlite_path
+from repro.tracking.mirror import sync
+
+
+def test_a_store_that_can_never_work_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_bytes(b"Dear reviewer, it is not a database")
+    (tmp_path / "empty.db").touch()
+    for uri, said in {
+        f"sqlite:///{tmp_path}": "is a folder",
+        f"sqlite:///{tmp_path}/letter.txt": "no SQLite database, it begins with b'Dear reviewer, i'",
+        f"sqlite:///{tmp_path}/letter.txt/mlflow.db": "is a file",
+        "sqlite:///": "expected a file",
+        "sqlite://": "expected a file",
+        "sqlite:///:memory:": "expected a file",
+        "file:./mlruns": "file store is no longer kept up",
+        "./mlruns": "file store",
+        "postgresql://host/db": "behind an MLflow server",
+        "databricks": "expected sqlite:///FILE",
+        "": "expected sqlite:///FILE",
+    }.items():
+        with pytest.raises((ValueError, OSError)) as caught:
+            check_store(uri)
+        assert said in str(caught.value), uri
+        assert "\n" not in str(caught.value)
+    for fine in ("empty.db", "new.db", "new/folder/mlflow.db"):
+        assert check_store(f"sqlite:///{tmp_path}/{fine}") is None
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError, match="read-only"):
+        check_store(f"sqlite:///{tmp_path}/mlflow.db")
+
+
+def test_a_file_may_have_any_name(tmp_path: Path) -> None:
+    """In an address ? begins a query and % a spelling: MLflow would write into another file."""
+    folder = tmp_path / "what? 100%#a"
+    uri = f"sqlite:///{folder}/mlflow.db"
+    assert check_store(uri) is None
+    client = connect(uri)
+    run = client.create_run(experiment_id(client, uri, "smoke"))
+    client.log_metric(run.info.run_id, "loss", 2.5)
+    with closing(sqlite3.connect(folder / "mlflow.db")) as database:
+        assert database.execute("SELECT value FROM metrics").fetchall() == [(2.5,)]
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' '{folder}/runs'/*")
+
+
+def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = time.monotonic()
+    warning = check_store(dead)
+    assert time.monotonic() - began < 5.0
+    assert warning is not None
+    assert f"python -m repro.tracking sync --tracking-uri {dead}" in warning
+
+
+def test_importing_brings_no_heavy_library() -> None:
+    process = python(
+        "import sys, repro.cli.tracking, repro.cli.ui; print({'mlflow', 'torch', 'pandas'} & {*sys.modules})"
+    )
+    assert process.communicate()[0] == b"set()\n"
+
+
+# ------------------------------------------------------------------------------------------ a new database
+
+
+class Killed(RuntimeError):
+    """Stands for a signal; MLflow's libraries tidy up after an error, which a kill does not let them."""
+
+
+@contextmanager
+def at_each_statement(act: Callable[[int], None]) -> Iterator[None]:
+    """Call `act` with 1, 2, ... before each statement that MLflow gives to any database."""
+    n = 0
+
+    def count(*_: Any) -> None:
+        nonlocal n
+        n += 1
+        act(n)
+
+    event.listen(Engine, "before_cursor_execute", count)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "before_cursor_execute", count)
+
+
+def kill_at(last: int) -> Callable[[int], None]:
+    def act(n: int) -> None:
+        if n == last:
+            raise Killed
+
+    return act
+
+
+def tables(path: Path) -> list[tuple[str]]:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return database.execute("SELECT name FROM sqlite_master ORDER BY name").fetchall()
+
+
+def test_a_new_database_is_absent_or_whole(tmp_path: Path, template: Path) -> None:
+    """K6: MLflow makes its tables one by one, and goes on with none that was left half made."""
+    path, seen = tmp_path / "mlflow.db", []
+    (wal := tmp_path / "mlflow.db-wal").write_bytes(b"of a lost one, with which SQLite would mix the new one")
+
+    def look(n: int) -> None:
+        seen.append(tables(path) if path.exists() else None)
+
+    for last in (1, 250):
+        with at_each_statement(kill_at(last)), pytest.raises(Killed):
+            connect(f"sqlite:///{path}")
+        assert not path.exists()
+        assert not wal.exists()
+    with at_each_statement(look):
+        connect(f"sqlite:///{path}")
+    assert seen.count(None) > 300, "MLflow's own statements should have been seen"
+    assert [found for found in seen if found not in (None, tables(template))] == []
+    assert tables(path) == tables(template)
+    assert sorted(file.name for file in tmp_path.iterdir() if ".db-" not in file.name) == [
+        "mlflow.db", "mlflow.db.lock",
+    ]  # fmt: skip
+
+
+def test_what_killed_processes_left_of_a_new_database_is_swept(template: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mlflow.db"
+    dead = python("import os, socket, sys; sys.stdout.write(f'{socket.gethostname()}.{os.getpid()}')")
+    writer = dead.communicate()[0].decode()
+    left, others = (tmp_path / f".{name}.{writer}.0123abcd.partial" for name in ("mlflow.db", "other.db"))
+    living = tmp_path / f".mlflow.db.{writer.rpartition('.')[0]}.{os.getpid()}.0123abcd.partial"
+    for file in (left, others, living):
+        file.write_bytes(b"half")
+    shutil.copy(template, path)
+    connect(f"sqlite:///{path}")
+    assert [file.exists() for file in (left, others, living)] == [False, True, True]
+
+
+@pytest.mark.faults
+def test_killed_at_any_moment_the_next_start_works(tmp_path: Path) -> None:
+    """K6: real kills, the moment by chance."""
+    code = "import sys; from repro.tracking.client import connect; print(flush=True); connect(sys.argv[1]); print(1)"
+    chance, whole, began = random.Random(seed := time.time_ns() % 10**6), 0, time.monotonic()
+    print(f"seed {seed}")
+    process = python(code, f"sqlite:///{tmp_path}/first/mlflow.db")
+    process.communicate()
+    taken = time.monotonic() - began
+    for i in range(20):
+        path = tmp_path / str(i) / "mlflow.db"
+        process = python(code, f"sqlite:///{path}")
+        assert process.stdout is not None
+        process.stdout.readline()  # it has begun
+        time.sleep(chance.uniform(0, taken))
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+        whole += path.exists()
+        assert not path.exists() or tables(path) == tables(tmp_path / "first" / "mlflow.db")
+        if i % 5 == 0:
+            again = python(code, f"sqlite:///{path}")
+            assert (again.communicate()[0], again.returncode) == (b"\n", 0)
+            assert not list(path.parent.glob(".*.partial"))
+    assert whole < 20, "no kill came before the file had its name: it proved nothing"
+
+
+# ------------------------------------------------------------------------------------------ a broken database
+
+
+HALF_MADE = """
+import os, sys
+from repro.tracking.client import connect
+from sqlalchemy import Engine, event
+n = 0
+def count(*_):
+    global n
+    n += 1
+    if n == 250:
+        os._exit(9)
+event.listen(Engine, "before_cursor_execute", count)
+connect("http://127.0.0.1:1")  # quietens MLflow
+from mlflow.tracking import MlflowClient
+MlflowClient(f"sqlite:///{sys.argv[1]}").search_experiments(max_results=1)
+"""
+
+
+def half_made(path: Path) -> None:
+    """As a kill in the midst of MLflow's own way leaves it."""
+    process = python(HALF_MADE, path)
+    assert process.communicate() == (b"", None)
+    assert process.returncode == 9
+
+
+def damaged(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:4096] + bytes(4096) * 20 + path.read_bytes()[4096 * 21 :])
+
+
+def of_another_version(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+        database.commit()
+
+
+@pytest.mark.parametrize("spoil", [damaged, of_another_version])
+def test_a_broken_database_is_named_with_what_to_type(
+    new_store: Callable[[], str], spoil: Callable[[Path], None]
+) -> None:
+    uri = new_store()
+    spoil(path := sqlite_path(uri))
+    with pytest.raises(Broken) as caught:
+        connect(uri)
+    said = str(caught.value)
+    assert said.startswith(f"{path} is half made, damaged or of another version of MLflow (")
+    assert said.endswith(f" && python -m repro.tracking sync --tracking-uri {uri}")
+    assert "\n" not in said
+
+
+def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path) -> None:
+    cwd = folder.parent.parent
+    half_made(cwd / "mlflow.db")
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def typed(command: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run(["sh", "-c", command], cwd=cwd, env=environment, capture_output=True, check=False)
+
+    refused = typed("python -m repro.tracking sync")
+    assert refused.returncode == 1
+    [said] = refused.stderr.decode().strip().split("\n")  # however many runs there are
+    assert "half made" in said
+    remedy = said.partition("from the journals: ")[2]
+    assert remedy.startswith("mkdir mlflow.db.broken1 && mv mlflow.db mlflow.db-journal ")
+    assert remedy.endswith(" mlflow.db.broken1 && python -m repro.tracking sync")
+    done = typed(remedy)
+    assert done.returncode == 0, done.stderr
+    assert {"mlflow.db", "mlflow.db-journal"} <= {path.name for path in (cwd / "mlflow.db.broken1").iterdir()}
+    uri = f"sqlite:///{cwd}/mlflow.db"
+    found = [point for point in stored(uri, sync(uri, folder)) if not point.key.startswith("row/")]  # of the view
+    assert same(found, shown(folder))
+
+
+def test_a_database_that_others_hold_is_not_called_broken(
+    new_store: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What passes by itself must not be moved away."""
+    uri = new_store()
+
+    def client(_: str) -> None:
+        with closing(sqlite3.connect(sqlite_path(uri), timeout=0)) as database:
+            try:
+                database.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                raise RuntimeError("as MLflow words it") from error
+
+    monkeypatch.setattr("mlflow.tracking.MlflowClient", client)
+    with closing(sqlite3.connect(sqlite_path(uri), isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(RuntimeError, match="as MLflow words it"):
+            connect(uri)

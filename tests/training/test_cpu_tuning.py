@@ -1,0 +1,289 @@
+"""Settings of the process: made where they help, taken back where they would cost accuracy."""
+
+import ctypes
+import errno
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from repro.training import cpu_tuning
+from repro.training.processors import granted as granted_in
+
+MEBIBYTE = 2**20
+KEPT, HUGE = "malloc: freed memory is kept", "malloc: huge pages"
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which only Linux has")
+
+
+@pytest.fixture(autouse=True)
+def _as_it_was() -> Iterator[None]:
+    """The settings of this process as they were: other tests compare to the bit."""
+    before, n = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    yield
+    torch.set_float32_matmul_precision(before)
+    torch.set_num_threads(n)
+
+
+class Function:
+    """A function of a C library, whose types can be declared."""
+
+    def __init__(self, called: Any) -> None:
+        self.called = called
+
+    def __call__(self, *arguments: int) -> Any:
+        return self.called(*arguments)
+
+
+class Allocator:
+    """Stands in for glibc: notes what is set and refuses what it is told to. Its heap begins at `heap`."""
+
+    def __init__(self, refused: int | None = None, heap: int = 12_345, block: int | None = 12_345) -> None:
+        self.settings: dict[int, int] = {}
+        self.refused, self.block = refused, block
+        self.end = heap
+        self.freed: list[int] = []
+        self.huge: tuple[int, int] | None = None
+        self.answer = 0  # of madvise: made
+        for name in ("malloc", "free", "sbrk", "madvise"):
+            setattr(self, name, Function(getattr(self, f"_{name}")))
+
+    def mallopt(self, name: int, value: int) -> int:
+        self.settings[name] = value
+        return int(name != self.refused)
+
+    def _malloc(self, size: int) -> int | None:
+        if self.block == 12_345:
+            self.end = self.block + size + 777
+        return self.block
+
+    def _free(self, block: int) -> None:
+        self.freed.append(block)
+
+    def _sbrk(self, more: int) -> int:
+        assert more == 0
+        return self.end
+
+    def _madvise(self, start: int, size: int, advice: int) -> int:
+        assert advice == 14
+        self.huge = start, size
+        return self.answer
+
+
+def use(monkeypatch: pytest.MonkeyPatch, allocator: Any, libc: str = "glibc", switch: str = "madvise") -> None:
+    monkeypatch.setattr(cpu_tuning, "_huge_pages_are_offered", lambda: switch != "never")
+    monkeypatch.setattr("repro.training.processors.granted", lambda: None)
+    monkeypatch.setattr(cpu_tuning.ctypes, "CDLL", lambda _: allocator)
+    monkeypatch.setattr(cpu_tuning.platform, "libc_ver", lambda: (libc, "2.36"))
+    monkeypatch.setattr(cpu_tuning.sys, "platform", "linux")
+
+
+def error_of_a_product() -> float:
+    generator = torch.Generator().manual_seed(1)
+    a, b = (torch.randn(128, 128, generator=generator) for _ in range(2))
+    exact = a.double() @ b.double()
+    return (((a @ b).double() - exact).norm() / exact.norm()).item()
+
+
+def test_tuned_products_are_still_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert error_of_a_product() < cpu_tuning.FLOAT32_ERROR
+
+
+def test_a_product_that_loses_accuracy_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    torch.set_float32_matmul_precision("highest")
+    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 0.0)  # as where the processor computes in bfloat16
+    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_small_products_stay_where_they_were_also_after_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT - 1) == (KEPT, HUGE)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
+def test_a_product_that_keeps_it_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 1.0)
+    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE, "float32 products: oneDNN")
+    assert torch.get_float32_matmul_precision() == "medium"
+
+
+def test_the_measurement_draws_no_number_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    before = torch.get_rng_state()
+    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator = Allocator()
+    use(monkeypatch, allocator)
+    cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert allocator.settings == {-4: 0, -1: -1, -2: 2**28}  # no maps, no trimming, generous steps
+    assert all(value < 2**31 for value in allocator.settings.values())  # mallopt takes a C int
+
+
+def test_an_allocator_that_refuses_is_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator(refused=-4))
+    assert KEPT not in cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+
+
+def test_another_libc_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator = Allocator()
+    use(monkeypatch, allocator, libc="")  # musl gives no name
+    assert KEPT not in cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT)
+    assert allocator.settings == {}
+
+
+def test_huge_pages_are_asked_for_where_the_heap_will_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator = Allocator()
+    use(monkeypatch, allocator)
+    monkeypatch.setattr(cpu_tuning, "LARGEST_HEAP", 7 * MEBIBYTE)
+    assert HUGE in cpu_tuning.tune(0)
+    # from the first whole page to the heap's end; the block that made it grow is given back
+    assert allocator.huge == (2 * MEBIBYTE, 12_345 + 7 * MEBIBYTE + 777 - 2 * MEBIBYTE)
+    assert allocator.freed == [12_345]
+
+
+@pytest.mark.parametrize("block", [None, 2**40], ids=["refused", "not in the heap"])
+def test_no_huge_pages_where_the_heap_does_not_grow(monkeypatch: pytest.MonkeyPatch, block: int | None) -> None:
+    allocator = Allocator(block=block)
+    use(monkeypatch, allocator)
+    assert HUGE not in cpu_tuning.tune(0)
+    assert allocator.huge is None
+    assert allocator.freed == [block] * (block is not None)
+
+
+def test_no_huge_pages_where_the_kernel_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator(), switch="never")
+    assert HUGE not in cpu_tuning.tune(0)
+    use(monkeypatch, refusing := Allocator())
+    refusing.answer = -1
+    assert HUGE not in cpu_tuning.tune(0)
+
+
+@linux
+def test_huge_pages_come_and_take_no_memory_before_they_are_used() -> None:
+    if not (cpu_tuning._has_glibc() and cpu_tuning._huge_pages_are_offered()):
+        pytest.skip("no glibc, or a kernel without huge pages")
+    script = """if True:
+        from pathlib import Path
+        import torch
+        from repro.training import cpu_tuning as machine
+        made = machine.tune(0)
+        memory = machine.PeakMemory()
+        before = memory.bytes()
+        machine.tune(0)
+        grown = memory.bytes() - before
+        zeros = torch.ones(2**25, dtype=torch.uint8)
+        huge = [line for line in Path("/proc/self/smaps_rollup").read_bytes().split(b"\\n") if b"AnonHugePages" in line]
+        print("malloc: huge pages" in made, grown < 2**24, int(huge[0].split()[1]) >= 2**14)
+    """
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout
+    assert said.split() in ([b"True"] * 3, [b"False", b"True", b"False"])  # not where memory may not be promised
+
+
+@pytest.mark.parametrize(("threads", "granted", "left"), [(4, 2, 2), (2, 2, 2), (1, 2, 1), (3, None, 3)])
+def test_no_more_threads_than_processors(
+    monkeypatch: pytest.MonkeyPatch, threads: int, granted: int | None, left: int
+) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setattr("repro.training.processors.granted", lambda: granted)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    torch.set_num_threads(threads)
+    made = cpu_tuning.tune(0)
+    assert torch.get_num_threads() == left
+    assert ("threads: 2, the processors granted" in made) == (left < threads)
+
+
+def test_threads_that_the_user_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setattr("repro.training.processors.granted", lambda: 1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    torch.set_num_threads(3)
+    cpu_tuning.tune(0)
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize(
+    ("files", "granted"),
+    [
+        ({"cpu.max": b"max 100000\n"}, None),
+        ({"cpu.max": b"150000 100000\n"}, 2),
+        ({"cpu.max": b"50000 100000\n"}, 1),
+        ({"cpu/cpu.cfs_quota_us": b"-1\n", "cpu/cpu.cfs_period_us": b"100000\n"}, None),
+        ({"cpu/cpu.cfs_quota_us": b"400000\n", "cpu/cpu.cfs_period_us": b"100000\n"}, 4),
+        ({}, None),
+    ],
+)
+def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], granted: int | None) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    assert granted_in(tmp_path) == granted
+
+
+def test_the_same_work_gets_the_same_settings_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    allocator = Allocator()
+    use(monkeypatch, allocator)
+    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 1.0)
+    first, settings = cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT), dict(allocator.settings)
+    cpu_tuning.tune(1)
+    assert (cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT), allocator.settings) == (first, settings)
+    assert torch.get_float32_matmul_precision() == "medium"
+
+
+@linux
+@pytest.mark.skipif(torch.cuda.is_available(), reason="measures the GPU's memory there")
+def test_the_peak_is_of_the_time_since_the_start() -> None:
+    def touch(n_bytes: int) -> None:
+        with mmap.mmap(-1, n_bytes) as memory:
+            for i in range(0, n_bytes, mmap.PAGESIZE):
+                memory[i] = 1
+
+    memory = cpu_tuning.PeakMemory()
+    before = memory.bytes()
+    touch(64 * MEBIBYTE)
+    with_it = memory.bytes()
+    after = cpu_tuning.PeakMemory().bytes()
+    assert before is not None
+    assert with_it is not None
+    assert after is not None
+    assert with_it - before > 60 * MEBIBYTE
+    assert after < with_it - 32 * MEBIBYTE
+
+
+def test_an_unknown_system_has_no_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_tuning.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(cpu_tuning.sys, "platform", "plan9")
+    assert cpu_tuning.PeakMemory().bytes() is None
+
+
+@linux
+@pytest.mark.parametrize("refused", [errno.EROFS, errno.EACCES, errno.ENOENT])
+def test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: int
+) -> None:
+    class Refusing:
+        def write_bytes(self, data: bytes) -> None:
+            raise OSError(refused, os.strerror(refused), "/proc/self/clear_refs")
+
+    monkeypatch.setattr(cpu_tuning.torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(cpu_tuning, "RESET", Refusing())
+    assert cpu_tuning.PeakMemory().bytes() is None  # not that of all the process did before
+
+
+@linux
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
+def test_the_real_allocator_knows_the_settings() -> None:
+    assert ctypes.CDLL(None).mallopt(cpu_tuning._M_MMAP_MAX, 65_536) == 1  # its default

@@ -1,0 +1,620 @@
+"""Training of one run: split, stopped, killed or damaged, it ends in the same weights to the bit.
+
+Run as a program, this file trains its tiny run in a folder: that is what the tests kill.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import lightning as L
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from repro.data import order_digest
+from repro.data.batching import updates, updates_per_epoch
+from repro.data.datamodule import DevBatches, Translation
+from repro.decoding.translate import mean_nll
+from repro.model.config import Hyper
+from repro.model.special_tokens import EOS
+from repro.training import checkpoint
+from repro.training.loop import Every, Fitted, averaged, fit
+from repro.training.module import TranslationModule
+from repro.training.schedule import rate
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*does not have many workers")
+
+RUN, V, BUDGET, STEPS, MICRO = "0123456789abcdef", 23, 60, 32, 2
+AVERAGED = {"average": 2, "average_every": 3}
+HYPER = Hyper(n_layers=2, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.3, steps=STEPS, warmup=7, **AVERAGED)
+EVERY = Every(log=5, validate=6, checkpoint=4)  # no stop, checkpoint or averaged step has to fall on a line
+EACH = replace(EVERY, log=1)
+
+
+class Sentences:
+    """One side of a text in memory; read as a `Store` is."""
+
+    def __init__(self, lengths: np.ndarray, random: np.random.RandomState) -> None:
+        self.lengths = lengths
+        self.ids = [np.array([*random.randint(2, V, n - 1), EOS], np.uint16) for n in lengths]
+
+    def gather(self, sentences: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
+
+
+def text(n: int, seed: int) -> tuple[Sentences, Sentences]:
+    random = np.random.RandomState(seed)
+    source = 2 + random.binomial(12, 0.3, n)
+    return Sentences(source, random), Sentences(source + random.binomial(4, 0.5, n) - 1, random)
+
+
+class Journal(dict[tuple[str, int], dict[str, float]]):
+    """The lines of a run by kind and step; of a step that is repeated, the last. As a program: printed."""
+
+    printed = False
+
+    def append(self, kind: str, step: int, **numbers: float) -> None:
+        numbers.pop("tokens_per_second", None)  # never the same twice
+        self[kind, step] = numbers
+        if self.printed:
+            print(json.dumps({"kind": kind, "step": step, **numbers}), flush=True)
+
+    def sync(self) -> None:
+        pass
+
+
+@contextmanager
+def same_arithmetic() -> Iterator[None]:
+    """One thread of a CPU at full precision, whatever other tests have set."""
+    n, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    trainer = L.Trainer
+    torch.set_num_threads(1)
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with mock.patch.object(L, "Trainer", lambda **options: trainer(**options | {"accelerator": "cpu"})):
+            yield
+    finally:
+        torch.set_num_threads(n)
+        torch.set_float32_matmul_precision(precision)
+
+
+def train(
+    folder: Path,
+    journal: Journal | None = None,
+    *,
+    sentences: int = 67,
+    budget: int = BUDGET,
+    accumulate: int = MICRO,
+    every: Every = EVERY,
+    die_at: int = 0,
+    wait_at: int = 0,
+    stop_at: int = 0,
+    watch: Callable[[TranslationModule, str, int], object] = lambda module, kind, step: None,
+    should_stop: Callable[[], bool] = lambda: False,
+    run: str = RUN,
+    seed: int = 1,
+    devices: int = 1,
+    precision: Any = "fp32",
+    **change: Any,
+) -> Fitted:
+    """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
+    module = TranslationModule(replace(HYPER, **change), V, seed)
+
+    def watch_module(kind: str, step: int, numbers: dict[str, float]) -> None:
+        watch(module, kind, step)
+
+    def asked() -> bool:
+        step = module.trainer.global_step
+        if step == die_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if step == wait_at:
+            time.sleep(600)  # to be killed
+        return step == stop_at or should_stop()
+
+    with same_arithmetic():
+        return fit(
+            module,
+            Translation(
+                text(sentences, seed=0),
+                text(31, seed=1),
+                budget=budget,
+                data_hash="data",
+                seed=seed,
+                accumulate=accumulate,
+            ),
+            folder=folder,
+            run=run,
+            log=Journal() if journal is None else journal,
+            every=every,
+            watch=watch_module,
+            should_stop=asked,
+            devices=devices,
+            precision=precision,
+        )
+
+
+def start(folder: Path, **options: Any) -> subprocess.Popen[bytes]:
+    """Train in a process of its own; it prints its journal."""
+    environment = os.environ | {"PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": ""}
+    command = [sys.executable, __file__, str(folder), json.dumps(options)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=Path(__file__).parents[2])
+
+
+def read(journal: Journal, process: subprocess.Popen[bytes], kill_after: int = STEPS + 1) -> int:
+    """Take the lines of a process over until it ends; kill it when it has made so many steps. Its exit code."""
+    assert process.stdout is not None
+    with process:
+        for line in process.stdout:
+            if line.startswith(b"{"):
+                journal.append(**json.loads(line))
+                kill_after -= line.startswith(b'{"kind": "train"')
+                if kill_after == 0:
+                    process.kill()
+    return process.returncode
+
+
+def state(folder: Path) -> list[Tensor]:
+    """Weights, metrics and Adam's moments of the last checkpoint."""
+    saved = checkpoint.load(checkpoint.checkpoints(folder)[-1], RUN)
+    (optimizer,) = saved["optimizer_states"]
+    moments = [x for _, moment in sorted(optimizer["state"].items()) for _, x in sorted(moment.items())]
+    return [*saved["state_dict"].values(), *moments]
+
+
+def digest(folder: Path) -> str:
+    """SHA-256 of the last checkpoint's step, weights and moments."""
+    sha256 = hashlib.sha256(checkpoint.checkpoints(folder)[-1].name.encode())
+    for tensor in state(folder):
+        sha256.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return sha256.hexdigest()
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Journal, Fitted]:
+    """The run that nothing happens to: shuffled, four epochs, ragged, dropout, two micro-batches an update."""
+    folder, journal = tmp_path_factory.mktemp("unbroken"), Journal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
+        fitted = train(folder, journal)
+    return digest(folder), journal, fitted
+
+
+EPOCH = updates_per_epoch(*(side.lengths for side in text(67, seed=0)), budget=BUDGET)
+
+
+def test_the_run_is_a_hard_one(unbroken: tuple[str, Journal, Fitted]) -> None:
+    # what the tests below stand on: several epochs, whose ends are no multiples of a checkpoint
+    _, journal, fitted = unbroken
+    assert STEPS / EPOCH >= 3
+    assert EPOCH % EVERY.checkpoint != 0
+    assert set(journal) == {("train", i) for i in (*range(5, 33, 5), 32)} | {("dev", i) for i in range(6, 33, 6)}
+    assert fitted.diverged is None
+
+
+def test_the_loss_falls(unbroken: tuple[str, Journal, Fitted]) -> None:
+    _, journal, _ = unbroken
+    assert journal["dev", 30]["nll"] < journal["dev", 6]["nll"]
+
+
+# However an update is split, its gradient is the same.
+
+
+def first_gradient(folder: Path) -> list[Tensor]:
+    """After one step, Adam's first moment is a tenth of the gradient."""
+    saved = checkpoint.load(checkpoint.path_of(folder, 1), RUN)
+    (optimizer,) = saved["optimizer_states"]
+    return [10 * moment["exp_avg"] for _, moment in sorted(optimizer["state"].items())]
+
+
+def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
+    # seven sentences of several lengths in one update; of the eight shares of two processes one holds none
+    common = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64", "steps": 1, "average": 1}
+    journals, every = (
+        {name: Journal() for name in ("whole", "halves", "processes")},
+        Every(log=1, validate=1, checkpoint=1),
+    )
+    processes = start(tmp_path / "processes", devices=2, accumulate=4, every=vars(every), **common)
+    for name, accumulate in (("whole", 1), ("halves", 2)):
+        fitted = train(tmp_path / name, journals[name], accumulate=accumulate, every=every, **common)
+        journals[name].append("cost", 1, **vars(replace(fitted.cost, seconds=0, slots=0)))
+    assert read(journals["processes"], processes) == 0
+    whole = first_gradient(tmp_path / "whole")
+    assert max(g.abs().max().item() for g in whole) > 0.01
+    for name in ("halves", "processes"):
+        torch.testing.assert_close(first_gradient(tmp_path / name), whole, rtol=1e-9, atol=1e-12)
+        for line in (("train", 1), ("dev", 1), ("cost", 1)):
+            found, expected = (dict(journals[x][line]) for x in (name, "whole"))
+            found.pop("padding", None)  # that of the shares
+            expected.pop("padding", None)
+            assert found == pytest.approx(expected, rel=1e-6), line
+
+
+# Numbers that are written down.
+
+
+@pytest.fixture(scope="module")
+def each(tmp_path_factory: pytest.TempPathFactory) -> Journal:
+    """The first ten steps of the unbroken run, a line for each."""
+    journal = Journal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
+        train(tmp_path_factory.mktemp("each"), journal, every=EACH, stop_at=10)
+    return journal
+
+
+def test_the_rate_is_that_of_the_optimizer_step(each: Journal) -> None:
+    # with two micro-batches an update: the schedule counts updates
+    assert [each["train", i]["lr"] for i in range(1, 11)] == [
+        rate(i, HYPER.d_model, HYPER.warmup) for i in range(1, 11)
+    ]
+
+
+def test_the_cost_is_that_of_the_plan(unbroken: tuple[str, Journal, Fitted]) -> None:
+    _, _, fitted = unbroken
+    stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    plan = [next(stream) for _ in range(STEPS)]
+    assert fitted.cost.steps == STEPS
+    assert fitted.cost.source_tokens == sum(update.source_tokens for update in plan)
+    assert fitted.cost.target_tokens == sum(update.target_tokens for update in plan)
+    assert 0 < fitted.cost.padding < 0.5
+    assert fitted.cost.tokens_per_second > 0
+
+
+def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], each: Journal) -> None:
+    _, few, _ = unbroken
+    stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    pieces = [next(stream).target_tokens for _ in range(10)]
+    for name in ("loss", "nll"):
+        for last in (5, 10):
+            steps = range(last - 4, last + 1)
+            total = sum(pieces[i - 1] * each["train", i][name] for i in steps)
+            assert few["train", last][name] == pytest.approx(total / sum(pieces[i - 1] for i in steps), rel=1e-5)
+
+
+def test_dev_perplexity_is_that_of_the_weights(tmp_path: Path) -> None:
+    journal = Journal()
+    train(tmp_path, journal, steps=6, every=Every(log=6, validate=6, checkpoint=6), average=1)
+    model = TranslationModule(replace(HYPER, steps=6), V, seed=9).model
+    model.load_state_dict(averaged(tmp_path, RUN, range(6, 7)))
+    batches = DevBatches(*text(31, seed=1), budget=BUDGET, rank=0, world=1)
+    expected = mean_nll(model, [batches[i] for i in range(len(batches))])
+    assert journal["dev", 6]["nll"] == pytest.approx(expected, rel=1e-5)
+    assert journal["dev", 6]["ppl"] == pytest.approx(np.exp(expected), rel=1e-5)
+
+
+def test_bfloat16_keeps_float32_weights(tmp_path: Path) -> None:
+    exact, rough = Journal(), Journal()
+    train(tmp_path / "exact", exact, steps=4)
+    train(tmp_path / "rough", rough, steps=4, precision="bf16")
+    assert rough["train", 4]["nll"] == pytest.approx(exact["train", 4]["nll"], rel=0.02)
+    assert {x.dtype for x in state(tmp_path / "rough") if x.dim() == 2} == {torch.float32}
+
+
+# Checkpoints.
+
+
+def test_kept_are_the_checkpoints_that_the_row_averages_and_the_last_two(tmp_path: Path) -> None:
+    present = []
+    train(
+        tmp_path,
+        steps=13,
+        every=Every(log=1, validate=100, checkpoint=2),
+        watch=lambda module, kind, step: present.append(len(checkpoint.checkpoints(tmp_path))),
+    )
+    assert [path.name for path in checkpoint.checkpoints(tmp_path)] == [
+        f"step-{step:09}.safetensors" for step in (10, 12, 13)
+    ]
+    assert present == [0, 0, 1, 1, *[2] * 9]
+
+
+def test_the_oldest_goes_when_the_newest_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # a crash between the two leaves one too many, never one too few; the next start tidies up
+    class Crash(Exception):
+        pass
+
+    def die(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "step-000000002.safetensors":
+            raise Crash
+
+    options: dict[str, Any] = {"steps": 10, "every": Every(log=1, validate=100, checkpoint=2)}
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "unlink", die)
+        with pytest.raises(Crash):
+            train(tmp_path, **options)
+    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [2, 4, 6]
+    train(tmp_path, **options)
+    assert [int(path.stem[5:]) for path in checkpoint.checkpoints(tmp_path)] == [7, 8, 10]
+
+
+def test_averaged_is_the_mean_of_those_the_row_names(tmp_path: Path) -> None:
+    train(tmp_path, steps=12)
+    two = [checkpoint.weights(checkpoint.path_of(tmp_path, step), RUN) for step in (9, 12)]
+    for name, mean in averaged(tmp_path, RUN, range(9, 13, 3)).items():
+        assert torch.equal(mean, ((two[0][name].double() + two[1][name].double()) / 2).float())
+    with pytest.raises(ValueError, match=r"averages 4 checkpoints, but .* lacks step-000000003\S+, step-000000006"):
+        averaged(tmp_path, RUN, range(3, 13, 3))
+
+
+def test_another_runs_checkpoint_stops_the_run(tmp_path: Path) -> None:
+    train(tmp_path, steps=4, run="another")
+    before = bytes_of(tmp_path)
+    with pytest.raises(checkpoint.CheckpointError, match="of run another, expected run 0123456789abcdef"):
+        train(tmp_path)
+    assert bytes_of(tmp_path) == before
+
+
+# A broken run ends where the unbroken one does: same order, same dropout, same moments, same rate.
+
+
+class Dies(Exception):
+    """Stands for the end of the process; what is on the disk is all that is left."""
+
+
+def train_and_die(folder: Path, journal: Journal, after: int, during: str = "training_step", **options: Any) -> None:
+    """Train in a process that dies when it has taken this many of its micro-batches."""
+    step, left = getattr(TranslationModule, during), iter(range(after))
+
+    def last(self: TranslationModule, *arguments: Any) -> Tensor | None:
+        if next(left, None) is None:
+            raise Dies
+        return step(self, *arguments)
+
+    with mock.patch.object(TranslationModule, during, last), pytest.raises(Dies):
+        train(folder, journal, **options)
+
+
+@pytest.mark.parametrize(
+    "lives",
+    [
+        (2 * 3, 2 * 4, 2 * 1, 2 * 5),  # before the first checkpoint, right after one, again, a step later
+        (2 * 5 + 1, 2 * 5 + 1, 2 * 5 + 1),  # between two micro-batches of an update
+        (2 * EPOCH, 2 * EPOCH + 1, 2 * EPOCH + 2),  # at the end of an epoch, and on either side of one
+    ],
+)
+def test_a_run_that_dies_again_and_again(
+    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, lives: tuple[int, ...]
+) -> None:
+    journal = Journal()
+    for micro_batches in lives:
+        train_and_die(tmp_path, journal, micro_batches)
+    fitted = train(tmp_path, journal)
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+    assert replace(fitted.cost, seconds=0) == replace(unbroken[2].cost, seconds=0)
+
+
+def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
+    # one in the middle of training and the very last: the checkpoint of the step is there, the line is not
+    options: dict[str, Any] = {"steps": 12, "every": Every(log=1, validate=6, checkpoint=6)}
+    whole, journal = Journal(), Journal()
+    train(tmp_path / "whole", whole, **options)
+    n_batches = len(DevBatches(*text(31, seed=1), budget=BUDGET // MICRO, rank=0, world=1))
+    assert n_batches > 1
+    for step, done in ((6, 1), (12, n_batches + 1)):
+        train_and_die(tmp_path / "broken", journal, done, during="validation_step", **options)
+        assert checkpoint.checkpoints(tmp_path / "broken")[-1] == checkpoint.path_of(tmp_path / "broken", step)
+        assert ("dev", step) not in journal
+    train(tmp_path / "broken", journal, **options)
+    assert journal == whole
+    assert digest(tmp_path / "broken") == digest(tmp_path / "whole")
+
+
+def test_killed_in_the_middle_of_an_epoch(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    journal, third_epoch = Journal(), 2 * EPOCH + 3
+    assert third_epoch % EVERY.log != 0
+    assert read(journal, start(tmp_path, die_at=third_epoch)) == -signal.SIGKILL
+    newest = checkpoint.step_of(checkpoint.checkpoints(tmp_path)[-1])
+    assert third_epoch - EVERY.checkpoint <= newest < third_epoch
+    # killed from outside, in the midst of whatever it does after its first line
+    assert read(journal, start(tmp_path, wait_at=STEPS - 1), kill_after=1) == -signal.SIGKILL
+    assert third_epoch < max(journal)[1] < STEPS
+    assert read(journal, start(tmp_path)) == 0
+    del journal["cost", STEPS]
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+
+
+@pytest.mark.parametrize("stops", [(5, 6, 7, 12), (EPOCH, EPOCH + 1)])
+def test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint(
+    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, stops: tuple[int, ...]
+) -> None:
+    journal = Journal()
+    for stop in stops:
+        fitted = train(tmp_path, journal, stop_at=stop)
+        assert fitted.cost.steps == stop
+        assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
+    train(tmp_path, journal)
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+
+
+# A line sums up its steps, whatever happened between them: none of these stops has to fall on a line.
+
+
+def few(log: int, **every: int) -> dict[str, Any]:
+    """A short run with a line every so many steps; it averages 11 and 14."""
+    return {"steps": 14, "every": replace(EVERY, log=log, **every)}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], tuple[str, Journal, Fitted]]:
+    """The short run that nothing happens to."""
+
+    @cache
+    def made(log: int) -> tuple[str, Journal, Fitted]:
+        folder, journal = tmp_path_factory.mktemp("whole"), Journal()
+        fitted = train(folder, journal, **few(log))
+        return digest(folder), journal, replace(fitted, cost=replace(fitted.cost, seconds=0))
+
+    return made
+
+
+@pytest.mark.parametrize(("log", "apart"), [(3, 1), (4, 1), (5, 1), (7, 1), (100, 1), (5, 3), (7, 2)])
+def test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, log: int, apart: int
+) -> None:
+    journal = Journal()
+    for stop in range(1, 14, apart):  # no checkpoint but those of the stops
+        train(tmp_path, journal, stop_at=stop, **few(log, checkpoint=100))
+        assert checkpoint.checkpoints(tmp_path)[-1] == checkpoint.path_of(tmp_path, stop)
+    fitted = train(tmp_path, journal, **few(log, checkpoint=100))
+    assert (digest(tmp_path), journal) == whole(log)[:2]
+    assert replace(fitted.cost, seconds=0) == whole(log)[2].cost
+
+
+@pytest.mark.parametrize("log", [3, 5, 7])
+def test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path, log: int
+) -> None:
+    journal = Journal()
+    for micro_batches, newest in ((2 * 5, 4), (2 * 3 + 1, 6), (2 * 4 + 1, 8), (2 * 3 + 1, 11), (2 * 1 + 1, 12)):
+        train_and_die(tmp_path, journal, micro_batches, **few(log))
+        assert checkpoint.step_of(checkpoint.checkpoints(tmp_path)[-1]) == newest
+    fitted = train(tmp_path, journal, **few(log))
+    assert (digest(tmp_path), journal) == whole(log)[:2]
+    assert replace(fitted.cost, seconds=0) == whole(log)[2].cost
+
+
+def test_two_processes_that_stop_write_the_lines_of_the_unbroken_run(
+    whole: Callable[[int], tuple[str, Journal, Fitted]], tmp_path: Path
+) -> None:
+    # What each has summed up so far counts once, whether two go on or one does. Losses are float32 and summed in
+    # float64, so that sums are exact in any order; dev is cut into other batches by two, and has other last digits.
+    weights, unbroken, _ = whole(5)
+    journal, every = Journal(), vars(few(5)["every"])
+    two = {"devices": 2, "accumulate": 1, "steps": 14, "every": every}
+    assert read(journal, start(tmp_path / "two", stop_at=7, **two)) == 0
+    assert checkpoint.checkpoints(tmp_path / "two")[-1] == checkpoint.path_of(tmp_path / "two", 7)
+    shutil.copytree(tmp_path / "two", tmp_path / "one")
+    alone = Journal(journal)
+    train(tmp_path / "one", alone, **few(5))
+    assert read(journal, start(tmp_path / "two", **two)) == 0
+    for folder, found in (("one", alone), ("two", journal)):
+        assert digest(tmp_path / folder) == weights
+        for line, numbers in unbroken.items():
+            assert found[line] == (numbers if line[0] == "train" else pytest.approx(numbers, rel=1e-6)), line
+
+
+def test_sigterm_is_the_callers(tmp_path: Path) -> None:
+    # Lightning's own handler would end the run inside a step, unsaved, with exit code 0
+    asked = []
+    before = signal.signal(signal.SIGTERM, lambda *_: asked.append(True))
+    try:
+        fitted = train(
+            tmp_path,
+            every=EACH,
+            watch=lambda module, kind, step: step == 3 and os.kill(os.getpid(), signal.SIGTERM),
+            should_stop=lambda: bool(asked),
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert fitted.cost.steps == 3
+    assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 3)]
+
+
+def test_a_finished_run_is_left_as_it_is(tmp_path: Path) -> None:
+    first = train(tmp_path, steps=8)
+    before, journal = bytes_of(tmp_path), Journal()
+    again = train(tmp_path, journal, steps=8)
+    assert again == first
+    assert journal == {}
+    assert bytes_of(tmp_path) == before
+
+
+def test_validation_changes_nothing(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    for validate in (1, 10):
+        train(tmp_path / str(validate), every=replace(EVERY, validate=validate))
+        assert digest(tmp_path / str(validate)) == unbroken[0]
+
+
+def test_a_damaged_checkpoint_is_passed_over(
+    unbroken: tuple[str, Journal, Fitted], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    journal = Journal()
+    train_and_die(tmp_path, journal, 2 * 14)
+    *_, newest = checkpoint.checkpoints(tmp_path)
+    damaged = bytearray(newest.read_bytes())
+    damaged[-1] ^= 1
+    newest.write_bytes(damaged)
+    train(tmp_path, journal)
+    shown = capsys.readouterr().out
+    assert f"Warning: {newest} is damaged" in shown
+    assert "Going on from the checkpoint before it." in shown
+    assert newest.with_suffix(".damaged").read_bytes() == damaged  # kept aside
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+
+
+def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    train_and_die(tmp_path, Journal(), 2 * 10)
+    for path in checkpoint.checkpoints(tmp_path):
+        path.write_bytes(path.read_bytes()[:100])
+    (tmp_path / ".step-000000012.safetensors.7.partial").write_bytes(b"half")
+    journal = Journal()
+    train(tmp_path, journal)
+    assert digest(tmp_path) == unbroken[0]
+    assert journal == unbroken[1]
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_what_was_seen_is_over_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
+    for micro_batches in (2 * 5 + 1, 2 * 6):
+        train_and_die(tmp_path, Journal(), micro_batches)
+    evidence = train(tmp_path, Journal()).evidence
+    assert evidence == replace(unbroken[2].evidence, replayed=3)
+    assert evidence.followed == MICRO * STEPS
+    assert (evidence.replayed, evidence.unequal) == (3, 0)
+    plan = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
+    assert evidence.order == order_digest.planned(islice(plan, STEPS), MICRO)
+
+
+def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
+    with mock.patch.object(TranslationModule, "draw_anew"):  # dropout draws on and on
+        evidence = train(tmp_path, steps=4, average=1).evidence
+    assert (evidence.replayed, evidence.unequal) == (1, 1)
+
+
+def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path: Path) -> None:
+    def poison(module: TranslationModule, kind: str, step: int) -> None:
+        if step == 5:
+            torch.nn.init.constant_(module.model.embedding.weight, torch.nan)
+
+    fitted = train(tmp_path, watch=poison)
+    assert fitted.diverged is not None
+    assert "The loss is nan at step 6; no update was made" in str(fitted.diverged)
+    assert fitted.cost.steps == 5
+    assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 4)]
+    assert all(tensor.isfinite().all() for tensor in state(tmp_path))
+
+
+def main(folder: str, options: str) -> None:
+    """Train as a test asks; the last line printed is the cost."""
+    journal = Journal()
+    journal.printed = os.environ.get("LOCAL_RANK", "0") == "0"
+    wanted = json.loads(options)
+    wanted["every"] = Every(**wanted.get("every", vars(EVERY)))
+    cost = train(Path(folder), journal, **wanted).cost
+    journal.append("cost", cost.steps, **vars(replace(cost, seconds=0, slots=0)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
