@@ -18,7 +18,7 @@ from torch import Tensor
 from repro.model.attention import attention_weights
 from repro.training import cpu_tuning
 
-SIZES = (  # sentences, pieces, heads, width of one head
+SIZES = (  # sentences, tokens, heads, width of one head
     (64, 8, 8, 8),
     (64, 28, 8, 16),
     (16, 100, 8, 16),

@@ -31,7 +31,7 @@ from repro.tracking.tracker import Tracker
 
 @contextmanager
 def no_positions() -> Iterator[None]:
-    """Every position encoded as zero: the model sees a bag of source pieces."""
+    """Every position encoded as zero: the model sees a bag of source tokens."""
     with mock.patch.object(embedding, "sinusoids", lambda length, d_model: torch.zeros(length, d_model)):
         yield
 
@@ -54,7 +54,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
     change, world = VARIANTS[name]
     scale = SCALES[scale_name]
     corpus = open_corpus(scale.corpus, pair, data_dir=None, cache=cache, sizes=scale.grammar)
-    prepared = prepare(corpus, pieces=scale.pieces("en-de"), cache=cache, max_length=scale.max_length)
+    prepared = prepare(corpus, subwords=scale.subwords("en-de"), cache=cache, max_length=scale.max_length)
     settings = Settings(
         title="What the corpus needs",
         table="corpus",

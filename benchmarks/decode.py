@@ -1,12 +1,12 @@
 """Translation: this suite's search against CTranslate2, on the same weights and the same sentences.
 
-The model is random, but writes sentences of about 25 pieces (`rambling`): one coordinate is kept clear of everything
-but the position and a little of the source, and the end symbol reads it. Sources are log-normal (about 28 pieces). Each
+The model is random, but writes sentences of about 25 tokens (`rambling`): one coordinate is kept clear of everything
+but the position and a little of the source, and the end symbol reads it. Sources are log-normal (about 28 tokens). Each
 engine runs in a process of its own, all stay alive and take turns on all sentences, so whatever else the machine does
 hits all alike. Printed are medians over the turns: per second of the process's own CPU time and per second on the
 clock. Ratios are to CTranslate2 in float32, of CPU time with one thread and of the clock with more, turn by turn.
-Pieces are what is written, end symbols included. CTranslate2 stops sooner: when as many hypotheses as the beam is wide
-have ended; this suite when no live one can win. `same` are the sentences
+Tokens are what is written, end symbols included. CTranslate2 stops sooner: when as many hypotheses as the beam is
+wide have ended; this suite when no live one can win. `same` are the sentences
 whose translation is that of this suite in float32.
 
 Run:  python benchmarks/decode.py                                     (base size, one thread: about five minutes)
@@ -46,7 +46,7 @@ SIZES: dict[str, tuple[Hyper, int]] = {  # hyper-parameters, vocabulary
 }
 FIRST = "CTranslate2 float32"  # what the others are measured by
 ENGINES = (FIRST, "CTranslate2 int8", "ours float32", "ours bfloat16")
-LENGTH, SPREAD = 35, 5  # of the outputs, in pieces; a beam finds the earlier ends, about 25
+LENGTH, SPREAD = 35, 5  # of the outputs, in tokens; a beam finds the earlier ends, about 25
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ class Turn:
     seconds: float
     cpu_seconds: float
     peak_bytes: int
-    pieces: int
+    tokens: int
     outputs: list[Sequence[int]]
 
 
@@ -77,7 +77,7 @@ def encoded(sentences: Sequence[NDArray[np.int64]]) -> Encoded:
 def rambling(
     hyper: Hyper, vocab_size: int, *, length: int = LENGTH, spread: int = SPREAD, heard: float = 1.0
 ) -> Transformer:
-    """A random model whose sentences end after about `length` pieces, and whose hypotheses are contested.
+    """A random model whose sentences end after about `length` tokens, and whose hypotheses are contested.
 
     `heard` is how loud the decoder hears the source.
     """
@@ -98,7 +98,7 @@ def rambling(
     model.embedding.weight[EOS] = 0
     model.embedding.weight[EOS, clock] = 1
     norm = last.norms[-1]
-    # random signs: no piece calls for itself, though one matrix reads and writes
+    # random signs: no token calls for itself, though one matrix reads and writes
     signs = 2.0 * torch.randint(0, 2, (hyper.d_model,)) - 1
     norm.weight.copy_(5.0 * signs)  # peaked
     norm.weight[clock] = 1
@@ -108,13 +108,13 @@ def rambling(
     def hidden() -> Tensor:
         return model.decode(text, model.encode(text), text)
 
-    def per_piece() -> Tensor:
+    def per_token() -> Tensor:
         """How much the clock advances."""
         return (hidden()[:, -1, clock] - hidden()[:, -11, clock]).mean() / 10
 
     for _ in range(3):  # the norm after it makes the two depend on each other a little
-        of_source *= per_piece() * spread / hidden()[:, length - 1, clock].std()
-    norm.weight[clock] = 3.0 / per_piece()  # the end grows likelier by e^3 a piece
+        of_source *= per_token() * spread / hidden()[:, length - 1, clock].std()
+    norm.weight[clock] = 3.0 / per_token()  # the end grows likelier by e^3 a token
     at_length = hidden()[:, length - 1]
     usual = model.embedding.logits(at_length)[:, EOS + 1 :].logsumexp(1).mean()
     norm.bias[clock] = usual - at_length[:, clock].mean()
@@ -141,13 +141,13 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
         clock, cpu = time.perf_counter(), time.process_time()
         outputs = run()
         clock, cpu = time.perf_counter() - clock, time.process_time() - cpu
-        pieces = sum(len(ids) + 1 for ids in outputs)
+        tokens = sum(len(ids) + 1 for ids in outputs)
         pipe.send(
             Turn(
                 seconds=clock,
                 cpu_seconds=cpu,
                 peak_bytes=memory.bytes() or 0,
-                pieces=pieces,
+                tokens=tokens,
                 outputs=outputs,
             )
         )
@@ -200,13 +200,13 @@ def table(measured: dict[str, list[Turn]], threads: int) -> list[dict[str, str |
                 "threads": threads,
                 "sentences per CPU second": n / median["cpu_seconds"],
                 "sentences per second": n / median["seconds"],
-                "pieces per CPU second": one.pieces / median["cpu_seconds"],
-                "pieces per second": one.pieces / median["seconds"],
+                "pieces per CPU second": one.tokens / median["cpu_seconds"],
+                "pieces per second": one.tokens / median["seconds"],
                 "ratio": statistics.median(ratios),
                 "lowest ratio": min(ratios),
                 "highest ratio": max(ratios),
                 "peak MiB": max(turn.peak_bytes for turn in all_turns) / 2**20,
-                "pieces per sentence": one.pieces / n,
+                "pieces per sentence": one.tokens / n,
                 "same": sum(same) / n,
             }
         )
@@ -235,15 +235,15 @@ def main() -> None:
                 f"medians of {options.turns} turns"
             )
             print(
-                f"{'engine':<22}{'sent/CPU-s':>12}{'sent/s':>9}{'pieces/CPU-s':>14}{'pieces/s':>10}"
-                f"{'ratio':>7}{'(lowest to highest)':>21}{'peak MiB':>10}{'pieces/sent':>13}{'same':>7}"
+                f"{'engine':<22}{'sent/CPU-s':>12}{'sent/s':>9}{'tokens/CPU-s':>14}{'tokens/s':>10}"
+                f"{'ratio':>7}{'(lowest to highest)':>21}{'peak MiB':>10}{'tokens/sent':>13}{'same':>7}"
             )
             for line in part:
                 between = f"({line['lowest ratio']:.2f} to {line['highest ratio']:.2f})"
                 print(
                     f"{line['engine']:<22}{line['sentences per CPU second']:>12.2f}{line['sentences per second']:>9.2f}"
-                    f"{line['pieces per CPU second']:>14.0f}{line['pieces per second']:>10.0f}{line['ratio']:>7.2f}"
-                    f"{between:>21}{line['peak MiB']:>10,.0f}{line['pieces per sentence']:>13.1f}{line['same']:>7.0%}",
+                    f"{line['tokens per CPU second']:>14.0f}{line['tokens per second']:>10.0f}{line['ratio']:>7.2f}"
+                    f"{between:>21}{line['peak MiB']:>10,.0f}{line['tokens per sentence']:>13.1f}{line['same']:>7.0%}",
                     flush=True,
                 )
     if options.json:

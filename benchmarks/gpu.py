@@ -3,9 +3,9 @@
 1. `correct`: loss and gradient of one update by each fast path against float64 by the plain one.
 2. `limits`: the card's own rate of bfloat16 matrix products and of copying, as measured here.
 3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; then without each
-   technique. MFU counts the model's operations on real pieces only (`repro/model/cost.py`), of the measured rate.
+   technique. MFU counts the model's operations on real tokens only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
-5. `loader`: pieces a second that the loader makes when nobody trains.
+5. `loader`: tokens a second that the loader makes when nobody trains.
 6. `together`: small models in 1, 2, 4 and 8 processes at once: what share of its lone speed each keeps.
 7. `decode`: 3,000 sentences of news length, beam 4.
 
@@ -89,7 +89,7 @@ ABLATIONS = {"all": Ways()} | {f"without {name}": Ways(**{name: False}) for name
 
 
 def text(pairs: int, vocab_size: int) -> tuple[Encoded, Encoded]:
-    """Sentences as long as the news: log-normal, 28 pieces in the mean, at most 100."""
+    """Sentences as long as the news: log-normal, 28 tokens in the mean, at most 100."""
     random = np.random.default_rng(0)
     lengths = np.clip(random.lognormal(np.log(25), 0.5, pairs), 2, 99).astype(np.int64) + 1
     others = np.clip(np.rint(lengths * random.normal(1, 0.1, pairs)), 2, 100).astype(np.int64)
@@ -231,13 +231,13 @@ def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]
                 )
                 for one in done
             )  # fmt: skip
-            pieces = sum(one.n_source + one.n_target for one in done)
+            tokens = sum(one.n_source + one.n_target for one in done)
             lines.append(
                 {
                     "size": size,
                     "ways": name,
                     "milliseconds": 1e3 * seconds / len(done),
-                    "pieces_per_second": pieces / seconds,
+                    "pieces_per_second": tokens / seconds,
                     "pair_tokens_per_second": sum(one.n_target for one in done) / seconds,
                     "mfu": flops / seconds / 1e12 / peak,
                     "waited_for_loader": waited / seconds,
@@ -307,7 +307,7 @@ def parts(plan: Plan, device: torch.device) -> dict[str, dict[str, float]]:
 
 
 def loader(plan: Plan) -> dict[str, float]:
-    """Pieces a second, in a row and padded."""
+    """Tokens a second, in a row and padded."""
     sides = text(plan.pairs, 37_000)
     rates = {}
     for packed in (True, False):
@@ -328,12 +328,12 @@ def _one_of_many(plan: Plan, device: str, n: int, start: Any, result: Any) -> No
         step(moved(batch, step.device))
     wait(step.device)
     start.wait()
-    begun, pieces = time.perf_counter(), 0
+    begun, tokens = time.perf_counter(), 0
     for batch in islice(stream, 10 * plan.steps):
         step(moved(batch, step.device))
-        pieces += batch.n_source + batch.n_target
+        tokens += batch.n_source + batch.n_target
     wait(step.device)
-    result.put(pieces / (time.perf_counter() - begun))
+    result.put(tokens / (time.perf_counter() - begun))
 
 
 def together(plan: Plan, device: torch.device) -> list[dict[str, float]]:

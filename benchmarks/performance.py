@@ -30,7 +30,7 @@ TARGETS = {  # ours to the best peer as shipped
     ("base", "fp32"): 2.3,
     ("base", "bf16"): 1.7,
 }
-SENTENCE = 28  # pieces, of the workload
+SENTENCE = 28  # tokens, of the workload
 Record = dict[str, Any]
 
 
@@ -66,10 +66,10 @@ def training(records: dict[str, Record]) -> list[str]:
         "## Training",
         "",
         *prose(
-            "Real source + target pieces per second of a whole step: forward, smoothed loss, backward, Adam, the "
+            "Real source + target tokens per second of a whole step: forward, smoothed loss, backward, Adam, the "
             "paper's dropout. *ours* goes the whole way of a run: loader, Lightning, journal lines. Peers are as "
             "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. "
-            "GFLOP/s are the model's own operations on real pieces (`repro/model/cost.py`). "
+            "GFLOP/s are the model's own operations on real tokens (`repro/model/cost.py`). "
             "`python benchmarks/train.py`"
         ),
     ]
@@ -85,13 +85,13 @@ def training(records: dict[str, Record]) -> list[str]:
             f"{record['passes']} passes of {clock} time. {machine(record)}.",
             "",
             *grid(
-                ("", "pieces/s", "lowest to highest", "GFLOP/s", "of the best peer", "peak MiB"),
+                ("", "tokens/s", "lowest to highest", "GFLOP/s", "of the best peer", "peak MiB"),
                 [
                     (
                         name,
                         f"{side['tokens_per_second']:,.0f}",
                         f"{side['lowest']:,.0f} to {side['highest']:,.0f}",
-                        f"{flops_of_a_piece(record) * side['tokens_per_second'] / 1e9:,.0f}",
+                        f"{flops_of_a_token(record) * side['tokens_per_second'] / 1e9:,.0f}",
                         f"{side['of_best_peer']:.2f}",
                         f"{side['peak_bytes'] / 2**20:,.0f}",
                     )
@@ -105,8 +105,8 @@ def training(records: dict[str, Record]) -> list[str]:
     return lines
 
 
-def flops_of_a_piece(record: Record) -> float:
-    """Operations of training per source or target piece, sentences being of the workload's mean length."""
+def flops_of_a_token(record: Record) -> float:
+    """Operations of training per source or target token, sentences being of the workload's mean length."""
     half = record["pieces_of_a_pass"] / 2
     text = Text(sentences=half / SENTENCE, source_tokens=half, target_tokens=half)
     return training_flops(Hyper(**record["hyper"]), record["vocab_size"], text) / (2 * half)
@@ -129,7 +129,7 @@ def decoding(records: dict[str, Record]) -> list[str]:
         "",
         *prose(
             "Beam 4, alpha 0.6, the same weights and sentences; a random model whose sentences end after about 25 "
-            "pieces. Ratios are to CTranslate2 in float32, turn by turn: of processor time with one thread, of the "
+            "tokens. Ratios are to CTranslate2 in float32, turn by turn: of processor time with one thread, of the "
             "clock with more. `python benchmarks/decode.py`"
         ),
     ]
@@ -174,7 +174,7 @@ def scaling(records: dict[str, Record]) -> list[str]:
             ),
             "",
             *grid(
-                ("model", "", "slots of an update", "pieces/s", "times one process", "lowest to highest"),
+                ("model", "", "slots of an update", "tokens/s", "times one process", "lowest to highest"),
                 [
                     (
                         line["size"],
@@ -264,7 +264,7 @@ def gpu(records: dict[str, Record]) -> list[str]:
                 "without each technique, kernels and gaps, loader, small models together, translation); `--rehearse` "
                 "shows without a GPU that it runs. The fast paths are tested for equality on a CPU: batches without "
                 "padding (`tests/model/test_ragged.py`), compiled layers (`tests/model/test_transformer.py`), the loss "
-                "of large pieces (`tests/model/test_loss.py`)."
+                "of large chunks (`tests/model/test_loss.py`)."
             ),
         ]
     lines = [
@@ -275,9 +275,9 @@ def gpu(records: dict[str, Record]) -> list[str]:
     ]
     tables: dict[str, tuple[str, Callable[[Any], list[str]]]] = {
         "correct": ("Loss and gradient of one update against float64, relative", _gpu_correct),
-        "steps": ("Steps, loader included; MFU is of the rate measured, on real pieces only", _gpu_steps),
+        "steps": ("Steps, loader included; MFU is of the rate measured, on real tokens only", _gpu_steps),
         "parts": ("Where the time of a step goes, ms", _gpu_parts),
-        "loader": ("The loader by itself", lambda found: [f"{n:,.0f} pieces/s, {way}." for way, n in found.items()]),
+        "loader": ("The loader by itself", lambda found: [f"{n:,.0f} tokens/s, {way}." for way, n in found.items()]),
         "together": ("Small models at once, a process each", _gpu_together),
         "decode": ("Translating, beam 4, bfloat16", _gpu_decode),
     }
@@ -321,7 +321,7 @@ def _gpu_together(found: list[Record]) -> list[str]:
         (f"{line['processes']}", f"{line['each']:,.0f}", f"{line['all']:,.0f}", f"{line['share_of_lone_speed']:.0%}")
         for line in found
     )
-    return grid(("processes", "pieces/s each", "pieces/s together", "of its lone speed"), rows)
+    return grid(("processes", "tokens/s each", "tokens/s together", "of its lone speed"), rows)
 
 
 def _gpu_decode(found: Record) -> list[str]:
@@ -404,7 +404,7 @@ def page(records: dict[str, Record]) -> str:
 
 
 def picture(records: dict[str, Record]) -> bytes:
-    """Bars: pieces per second of each side, one panel a comparison."""
+    """Bars: tokens per second of each side, one panel a comparison."""
     from matplotlib.figure import Figure
 
     panels: list[tuple[str, list[tuple[str, float]]]] = []

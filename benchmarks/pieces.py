@@ -5,8 +5,8 @@ text. `Tokenizer.encode` and the bare library, whose results are thrown away, ta
 brings new lines. Printed are lines per second (medians over the turns but the first, when every word is new), their
 ratio, the seconds and the memory of learning, and what the rates make of the paper's 4.5 and 36 million pairs.
 
-Run:  python benchmarks/pieces.py                  (about five minutes, one core)
-      python benchmarks/pieces.py --threads 2
+Run:  python benchmarks/tokens.py                  (about five minutes, one core)
+      python benchmarks/tokens.py --threads 2
 """
 
 import argparse
@@ -24,9 +24,9 @@ import numpy as np
 import tokenizers
 
 from repro.data.tokenizer import Tokenizer, train_tokenizer
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 
-WANTED = (Pieces("bpe", 37_000), Pieces("wordpiece", 32_000))  # the paper's
+WANTED = (Subwords("bpe", 37_000), Subwords("wordpiece", 32_000))  # the paper's
 PAIRS = (4_500_000, 36_000_000)
 WORDS_A_LINE = 25
 LINES_AT_ONCE = 10_000
@@ -72,16 +72,16 @@ def clock(threads: int) -> Callable[[], float]:
     return time.process_time if threads == 1 else time.perf_counter
 
 
-def learn(pieces: Pieces, options: argparse.Namespace) -> Tokenizer:
+def learn(subwords: Subwords, options: argparse.Namespace) -> Tokenizer:
     """Print the seconds that learning takes, without those that the text takes, and the MB that it adds."""
     now = clock(options.threads)
     started = now()
     for _ in text(options.lines, options.types, seed=1):
         pass
     making, before = now() - started, peak()
-    tokenizer = train_tokenizer(text(options.lines, options.types, seed=1), pieces)
+    tokenizer = train_tokenizer(text(options.lines, options.types, seed=1), subwords)
     seconds = now() - started - 2 * making
-    print(f"  learned {tokenizer.size:,} pieces from {options.lines:,} lines in {seconds:.0f} s", end=", ")
+    print(f"  learned {tokenizer.size:,} tokens from {options.lines:,} lines in {seconds:.0f} s", end=", ")
     print(f"{options.lines / seconds:,.0f} lines/s; {peak() - before:.0f} MB", flush=True)
     return tokenizer
 
@@ -117,10 +117,10 @@ def encode(tokenizer: Tokenizer, options: argparse.Namespace) -> None:
         print("  {:,} pairs: {:.0f} minutes; the library alone {:.0f}".format(pairs, *minutes))
 
 
-def measure(pieces: Pieces, options: argparse.Namespace) -> None:
+def measure(subwords: Subwords, options: argparse.Namespace) -> None:
     """One kind, in a process of its own, so that its memory is its own."""
-    print(f"{pieces.kind}, {options.threads} threads", flush=True)
-    encode(learn(pieces, options), options)
+    print(f"{subwords.kind}, {options.threads} threads", flush=True)
+    encode(learn(subwords, options), options)
 
 
 def main() -> None:
@@ -136,8 +136,8 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["RAYON_NUM_THREADS"] = str(options.threads)
     os.environ["TOKENIZERS_PARALLELISM"] = str(options.threads > 1).lower()
-    for pieces in WANTED:
-        process = multiprocessing.get_context("spawn").Process(target=measure, args=(pieces, options))
+    for subwords in WANTED:
+        process = multiprocessing.get_context("spawn").Process(target=measure, args=(subwords, options))
         process.start()
         process.join()
 

@@ -5,7 +5,7 @@ targets that differ from them by a log-normal factor (spread 0.2), in 16 bits a 
 that import what a plan needs and nothing else. `seconds` is one epoch's plan, `late start` the first update asked for
 when training goes on at the last step of epoch 7: medians over the turns. `peak` is the resident memory of the whole
 process, interpreter, numpy and the lengths among it, at its highest. `tokens` is the mean share of the budget that real
-pieces fill, on the two sides; `widest` the most slots of an update, both sides, over twice the budget.
+tokens fill, on the two sides; `widest` the most slots of an update, both sides, over twice the budget.
 
 Run:  python benchmarks/plan.py          (about two minutes, one core)
 """

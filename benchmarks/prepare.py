@@ -34,10 +34,10 @@ from torch.utils.data import DataLoader
 from repro.data.batching import by_tokens, updates, updates_per_epoch
 from repro.data.corpora import open_corpus
 from repro.data.datamodule import TrainingBatches
-from repro.data.parallel_text import PASSAGE
+from repro.data.parallel_text import CHUNK
 from repro.data.prepare import prepare, whole
 from repro.data.shards import OFFSETS, SIDES, Store, shard_folder
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import made_once
 
@@ -127,7 +127,7 @@ def text(turn: str, workers: int | None, place: Path) -> None:
         corpus = open_corpus("folder", "en-de", data_dir=place, cache=place / "cache")
         made = prepare(
             corpus,
-            pieces=Pieces("bpe", VOCABULARY),
+            tokens=Subwords("bpe", VOCABULARY),
             cache=place / "cache",
             max_length=MAX_LENGTH,
             workers=workers,
@@ -136,9 +136,9 @@ def text(turn: str, workers: int | None, place: Path) -> None:
     ends = [*(begun for _, begun in steps[1:]), time.perf_counter()]
     for (said, begun), ended in zip(steps, ends, strict=True):
         print(f"    {ended - begun:>8.1f} s after: {said}")
-    pieces = made.train.source.n_pieces + made.train.target.n_pieces
+    tokens = made.train.source.n_tokens + made.train.target.n_tokens
     disk = sum(path.stat().st_size for path in (place / "cache").rglob("*") if path.is_file())
-    print(f"{pieces / 2 / len(made.train):.1f} pieces a side; cache {disk / 1e6:,.0f} MB; {made.manifest_hash[:12]}")
+    print(f"{tokens / 2 / len(made.train):.1f} tokens a side; cache {disk / 1e6:,.0f} MB; {made.manifest_hash[:12]}")
 
 
 # Ids -------------------------------------------------------------------------------------------------------
@@ -147,9 +147,9 @@ def text(turn: str, workers: int | None, place: Path) -> None:
 def write_ids(place: Path, n_pairs: int) -> None:
     """Shards like those that `prepare` writes, of random ids."""
     random = np.random.default_rng(1)
-    for shard, begin in enumerate(range(0, n_pairs, PASSAGE)):
+    for shard, begin in enumerate(range(0, n_pairs, CHUNK)):
 
-        def fill(folder: Path, n: int = min(PASSAGE, n_pairs - begin)) -> dict[str, Any]:
+        def fill(folder: Path, n: int = min(CHUNK, n_pairs - begin)) -> dict[str, Any]:
             source = random.lognormal(np.log(28) - 0.125, 0.5, n)
             for side, factor in zip(SIDES, (1, random.lognormal(0, 0.2, n)), strict=True):
                 lengths = np.clip(source * factor, 1, MAX_LENGTH - 1).astype(int) + 1
@@ -165,7 +165,7 @@ def write_ids(place: Path, n_pairs: int) -> None:
 
 def ids(n_pairs: int, n_batches: int, place: Path) -> None:
     """Everything behind the tokenizer."""
-    n_shards = -(-n_pairs // PASSAGE)
+    n_shards = -(-n_pairs // CHUNK)
     disk = sum(path.stat().st_size for path in place.rglob("*") if path.is_file())
     print(f"{n_pairs:,} pairs in {n_shards} shards, {disk / 1e6:,.0f} MB")
     with measured("verify every shard"):
@@ -195,10 +195,10 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
         for _ in islice(stream, 2 * workers):  # what was made ahead while the others started
             pass
         started = time.perf_counter()
-        n_pieces = sum(batch.n_source + batch.n_target for batch in islice(stream, n_batches))
+        n_tokens = sum(batch.n_source + batch.n_target for batch in islice(stream, n_batches))
         seconds = time.perf_counter() - started
         print(
-            f"    {n_pieces / seconds / 1e6:>8.2f} M pieces/s delivered, {seconds / n_batches * 1e3:.1f} ms a batch",
+            f"    {n_tokens / seconds / 1e6:>8.2f} M tokens/s delivered, {seconds / n_batches * 1e3:.1f} ms a batch",
             flush=True,
         )
         del stream

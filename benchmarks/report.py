@@ -24,8 +24,8 @@ from repro.results.record import load, path
 N_RECORDS = 500
 PARTS = {
     "tables, verdicts, page": (
-        "from repro.pages.build import write_scale; from repro.results.frame import Shelf; "
-        "write_scale(Shelf.read(results / scale))"
+        "from repro.pages.build import write_scale; from repro.results.frame import ResultSet; "
+        "write_scale(ResultSet.read(results / scale))"
     ),
     "figures": (
         "from repro.figures.draw import draw; made, skipped = draw(results, scale, Path('none'), Path('none')); "

@@ -2,7 +2,7 @@
 
 One process has one thread, so two have twice the processors. Strong scaling shares the same updates out, weak scaling
 doubles them. All three take turns, each in fresh processes; the first window of steps of each warms up. Rates are real
-source + target pieces per second on the clock.
+source + target tokens per second on the clock.
 
 Run:  python benchmarks/scaling.py --json scaling.json        (about half an hour; wants two idle processors)
       python benchmarks/scaling.py --sizes small               (about four minutes)
@@ -113,7 +113,7 @@ def main() -> None:
     for line in measured(options.sizes, options.turns):
         lines.append(line)
         print(
-            f"{line['size']:<8}{line['way']:<14}{line['pieces_per_second']:>10,.0f} pieces/s"
+            f"{line['size']:<8}{line['way']:<14}{line['pieces_per_second']:>10,.0f} tokens/s"
             f"{line['times_one_process']:>7.2f} x ({line['lowest']:.2f} to {line['highest']:.2f})",
             flush=True,
         )

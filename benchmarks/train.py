@@ -1,13 +1,13 @@
 """Tokens per second of a whole training step: this suite against the toolkits people use.
 
 Sizes and workload are those that toolkits were measured with: log-normal lengths (mean 28, at most 99 and the end),
-pieces by Zipf's law, batches of like length of at most 2,048 slots a side, three-way tied embeddings, dropout and label
+tokens by Zipf's law, batches of like length of at most 2,048 slots a side, three-way tied embeddings, dropout and label
 smoothing 0.1. A step is forward, smoothed loss, backward and Adam. Ours goes the whole way of a run: the loader,
 Lightning, journal lines and the settings of `repro/training/cpu_tuning.py`; `ours, bare loop` is the same module
 without loader, Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain
 loop, each in a process and an environment of its own, on the same batches. All processes are kept alive and take
 turns, a pass each, so whatever else the machine does hits all alike. The first pass warms up. Printed
-are medians and extremes over the passes of real source + target pieces per second: of processor time with one thread,
+are medians and extremes over the passes of real source + target tokens per second: of processor time with one thread,
 of wall time with more.
 
 Run:  python benchmarks/train.py --install peers              (once: environments of the peers, in this folder)
@@ -87,7 +87,7 @@ class Work:
 
 
 def sentences(lengths: Ints, vocab_size: int, random: np.random.Generator) -> Encoded:
-    """Sentences of these lengths, their pieces by Zipf's law."""
+    """Sentences of these lengths, their tokens by Zipf's law."""
     offsets = np.append(0, np.cumsum(lengths))
     zipf = 1 / np.arange(1, vocab_size - 1)
     ids = random.choice(np.arange(2, vocab_size), offsets[-1], p=zipf / zipf.sum()).astype(np.uint16)
@@ -116,7 +116,7 @@ def per_pass(work: Work) -> int:
 
 
 def write_batches(work: Work, path: Path) -> int:
-    """The plan's updates of all passes, for those who have no loader; returns how many real pieces a pass has."""
+    """The plan's updates of all passes, for those who have no loader; returns how many real tokens a pass has."""
     source, target = text(work)
     plan = updates(source.lengths, target.lengths, **PLAN)
     arrays: list[Any] = []
@@ -228,7 +228,7 @@ class Contestant:
 
 
 def compete(work: Work, names: list[str], peers: Path) -> tuple[int, dict[str, list[dict[str, Any]]]]:
-    """Let all train in turns; the pieces of a pass, and each one's answers without the pass that warms up."""
+    """Let all train in turns; the tokens of a pass, and each one's answers without the pass that warms up."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         file = folder / "batches.npz"
@@ -290,7 +290,7 @@ def lines(made: dict[str, Any]) -> Iterator[str]:
     kind = "processor" if made["clock"] == "cpu_seconds" else "wall"
     yield (
         f"{made['size']}, {made['precision']}, {made['threads']} thread(s), {made['steps_of_a_pass']} steps of "
-        f"{made['pieces_of_a_pass']:,} real pieces a pass, {made['passes']} passes; pieces per second of {kind} time"
+        f"{made['pieces_of_a_pass']:,} real tokens a pass, {made['passes']} passes; tokens per second of {kind} time"
     )
     yield (
         f"{'':<18}{'median':>9}{'lowest':>9}{'highest':>9}{'x best peer':>13}{'cpu s':>8}{'faults':>9}{'peak MiB':>10}"

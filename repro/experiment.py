@@ -117,7 +117,7 @@ def _options(table: str, argv: Sequence[str] | None) -> tuple[Any, dict[str, Any
     add(
         "--vocab-size",
         type=int | None,
-        help="shared pieces instead of the scale's or the corpus's own; the paper's first code: 40960",
+        help="shared tokens instead of the scale's or the corpus's own; the paper's first code: 40960",
     )
     add(
         "--clean",
@@ -180,10 +180,10 @@ def _scale(options: Any) -> Scale:
             f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "
             "since more threads wait for each other."
         )
-    rules, own = check_rules(options.clean), replace(scale, corpus=corpus).pieces(options.pair)
+    rules, own = check_rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {corpus} comes in pieces of its own. Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {corpus} comes in tokens of its own. Leave it out."
         )
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     # another world than the scale's own has a name of its own, so that its records never stand among the scale's

@@ -20,7 +20,7 @@ from repro.experiment import Paper, Row, main
 from repro.model.config import BASE, divide
 from repro.pages import build
 from repro.results import record
-from repro.results.frame import Shelf
+from repro.results.frame import ResultSet
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
 from repro.storage.journal import read as read_journal
@@ -123,7 +123,7 @@ def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
 
 
 def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
-    for path, text in build.build_scale(Shelf.read_own(made / "results" / "smoke", made)).items():
+    for path, text in build.build_scale(ResultSet.read_own(made / "results" / "smoke", made)).items():
         assert path.read_text("utf-8") == text
 
 

@@ -85,11 +85,11 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # cut by the reader, as the set of Britz et al. is: nothing is learned, and nothing is cut again
-    pieces = [(f"a{i % 5}@@ b{i % 3} &quot; .", f"c{i % 5}@@ d{i % 3} &quot; .") for i in range(40)]
-    splits = {"train": pieces, "dev": [pieces[1], ("b1 .", "d1 .")], "test": pieces[2:4]}
+    tokens = [(f"a{i % 5}@@ b{i % 3} &quot; .", f"c{i % 5}@@ d{i % 3} &quot; .") for i in range(40)]
+    splits = {"train": tokens, "dev": [tokens[1], ("b1 .", "d1 .")], "test": tokens[2:4]}
     text = written(tmp_path / "text", "en", "de-AT", splits)
-    vocabulary = sorted({piece for pair in pieces for line in pair for piece in line.split(" ")})
-    (text / "vocab").write_bytes("".join(f"{piece}\n" for piece in vocabulary).encode())
+    vocabulary = sorted({token for pair in tokens for line in pair for token in line.split(" ")})
+    (text / "vocab").write_bytes("".join(f"{token}\n" for token in vocabulary).encode())
     (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
     (text / "train.en").unlink()
     monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)

@@ -60,7 +60,7 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
         "| base | all | 27.5 | 912,346 | 45.7% | 0.1% | 9.9 |",
         "| big | without fused_loss | out of memory |",
         "| gaps | 0.50 | 0.25 |",
-        "5,000,000 pieces/s, in a row.",
+        "5,000,000 tokens/s, in a row.",
         "| 4 | 1,000 | 4,000 | 75% |",
         "RuntimeError: no kernel.",
     ):

@@ -607,7 +607,7 @@ CLAIMS: tuple[Claim, ...] = (
     structural(
         "C38c",
         "5.1",
-        "The shared vocabulary has about 37,000 pieces",
+        "The shared vocabulary has about 37,000 tokens",
         "model/test_cost.py::test_the_printed_numbers_know_the_vocabulary",
         holds=False,
     ),

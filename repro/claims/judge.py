@@ -38,7 +38,7 @@ from repro.claims.statistics import (
 )
 from repro.render.escape import markdown_text, sheet_text
 from repro.render.grid import MINUS, sheet_number
-from repro.results.frame import Rows, Shelf
+from repro.results.frame import ResultSet, Rows
 from repro.results.labels import label
 from repro.results.record import PaperNumbers, Record
 
@@ -319,17 +319,17 @@ def _row(row: str) -> str:
 # From verdicts to the page
 
 
-def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
+def build(result_set: ResultSet, judged: Sequence[Judged]) -> dict[Path, str]:
     """claims.md and claims.csv of one scale; nothing where it has no record."""
-    records = shelf.everything
+    records = result_set.everything
     if not records:
         return {}
     n_dirty = sum(record.stamp["dirty"] for record in records)
     return {
-        shelf.folder / f"{NAME}.md": markdown(
-            judged, shelf.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty, here=sizes_here(records)
+        result_set.folder / f"{NAME}.md": markdown(
+            judged, result_set.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty, here=sizes_here(records)
         ),
-        shelf.folder / f"{NAME}.csv": table(judged),
+        result_set.folder / f"{NAME}.csv": table(judged),
     }
 
 

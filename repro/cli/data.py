@@ -105,8 +105,8 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
             "--data-dir", type=Path, help="where the text is; default: data of the project, or $REPRO_DATA"
         )
         command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="default: %(default)s")
-        command.add_argument("--vocab-size", type=int, help="pieces; the paper's first code: 40960")
-        command.add_argument("--max-length", type=int, help="pieces of a side")
+        command.add_argument("--vocab-size", type=int, help="tokens; the paper's first code: 40960")
+        command.add_argument("--max-length", type=int, help="tokens of a side")
         rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in RULES.values())
         command.add_argument("--clean", nargs="+", default=[], metavar="RULE", help=f"leave out pairs. {rules}")
         command.add_argument("--workers", type=int, help="processes; default: one for each core")
@@ -208,9 +208,9 @@ def _where(options: argparse.Namespace) -> str:
 def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
     scale = [one for one in SCALES.values() if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
-    if options.vocab_size is not None and scale[0].pieces(pair).kind == "given":
+    if options.vocab_size is not None and scale[0].subwords(pair).kind == "given":
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {name} comes in pieces of its own. Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {name} comes in tokens of its own. Leave it out."
         )
     return replace(
         scale[0],
@@ -221,7 +221,7 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
 
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
-    print(f"{name}-{pair}: pieces and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
+    print(f"{name}-{pair}: tokens and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
     from repro.data.prepare import prepare
     from repro.results.repeats import repeated
 
@@ -231,7 +231,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     )
     prepared = prepare(
         corpus,
-        pieces=corpus.pieces(scale.pieces(pair), asked=options.vocab_size),
+        subwords=corpus.subwords(scale.subwords(pair), asked=options.vocab_size),
         cache=options.cache_dir,
         max_length=scale.max_length,
         rules=scale.rules,
@@ -240,7 +240,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     )
     sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
     print(
-        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} pieces, {prepared.seconds:.1f} s; "
+        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
     for sentence in repeated(prepared.repeats):
@@ -270,7 +270,7 @@ def _inspect(prepared: "Prepared") -> None:
         tokens = plan.source_tokens.sum() / len(plan), plan.target_tokens.sum() / len(plan)
         print(
             f"An epoch in updates of {PAPER.batch_tokens:,} {name} a side: {len(plan):,} updates of {tokens[0]:,.0f} "
-            f"source and {tokens[1]:,.0f} target pieces on average, {plan.padding:.2%} of their slots padding."
+            f"source and {tokens[1]:,.0f} target tokens on average, {plan.padding:.2%} of their slots padding."
         )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")

@@ -109,13 +109,13 @@ def _score(options: argparse.Namespace) -> None:
     from repro.decoding.backend import opened
 
     text = Parallel(options.source, options.target)
-    pairs = [pair for passage in text.passages() for pair in passage.pairs()]
+    pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     source, target = (_encoded(trained.tokenizer, list(side)) for side in zip(*pairs, strict=True))
     batches = DevBatches(source, target, budget=BUDGET, rank=0, world=1)
     with opened(options.engine, trained.model, bf16=options.precision == "bf16") as engine:
         nll = engine.mean_nll(batches[i] for i in range(len(batches)))
     print(
-        f"{len(pairs):,} pairs, {len(target.ids):,} target pieces: nll {nll:.6f} nats a piece, ppl {math.exp(nll):.4f}"
+        f"{len(pairs):,} pairs, {len(target.ids):,} target tokens: nll {nll:.6f} nats a token, ppl {math.exp(nll):.4f}"
     )
 
 
@@ -139,7 +139,7 @@ def _export(options: argparse.Namespace) -> None:
         return {}
 
     made_once(folder, fill)
-    print(f"{options.folder}: run {run.run} for CTranslate2; its tokens are the numbers of pieces, in digits")
+    print(f"{options.folder}: run {run.run} for CTranslate2; its tokens are the numbers of tokens, in digits")
 
 
 def _exported(folder: Path) -> str | None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from repro.pages.build import EXPERIMENTS, OWN, PUBLISHED, build_all, read, scales
-from repro.results.frame import Shelf
+from repro.results.frame import ResultSet
 from repro.results.publish import publish
 from repro.runs.command import Parser
 from repro.storage.atomic import write_text
@@ -62,7 +62,7 @@ def _publish(source: Path, to: Path, names: Sequence[str]) -> int:
         return 1
     try:
         for folder in folders:
-            published = publish(Shelf.read(folder), Shelf.read(to / folder.name), EXPERIMENTS)
+            published = publish(ResultSet.read(folder), ResultSet.read(to / folder.name), EXPERIMENTS)
             print(f"{folder.name}: {len(published)} records are published.")
         for file, text in build_all(to).items():
             write_text(file, text)

@@ -1,6 +1,6 @@
 """One micro-batch as the model reads it: padded ids, and the target shifted right. Paper: section 3.1.
 
-B sentences, S source and T target pieces of the longest, end of sentence included.
+B sentences, S source and T target tokens of the longest, end of sentence included.
 """
 
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 
 from repro.data.batching import Ints
 from repro.data.shards import Side
-from repro.model.ragged import Packed, pack, paired, shifted
+from repro.model.ragged import Ragged, pack, paired, shifted
 from repro.model.special_tokens import PAD
 
 
@@ -23,12 +23,12 @@ class Batch:
     """The share of one update that one process reads at once."""
 
     sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty share
-    source: Tensor | Packed  # int64 [B, S] x1 .. xm EOS PAD ..
-    decoder_in: Tensor | Packed  # int64 [B, T] PAD y1 .. yn: what has been written before ...
-    target: Tensor | Packed  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
-    n_source: int  # pieces in `source` that are not padding
+    source: Tensor | Ragged  # int64 [B, S] x1 .. xm EOS PAD ..
+    decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn: what has been written before ...
+    target: Tensor | Ragged  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
+    n_source: int  # tokens in `source` that are not padding
     n_target: int
-    n_update: int  # target pieces of the whole update, over all its shares
+    n_update: int  # target tokens of the whole update, over all its shares
     micro: int  # this is micro-batch number `micro` of its update in this process
     step: int  # number of the update, from 0
 
@@ -60,9 +60,9 @@ def make_batch(
 ) -> Batch:
     """Pad and shift these sentences, or put them in a row. None give padding, which weighs nothing in the loss."""
     (flat_source, n_source), (flat_target, n_target) = (_taken(side, sentences) for side in (source, target))
-    read: Tensor | Packed
-    decoder_in: Tensor | Packed
-    written: Tensor | Packed
+    read: Tensor | Ragged
+    decoder_in: Tensor | Ragged
+    written: Tensor | Ragged
     if packed:
         read, written = paired(_in_a_row(flat_source, n_source), _in_a_row(flat_target, n_target))
         decoder_in = shifted(written)
@@ -90,7 +90,7 @@ def _taken(side: Side, sentences: Ints) -> tuple[Flat, NDArray[np.int64]]:
     return side.gather(sentences) if len(sentences) else (np.empty(0, np.uint16), np.empty(0, np.int64))
 
 
-def _in_a_row(flat: Flat, lengths: NDArray[np.int64]) -> Packed:
+def _in_a_row(flat: Flat, lengths: NDArray[np.int64]) -> Ragged:
     return pack(torch.from_numpy(flat.astype(np.int64)), torch.from_numpy(lengths))
 
 

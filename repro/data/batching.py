@@ -7,9 +7,9 @@ The plan of an epoch is a pure function of the data, the seed and the epoch: the
 order on every machine, for any number of processes. So a checkpoint needs to keep nothing but the number
 of updates done, and the number of tokens in an update is known before its first forward pass.
 
-A side of a batch is a rectangle of *slots*, its sentences times the longest of them; what no piece fills
+A side of a batch is a rectangle of *slots*, its sentences times the longest of them; what no token fills
 is padding. Lengths count EOS. What fills a batch is counted in one of two ways: `by_tokens` as the paper
-says, by real pieces, or `by_slots` as its first public code does, padding included.
+says, by real tokens, or `by_slots` as its first public code does, padding included.
 
 Epochs differ in which of the sentences of equal lengths stands where. How long the sentences of each batch
 are does not change, so all numbers of the batches come from how many pairs there are of each kind, and the
@@ -36,7 +36,7 @@ class EpochPlan:
 
     order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 where that is enough, or int64
     starts: Ints  # [n_batches + 1] where each batch begins in `order`, and the end
-    source_tokens: Ints  # [n_batches] pieces, without padding
+    source_tokens: Ints  # [n_batches] tokens, without padding
     target_tokens: Ints  # [n_batches]
     slots: Ints  # [n_batches] slots of both sides
 
@@ -49,7 +49,7 @@ class EpochPlan:
 
     @property
     def padding(self) -> float:
-        """The share of all slots, both sides together, that no piece fills."""
+        """The share of all slots, both sides together, that no token fills."""
         slots = int(self.slots.sum())
         return (slots - int(self.source_tokens.sum() + self.target_tokens.sum())) / slots
 
@@ -80,12 +80,12 @@ class Runs:
 
     kinds: NDArray[np.int64]  # [n_runs] ascending
     ends: NDArray[np.int64]  # [n_runs] where each run ends: the number of pairs up to there
-    source: NDArray[np.int64]  # [n_runs] pieces of the source of each pair in the run
+    source: NDArray[np.int64]  # [n_runs] tokens of the source of each pair in the run
     target: NDArray[np.int64]  # [n_runs]
 
     @property
     def longest(self) -> NDArray[np.int64]:
-        """[n_runs] pieces of the longer side, ascending."""
+        """[n_runs] tokens of the longer side, ascending."""
         return np.maximum(self.source, self.target)
 
 
@@ -95,8 +95,8 @@ Fill = Callable[[Runs, int], Ints]  # from the sorted pairs and a budget a side 
 def by_slots(runs: Runs, budget: int) -> Ints:
     """As many pairs as keep each side within `budget` slots: what a device holds, padding included.
 
-    A batch whose longest sentence has n pieces has room for budget // n sentences, and cannot reach beyond
-    the last sentence of n pieces. The best n is taken.
+    A batch whose longest sentence has n tokens has room for budget // n sentences, and cannot reach beyond
+    the last sentence of n tokens. The best n is taken.
     """
     longest = runs.longest
     last = np.flatnonzero(np.diff(longest, append=0))  # of the runs that agree in it
@@ -108,7 +108,7 @@ def by_slots(runs: Runs, budget: int) -> Ints:
 
 
 def by_tokens(runs: Runs, budget: int) -> Ints:
-    """As many pairs as keep each side within `budget` real pieces. Paper: "approximately 25000" of each."""
+    """As many pairs as keep each side within `budget` real tokens. Paper: "approximately 25000" of each."""
     ends = runs.ends.tolist()
     sizes = np.diff(runs.ends, prepend=0)
     # of each side: the length in each run, and the tokens up to the end of each run
@@ -221,7 +221,7 @@ def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.ran
     kind_bits, index_bits = int(runs.kinds[-1]).bit_length(), (n - 1).bit_length()
     if kind_bits + index_bits > 64:
         raise ValueError(
-            f"{n} sentences of up to {most} pieces cannot be planned: expected keys of at most 64 bits, "
+            f"{n} sentences of up to {most} tokens cannot be planned: expected keys of at most 64 bits, "
             f"got {kind_bits + index_bits}. Drop the longest sentences."
         )
     keys = random.random_raw(n)  # the one array of 64 bits a sentence: all that follows happens in its place

@@ -11,12 +11,12 @@ from repro.data.download.sources import CAPTIONS, COLLECTIONS
 from repro.data.pair import languages
 from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read
 from repro.data.subset import Subset, subset_of
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, made_once, stated, verified
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
-GIVEN = "vocab"  # the file of pieces in a folder of one's own text
+GIVEN = "vocab"  # the file of tokens in a folder of one's own text
 NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
 
@@ -31,7 +31,7 @@ class Named:
     test: tuple[str, ...] = ("test",)
     licence: str
     origin: str  # where it comes from and how to get it
-    pieces: Mapping[str, Pieces] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
+    subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
 
 
@@ -79,7 +79,7 @@ CORPORA = {
         test=NEWSTEST_2014,
         licence=COLLECTIONS["wmt14-en-de"].licence,
         origin="Get it with: python -m repro.data fetch wmt14-en-de (or wmt14-en-fr).",
-        pieces={"en-de": Pieces("bpe", 37_000), "en-fr": Pieces("wordpiece", 32_000)},
+        subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
     ),
     "wmt16_britz": Named(
         folders={"en-de": "wmt16_en_de"},
@@ -91,7 +91,7 @@ CORPORA = {
             "Its only public address has been dead since December 2021: get wmt16_en_de.tar.gz from somebody who has "
             "it and put it where this says: python -m repro.data fetch wmt16_britz-en-de --dry-run."
         ),
-        pieces={"en-de": Pieces("given", 0)},
+        subwords={"en-de": Subwords("given", 0)},
         in_tokens=True,
     ),
     "folder": Named(
@@ -150,21 +150,21 @@ class Corpus:
     dev: Parallel
     test: Parallel
     subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
-    vocabulary: Path | None  # the pieces that came with text that is in pieces already
+    vocabulary: Path | None  # the tokens that came with text that is in tokens already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
 
-    def pieces(self, of_scale: Pieces, *, asked: int | None) -> Pieces:
+    def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
         """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
         if self.vocabulary is None:
             return of_scale
         if asked is not None:
             raise ValueError(
-                f"--vocab-size {asked}: the text comes in pieces of its own, {self.vocabulary} says so. Leave it out."
+                f"--vocab-size {asked}: the text comes in tokens of its own, {self.vocabulary} says so. Leave it out."
             )
-        return Pieces("given", 0)
+        return Subwords("given", 0)
 
     @property
     def sha256(self) -> str:
@@ -346,17 +346,17 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
 
 
 def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:
-    """The file of given pieces, one a line."""
-    if not known.folders:  # text of the reader's own says by this file that it is in pieces
+    """The file of given tokens, one a line."""
+    if not known.folders:  # text of the reader's own says by this file that it is in tokens
         return place if (place := folder / GIVEN).is_file() else None
-    if pair not in known.pieces or known.pieces[pair].kind != "given":
+    if pair not in known.subwords or known.subwords[pair].kind != "given":
         return None
     stem = known.train[-1]  # as fetching names it
     places = [folder / "vocab.bpe.32000", folder / f"{stem}-{pair}" / f"{stem}.vocabulary"]
     if found := next((place for place in places if place.is_file()), None):
         return found
     wanted = " or ".join(map(str, places))
-    raise FileNotFoundError(f"{folder} holds text in pieces, but not its vocabulary: expected {wanted}. {known.origin}")
+    raise FileNotFoundError(f"{folder} holds text in tokens, but not its vocabulary: expected {wanted}. {known.origin}")
 
 
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:

@@ -83,8 +83,8 @@ class Facts:
 
     The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
     (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
-    `characters`, `pieces` (an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the pieces are
-    those), `lengths` (how many sentences have i pieces, for each i).
+    `characters`, `tokens` (an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the tokens are
+    those), `lengths` (how many sentences have i tokens, for each i).
     The facts of dev and test: the same from `pairs` on, none dropped and none seen.
     """
 
@@ -92,7 +92,7 @@ class Facts:
     pair: str
     licence: str
     origin: str
-    max_length: int | None  # pieces; longer training pairs are dropped
+    max_length: int | None  # tokens; longer training pairs are dropped
     rules: Mapping[str, str]  # cleaning rules -> their identity
     train: Sequence[Mapping[str, Any]]  # shards in the order of the text
     dev: Sequence[Mapping[str, Any]]
@@ -180,38 +180,38 @@ def _check(shard: Mapping[str, Any]) -> None:
             f"{where} has {shard['lines']:,} lines, but {shard['pairs']:,} pairs and dropped {shard.get('dropped')}; "
             "each line is either. Encode it again."
         )
-    for side, lengths, pieces in zip(SIDES, shard["lengths"], shard["pieces"], strict=True):
+    for side, lengths, tokens in zip(SIDES, shard["lengths"], shard["pieces"], strict=True):
         counted = sum(lengths), sum(length * n for length, n in enumerate(lengths))
-        if counted != (shard["pairs"], pieces):
+        if counted != (shard["pairs"], tokens):
             raise ValueError(
-                f"{where} has {shard['pairs']:,} pairs with {pieces:,} {side} pieces, but its lengths are of "
-                f"{counted[0]:,} sentences with {counted[1]:,} pieces. Encode it again."
+                f"{where} has {shard['pairs']:,} pairs with {tokens:,} {side} tokens, but its lengths are of "
+                f"{counted[0]:,} sentences with {counted[1]:,} tokens. Encode it again."
             )
 
 
 def _side(shards: Sequence[Mapping[str, Any]], i: int) -> dict[str, Any]:
-    words, characters, pieces, unknown, of_bytes = (
+    words, characters, tokens, unknown, of_bytes = (
         sum(shard[what][i] for shard in shards) for what in ("words", "characters", "pieces", "unknown", "byte_pieces")
     )
     lengths = _lengths(shards, i)
     sentences = int(lengths.sum())
-    spelling = pieces - sentences  # without the end symbols, which spell nothing
+    spelling = tokens - sentences  # without the end symbols, which spell nothing
     return {
         "words": words,
         "characters": characters,
-        "pieces": pieces,
+        "pieces": tokens,
         "pieces_per_word": _ratio(spelling, words),
         "characters_per_piece": _ratio(characters, spelling),
         "unknown_per_million": _ratio(1e6 * unknown, spelling),
         "byte_pieces_per_million": _ratio(1e6 * of_bytes, spelling),
-        "mean_length": _ratio(pieces, sentences),
+        "mean_length": _ratio(tokens, sentences),
         "quantiles": {f"{per_mille / 10:g}": _quantile(lengths, per_mille) for per_mille in (500, 900, 990, 999, 1000)},
         "buckets": _buckets(lengths),
     }
 
 
 def _lengths(shards: Iterable[Mapping[str, Any]], i: int) -> NDArray[np.int64]:
-    """[longest + 1] how many sentences of side i have so many pieces."""
+    """[longest + 1] how many sentences of side i have so many tokens."""
     found = [np.array(shard["lengths"][i], np.int64) for shard in shards]
     total = np.zeros(max(map(len, found), default=0), np.int64)
     for lengths in found:
@@ -227,17 +227,17 @@ def _quantile(lengths: NDArray[np.int64], per_mille: int) -> int | None:
 
 
 def _buckets(lengths: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Lengths up to 8, 16, 32, ...: how many sentences and pieces, and the padding if all were padded to the bound."""
+    """Lengths up to 8, 16, 32, ...: how many sentences and tokens, and the padding if all were padded to the bound."""
     found, start, bound = [], 0, 8
     while start < len(lengths):
         counts = lengths[start : bound + 1]
-        sentences, pieces = int(counts.sum()), int((counts * np.arange(start, start + len(counts))).sum())
+        sentences, tokens = int(counts.sum()), int((counts * np.arange(start, start + len(counts))).sum())
         found.append(
             {
                 "up_to": bound,
                 "sentences": sentences,
-                "pieces": pieces,
-                "padding": _ratio(bound * sentences - pieces, bound * sentences),
+                "pieces": tokens,
+                "padding": _ratio(bound * sentences - tokens, bound * sentences),
             }
         )
         start, bound = bound + 1, 2 * bound
@@ -268,14 +268,14 @@ def markdown(card: Mapping[str, Any]) -> str:
         _list({"Licence": card["licence"], "Origin": card["origin"]}),
         "## Text",
         _splits(card),
-        "Words are what stands between blanks. Pieces are counted with the end symbol of each sentence, and without "
+        "Words are what stands between blanks. Tokens are counted with the end symbol of each sentence, and without "
         "it where they are held against words, characters or a million.",
         *_parts(card),
         "## Dropped",
         *_dropped(card),
         "## Lengths",
         _quantiles(train),
-        "Of the training text, in pieces with the end symbol.",
+        "Of the training text, in tokens with the end symbol.",
         _padding(train),
         "Padding: the share of empty places if each sentence were padded to the bound of its line. Batches of like "
         "lengths have far less; so much says what coarse ones cost.",
@@ -307,7 +307,7 @@ def _sides(card: Mapping[str, Any]) -> list[str]:
 
 
 def _splits(card: Mapping[str, Any]) -> str:
-    headings = ["text", "words", "characters", "pieces", "pieces a word", "characters a piece"]
+    headings = ["text", "words", "characters", "pieces", "tokens a word", "characters a token"]
     rates = ["unknown a million", "bytes a million"]
     lines = []
     for split in ("train", "dev", "test"):
@@ -325,20 +325,20 @@ def _parts(card: Mapping[str, Any]) -> list[str]:
     if len(card["parts"]) < 2:
         return []
     headings = ["part of train", "lines", "pairs", "share of pairs"]
-    headings += [f"{what}, {side}" for what in ("words", "pieces a word") for side in _sides(card)]
+    headings += [f"{what}, {side}" for what in ("words", "tokens a word") for side in _sides(card)]
     lines = []
     for one in [*card["parts"], {"part": "all"} | card["train"]]:
         share = _percent(_ratio(one["pairs"], card["train"]["pairs"]))
         words = [f"{one[side]['words']:,}" for side in SIDES]
-        pieces = [_number(one[side]["pieces_per_word"], 3) for side in SIDES]
-        lines.append([one["part"], f"{one['lines']:,}", f"{one['pairs']:,}", share, *words, *pieces])
+        tokens = [_number(one[side]["pieces_per_word"], 3) for side in SIDES]
+        lines.append([one["part"], f"{one['lines']:,}", f"{one['pairs']:,}", share, *words, *tokens])
     return [_grid(headings, lines)]
 
 
 def _dropped(card: Mapping[str, Any]) -> list[str]:
     """The rules, then the pairs lost by reason, of each part and in all."""
     train, parts = card["train"], card["parts"]
-    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} pieces a side"
+    limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
     rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
     said = "Cleaning rules" if rules else "No cleaning rule, as in the paper and its first code"
     shown = [f"{said}; {limit}, and no line that is no text.", *([_list(rules)] if rules else [])]
@@ -398,7 +398,7 @@ def _overlap(card: Mapping[str, Any]) -> str:
 def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
     origin = f"learned on {markdown_text(tokenizer['learned_on'])}" if "learned_on" in tokenizer else "given"
     kind = markdown_text(tokenizer["kind"])
-    return f"Tokenizer: {kind}, {tokenizer['size']:,} pieces, one for both languages; {origin}."
+    return f"Tokenizer: {kind}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
 
 
 BINS = 24  # lines of a histogram, about
@@ -407,7 +407,7 @@ EIGHTHS = ("", *"▏▎▍▌▋▊▉")
 
 
 def histogram(sides: Sequence[Sequence[int]], headings: Sequence[str]) -> str:
-    """Bars of the lengths of both sides, one beside the other: how many sentences have i pieces, for each i.
+    """Bars of the lengths of both sides, one beside the other: how many sentences have i tokens, for each i.
 
     The last line holds what is longer than 999 of 1,000 sentences of either side.
     """
@@ -425,7 +425,7 @@ def histogram(sides: Sequence[Sequence[int]], headings: Sequence[str]) -> str:
     names = [f"{1 + i * step}-{(i + 1) * step}" if step > 1 else f"{1 + i}" for i in range(n_bins)]
     names.append(f"over {n_bins * step}")
     left, most = max(map(len, names)), max(map(max, shares)) or 1
-    lines = ["  ".join([" " * left, *(f"{'pieces, ' + heading:{WIDTH + 9}}" for heading in headings)]).rstrip()]
+    lines = ["  ".join([" " * left, *(f"{'tokens, ' + heading:{WIDTH + 9}}" for heading in headings)]).rstrip()]
     for i, name in enumerate(names):
         cells = [f"{_bar(of_side[i] / most):{WIDTH}}{100 * of_side[i]:7.2f} %" for of_side in shares]
         lines.append("  ".join([name.rjust(left), *cells]))

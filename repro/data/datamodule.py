@@ -22,7 +22,7 @@ from repro.data.batching import Fill, by_slots, plan_epoch, share, updates, upda
 from repro.data.corpora import GrammarSizes, open_corpus
 from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 
 
 def place() -> tuple[int, int]:
@@ -325,7 +325,7 @@ class CorpusTranslation(Translation):
         self,
         corpus: str,
         pair: str,
-        pieces: Pieces,
+        subwords: Subwords,
         *,
         budget: int,
         seed: int,
@@ -340,7 +340,7 @@ class CorpusTranslation(Translation):
     ) -> None:
         L.LightningDataModule.__init__(self)  # there are no sides yet
         self._choose(budget=budget, seed=seed, fill=fill, accumulate=accumulate, workers=workers, packed=packed)
-        self.corpus, self.pair, self.pieces, self.max_length = corpus, pair, pieces, max_length
+        self.corpus, self.pair, self.subwords, self.max_length = corpus, pair, subwords, max_length
         self.cache, self.data_dir, self.sizes = Path(cache), Path(data_dir) if data_dir else None, sizes
 
     def prepare_data(self) -> None:
@@ -357,10 +357,10 @@ class CorpusTranslation(Translation):
 
     @property
     def vocab_size(self) -> int:
-        """Pieces of both languages: what a model needs to know before a trainer is there."""
+        """Subwords of both languages: what a model needs to know before a trainer is there."""
         self.setup()
         return self.prepared.tokenizer.size
 
     def _prepare(self) -> Prepared:
         opened = open_corpus(self.corpus, self.pair, data_dir=self.data_dir, cache=self.cache, sizes=self.sizes)
-        return prepare(opened, pieces=self.pieces, cache=self.cache, max_length=self.max_length)
+        return prepare(opened, subwords=self.subwords, cache=self.cache, max_length=self.max_length)

@@ -30,7 +30,7 @@ ALLOWANCE = 5  # words
 # What the authors of fairseq left out of WMT 2014 en-fr for ConvS2S: of 40.8 million pairs 35,509,317 stayed, near the
 # "36M" that papers print (facebookresearch/fairseq-lua#59). They counted Moses tokens; our count of words and marks
 # drops 318 of 4,972 pairs of Europarl, theirs 323, both 316; counting what stands between blanks shares 265. Their
-# later scripts (prepare-wmt14en2de.sh, -en2fr.sh) apply 1.5 and a limit of 250 to byte-pair pieces instead. Of the
+# later scripts (prepare-wmt14en2de.sh, -en2fr.sh) apply 1.5 and a limit of 250 to byte-pair tokens instead. Of the
 # 3,000 pairs of newstest2013, all right, the rule drops 95.
 FAIRSEQ_WORDS = 175
 FAIRSEQ_TIMES = 1.5

@@ -29,9 +29,9 @@ from repro.storage import atomic
 MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
 MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
 BLOCK = 1 << 20
-PASSAGE = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
+CHUNK = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
 GZIP = b"\x1f\x8b"  # how such a file begins
-SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few passages
+SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
 NOTED_FROM = 1 << 26  # bytes; the fingerprint of a smaller file is faster computed than trusted
 
 
@@ -41,11 +41,11 @@ class Fingerprint:
 
     sha256: str  # of the text: uncompressed and without the three things above
     n_lines: int
-    marks: tuple[int, ...] = field(compare=False)  # where each passage begins, in bytes of the uncompressed file
+    marks: tuple[int, ...] = field(compare=False)  # where each chunk begins, in bytes of the uncompressed file
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passage:
+class Chunk:
     """Consecutive lines of both sides."""
 
     source: Path
@@ -102,16 +102,16 @@ class Parallel:
             raise ValueError(f"{self.source} and {self.target} hold no line; expected at least one pair.")
         return source, target
 
-    def passages(self) -> list[Passage]:
-        """The text in runs of at most PASSAGE lines."""
+    def chunks(self) -> list[Chunk]:
+        """The text in runs of at most CHUNK lines."""
         source, target = self.fingerprints()
         return [
-            Passage(
+            Chunk(
                 source=self.source,
                 target=self.target,
                 marks=marks,
-                first_line=i * PASSAGE,
-                n_lines=min(PASSAGE, source.n_lines - i * PASSAGE),
+                first_line=i * CHUNK,
+                n_lines=min(CHUNK, source.n_lines - i * CHUNK),
                 may_drop=self.may_drop,
             )
             for i, marks in enumerate(zip(source.marks, target.marks, strict=True))
@@ -119,8 +119,8 @@ class Parallel:
 
     def pairs(self, dropped: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
         """Each clean (source, target) pair in order, as a stream; `dropped` counts the others by reason."""
-        for passage in self.passages():
-            yield from passage.pairs(dropped)
+        for chunk in self.chunks():
+            yield from chunk.pairs(dropped)
 
     def reread(self) -> None:
         """Refuse files that hold other text than their noted fingerprints say: bytes can rot unseen."""
@@ -143,7 +143,7 @@ def fingerprint(path: Path, notes: Path | None = None) -> Fingerprint:
     status = path.stat()
     if notes is None or status.st_size < NOTED_FROM:
         return _fingerprint(path, status.st_size, status.st_mtime_ns)
-    state = [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino, PASSAGE]
+    state = [str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ino, CHUNK]
     note = notes / f"{hashlib.sha256(json.dumps(state).encode()).hexdigest()[:32]}.json"
     try:
         contents = json.loads(note.read_bytes())
@@ -165,7 +165,7 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
             cut = len(block) - block.endswith(b"\r")  # its line feed may open the next block
             held, raw = block[cut:], block[:cut]
             ends = raw.count(b"\n")
-            if closing := range((-n_lines - 1) % PASSAGE, ends, PASSAGE):  # line feeds that end a passage
+            if closing := range((-n_lines - 1) % CHUNK, ends, CHUNK):  # line feeds that end a chunk
                 feeds = [feed.end() for feed in re.finditer(b"\n", raw)]
                 marks += [place + feeds[i] for i in closing]
             place += len(raw)
@@ -176,7 +176,7 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
     if held or not is_ended:
         digest.update(b"\n")
         n_lines += 1
-    return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // PASSAGE)]))
+    return Fingerprint(digest.hexdigest(), n_lines, tuple(marks[: -(-n_lines // CHUNK)]))
 
 
 def slow_to_read(path: Path) -> str | None:
@@ -186,7 +186,7 @@ def slow_to_read(path: Path) -> str | None:
         if size < SLOW_GZIP or file.read(2) != GZIP:
             return None
     return (
-        f"{path} is {size / 1e6:,.0f} MB of gzip: each of its passages of {PASSAGE:,} lines is found by unpacking all "
+        f"{path} is {size / 1e6:,.0f} MB of gzip: each of its chunks of {CHUNK:,} lines is found by unpacking all "
         f"that stands before it, so the time grows with the square of the size. Unpack it first: gunzip {path.name}"
     )
 

@@ -1,6 +1,6 @@
 """From lines to ids, once per corpus, vocabulary and set of rules; each step is kept in the cache.
 
-Learn the pieces on the training text, then encode each split, a passage of text into a shard of ids. As many processes
+Learn the tokens on the training text, then encode each split, a chunk of text into a shard of ids. As many processes
 as there are cores make the shards; each shard is whole or absent, so whatever kills the work, it goes on at a shard,
 and processes that prepare the same corpus at once share the work without knowing of each other.
 """
@@ -30,14 +30,14 @@ from repro.data import parallel_text
 from repro.data.corpora import Corpus
 from repro.data.datacard import SEEN, Facts, Overlap, card, repeats, write
 from repro.data.filters import STOOD_BEFORE, check_rules, first_occurrences, identity, pair_hashes, reasons
-from repro.data.parallel_text import Parallel, Passage
+from repro.data.parallel_text import Chunk, Parallel
 from repro.data.shards import OFFSETS, SIDES, Prepared, Split, Store, mapped, shard_folder
 from repro.data.tokenizer import Tokenizer, given_tokenizer, n_lone_bytes, n_unknown, train_tokenizer
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, stated, verified
 
-FORMAT = 1  # raise it when the rules of reading or the pieces change: every plan changes with it
+FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
 LAYOUT = 2  # raise it when shards leave other facts: they are made again, and ids and plans stay
 PAIRS_AT_ONCE = 20_000
 TELL_SECONDS = 10.0  # between two words about the work
@@ -51,7 +51,7 @@ Tell = Callable[[str], None]
 def prepare(
     corpus: Corpus,
     *,
-    pieces: Pieces,
+    subwords: Subwords,
     cache: Path,
     max_length: int,
     rules: Sequence[str] = (),
@@ -60,7 +60,7 @@ def prepare(
 ) -> Prepared:
     """Have the ids of a corpus.
 
-    Training pairs with a side of more than `max_length` pieces, EOS among them, are dropped and counted, and those that
+    Training pairs with a side of more than `max_length` tokens, EOS among them, are dropped and counted, and those that
     break one of `rules` (`repro/data/filters.py`). The result does not depend on `workers`, the number of processes.
     """
     started = time.perf_counter()
@@ -69,24 +69,24 @@ def prepare(
             raise ValueError(f"{name} must be at least 1, got {number}.")
     rules, workers = check_rules(rules), workers or _cores()
     reasons(rules, corpus.pair, [], [])  # now, not in every process, if a rule lacks something
-    version = _version(corpus, pieces, max_length, rules)
-    folder = cache / f"{corpus.name}-{corpus.pair}-{pieces.size}-{version[:12]}"
+    version = _version(corpus, subwords, max_length, rules)
+    folder = cache / f"{corpus.name}-{corpus.pair}-{subwords.size}-{version[:12]}"
 
     overlap = Overlap({"dev": corpus.dev.pairs(), "test": corpus.test.pairs()})
 
-    # 1. the pieces
+    # 1. the tokens
     every = _every(corpus)
     with alone(folder / ".tokenizer.lock", tell):
         if not whole([folder / "tokenizer"]):
             if not corpus.vocabulary:
-                tell(f"learning {pieces.size:,} pieces on {_part_of_text(every)}")
-            task = functools.partial(_learn, corpus, pieces, every)
+                tell(f"learning {subwords.size:,} tokens on {_part_of_text(every)}")
+            task = functools.partial(_learn, corpus, subwords, every)
             # in a process of its own, if it takes memory that is worth having back
             for _ in _each({folder / "tokenizer": task}, workers=1, apart=_n_lines(corpus) > APART_FROM):
                 pass
     tokenizer = Tokenizer.load(folder / "tokenizer" / "tokenizer.json")
     # so ids are never read with another tokenizer, nor shards of another size
-    encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.PASSAGE}"
+    encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.CHUNK}"
 
     # 2. held-out text as it is, training text by the rules
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
@@ -111,7 +111,7 @@ def prepare(
         train=facts["train"],
         dev=facts["dev"],
         test=facts["test"],
-        tokenizer={"kind": pieces.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
+        tokenizer={"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned,
         sha256=corpus.files,
         data_hash=data_hash,
         shards_sha256=manifest_hash,
@@ -142,13 +142,13 @@ def _manifest_hash(encoded: Path, facts: Mapping[str, list[Found]]) -> str:
     return hashlib.sha256("\n".join(shards).encode()).hexdigest()
 
 
-def _version(corpus: Corpus, pieces: Pieces, max_length: int, rules: tuple[str, ...]) -> str:
-    """A hash of all that decides the ids, but for the pieces that are learned."""
+def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[str, ...]) -> str:
+    """A hash of all that decides the ids, but for the tokens that are learned."""
     vocabulary = corpus.vocabulary and hashlib.sha256(corpus.vocabulary.read_bytes()).hexdigest()
     # what is usual goes unsaid: adding a choice must not change the plans of data made without it
-    choices = {"kind": (pieces.kind, "bpe"), "rules": (identity(rules), {}), "vocabulary": (vocabulary, None)}
+    choices = {"kind": (subwords.kind, "bpe"), "rules": (identity(rules), {}), "vocabulary": (vocabulary, None)}
     unusual = {name: chosen for name, (chosen, usual) in choices.items() if chosen != usual}
-    key = [FORMAT, corpus.sha256, corpus.pair, pieces.size, max_length, *([unusual] if unusual else [])]
+    key = [FORMAT, corpus.sha256, corpus.pair, subwords.size, max_length, *([unusual] if unusual else [])]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()
 
 
@@ -158,7 +158,7 @@ def _bytes(encoded: Path, facts: Mapping[str, list[Found]]) -> int:
     return sum(path.stat().st_size for shard in shards for path in shard.iterdir() if path.name != MANIFEST)
 
 
-# Pieces ----------------------------------------------------------------------------------------------------
+# Subwords ----------------------------------------------------------------------------------------------------
 
 
 def _n_lines(corpus: Corpus) -> int:
@@ -166,7 +166,7 @@ def _n_lines(corpus: Corpus) -> int:
 
 
 def _every(corpus: Corpus) -> int:
-    """Pieces are learned on the first of so many parts of each passage: 1 means on all text."""
+    """Sub-words are learned on the first of so many parts of each chunk: 1 means on all text."""
     return -(-_n_lines(corpus) // LEARN_FROM)
 
 
@@ -174,15 +174,15 @@ def _part_of_text(every: int) -> str:
     return "all training text" if every == 1 else f"a part in {every} of the training text"
 
 
-def _learn(corpus: Corpus, pieces: Pieces, every: int, folder: Path) -> Found:
+def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> Found:
     if corpus.vocabulary:
         made = given_tokenizer(corpus.vocabulary.read_bytes().decode().removesuffix("\n").split("\n"))
     else:
-        passages = (passage for part in corpus.train for passage in part.passages())
-        pairs = (islice(passage.pairs(), -(-passage.n_lines // every)) for passage in passages)
-        made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), pieces)
+        chunks = (chunk for part in corpus.train for chunk in part.chunks())
+        pairs = (islice(chunk.pairs(), -(-chunk.n_lines // every)) for chunk in chunks)
+        made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), subwords)
     made.save(folder / "tokenizer.json")
-    return {"kind": pieces.kind, "on_every": every}
+    return {"kind": subwords.kind, "on_every": every}
 
 
 # Ids -------------------------------------------------------------------------------------------------------
@@ -190,22 +190,22 @@ def _learn(corpus: Corpus, pieces: Pieces, every: int, folder: Path) -> Found:
 
 @dataclass(frozen=True, kw_only=True)
 class Encoder:
-    """How a passage of text becomes a shard of ids; each process that helps has a copy."""
+    """How a chunk of text becomes a shard of ids; each process that helps has a copy."""
 
     tokenizer: Path
     sha256: str  # of the tokenizer
     pair: str
     rules: tuple[str, ...] = ()
-    limit: int | None = None  # pieces of a side
+    limit: int | None = None  # tokens of a side
     overlap: Overlap | None = None  # with the held-out text
 
-    def hashes(self, passage: Passage, folder: Path) -> Found:
+    def hashes(self, chunk: Chunk, folder: Path) -> Found:
         """Write the hash of every pair that is text; equal pairs break the same rules, so those need not be asked."""
-        found = [pair_hashes(*lines) for lines in _chunks(passage, Counter())]
+        found = [pair_hashes(*lines) for lines in _chunks(chunk, Counter())]
         atomic.write_bytes(folder / "hashes", np.concatenate([np.empty(0, np.uint64), *found]).tobytes())
         return {}
 
-    def shard(self, passage: Passage, part: str, firsts: Path | None, folder: Path) -> Found:
+    def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> Found:
         """Write ids and offsets of both sides; `firsts` says which of the pairs stood nowhere before."""
         tokenizer = _loaded(self.tokenizer, self.sha256)
         is_first = np.fromfile(firsts, bool) if firsts else None
@@ -213,7 +213,7 @@ class Encoder:
         sides = (_Side(tokenizer), _Side(tokenizer))
         seen: dict[str, dict[str, set[int]]] = {what: {"dev": set(), "test": set()} for what in SEEN}
         n_read = same_sides = 0
-        for sources, targets in _chunks(passage, dropped):
+        for sources, targets in _chunks(chunk, dropped):
             # 1. the rules
             broken = reasons(self.rules, self.pair, sources, targets)
             if is_first is not None:
@@ -223,7 +223,7 @@ class Encoder:
             dropped.update(why for why in broken if why)
             lines = [[line for line, why in zip(side, broken, strict=True) if not why] for side in (sources, targets)]
 
-            # 2. the pieces
+            # 2. the tokens
             encoded = [tokenizer.encode(side) for side in lines]
             lengths = [np.diff(offsets) for _, offsets in encoded]
             fits = np.maximum(*lengths) <= (np.inf if self.limit is None else self.limit)
@@ -241,7 +241,7 @@ class Encoder:
         return {
             "part": part,
             "dtype": tokenizer.dtype.str,
-            "lines": passage.n_lines,
+            "lines": chunk.n_lines,
             "pairs": sides[0].n_sentences,
             "dropped": dict(dropped),
             "same_sides": same_sides,
@@ -251,11 +251,11 @@ class Encoder:
         }
 
 
-def _chunks(passage: Passage, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _chunks(chunk: Chunk, dropped: Counter[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Sources and targets, many at a time."""
-    pairs = passage.pairs(dropped)
-    while chunk := list(islice(pairs, PAIRS_AT_ONCE)):
-        sources, targets = zip(*chunk, strict=True)
+    pairs = chunk.pairs(dropped)
+    while some := list(islice(pairs, PAIRS_AT_ONCE)):
+        sources, targets = zip(*some, strict=True)
         yield sources, targets
 
 
@@ -285,7 +285,7 @@ class _Side:
 
     @property
     def histogram(self) -> list[int]:
-        """How many sentences have 0, 1, 2, ... pieces."""
+        """How many sentences have 0, 1, 2, ... tokens."""
         counted: list[int] = np.bincount(np.concatenate(self.lengths)).tolist()
         return counted
 
@@ -308,13 +308,13 @@ def _split(
     parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell
 ) -> tuple[Split, list[Found]]:
     """Have all shards of a split, and the facts of each."""
-    passages = [(part, passage) for part in parts for passage in part.passages()]
+    chunks = [(part, chunk) for part in parts for chunk in part.chunks()]
     firsts = _first_occurrences(parts, encoder, folder, workers, tell) if "duplicates" in encoder.rules else None
     tasks = {
         shard_folder(folder, i): functools.partial(
-            encoder.shard, passage, part.name, shard_folder(firsts, i) if firsts else None
+            encoder.shard, chunk, part.name, shard_folder(firsts, i) if firsts else None
         )
-        for i, (part, passage) in enumerate(passages)
+        for i, (part, chunk) in enumerate(chunks)
     }
     facts = _made(tasks, parts, workers, tell)
     dropped: Counter[str] = Counter()
@@ -334,15 +334,15 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
     place = folder.with_name("first-occurrences")
 
     def find(empty: Path) -> Found:
-        passages = [passage for part in parts for passage in part.passages()]
+        chunks = [chunk for part in parts for chunk in part.chunks()]
         hashed = folder.with_name("hashes")
         _made(
-            {shard_folder(hashed, i): functools.partial(encoder.hashes, one) for i, one in enumerate(passages)},
+            {shard_folder(hashed, i): functools.partial(encoder.hashes, one) for i, one in enumerate(chunks)},
             parts,
             workers,
             tell,
         )
-        hashes = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(passages))]
+        hashes = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(chunks))]
         for i, first in enumerate(first_occurrences(hashes)):
             atomic.write_bytes(shard_folder(empty, i), first.tobytes())
         return {}

@@ -20,7 +20,7 @@ from repro.data.tokenizer import Tokenizer
 
 SIDES = ("source", "target")
 OPEN_FILES = 8_192
-GOES_ON = re.compile("@@( |$)")  # at the end of a given piece that the next one goes on
+GOES_ON = re.compile("@@( |$)")  # at the end of a given token that the next one goes on
 OFFSETS = np.dtype("<u4")
 
 
@@ -69,7 +69,7 @@ class Side(Protocol):
 class Encoded:
     """A side in memory, as `Tokenizer.encode` gives it."""
 
-    ids: NDArray[np.unsignedinteger]  # [pieces] of all sentences, one after the other
+    ids: NDArray[np.unsignedinteger]  # [tokens] of all sentences, one after the other
     offsets: NDArray[np.integer]  # [sentences + 1]
 
     @property
@@ -104,7 +104,7 @@ class Store:
 
     @cached_property
     def ids(self) -> list[NDArray[np.unsignedinteger]]:
-        """Of each shard the [pieces] of all its sentences, one after the other; read-only."""
+        """Of each shard the [tokens] of all its sentences, one after the other; read-only."""
         return [self._mapped(shard, "ids", self._dtype) for shard in range(self._n_shards)]
 
     @cached_property
@@ -126,7 +126,7 @@ class Store:
         return np.cumsum([0, *(len(offsets) - 1 for offsets in self.offsets)])
 
     @property
-    def n_pieces(self) -> int:
+    def n_tokens(self) -> int:
         return sum(len(ids) for ids in self.ids)
 
     def __len__(self) -> int:
@@ -167,7 +167,7 @@ class Split:
     target: Store
     text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
-    in_pieces: bool = False  # the text came in pieces
+    in_pieces: bool = False  # the text came in tokens
 
     def __len__(self) -> int:
         return len(self.source)
@@ -195,12 +195,12 @@ class Prepared:
 
     @property
     def counts(self) -> dict[str, dict[str, Any]]:
-        """Pairs, pieces and dropped pairs of each split, for the record."""
+        """Pairs, tokens and dropped pairs of each split, for the record."""
         return {
             name: {
                 "pairs": len(split),
-                "source_pieces": split.source.n_pieces,
-                "target_pieces": split.target.n_pieces,
+                "source_pieces": split.source.n_tokens,
+                "target_pieces": split.target.n_tokens,
                 "dropped": split.dropped,
             }
             for name, split in (("train", self.train), ("dev", self.dev), ("test", self.test))

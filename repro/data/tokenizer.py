@@ -1,15 +1,15 @@
-"""Sub-word pieces: one vocabulary for both languages. Paper: section 5.1.
+"""Sub-word tokens: one vocabulary for both languages. Paper: section 5.1.
 
 Two kinds are learned: byte-pair merges, as in the paper's English-German, and word-pieces, as in its English-French.
-With either, every line is text before it is pieces: any line, blanks and control characters included, comes back
+With either, every line is text before it is tokens: any line, blanks and control characters included, comes back
 exactly. Three choices make that so and keep the vocabulary small:
 
-- pieces are made of bytes, so no character is unknown;
+- tokens are made of bytes, so no character is unknown;
 - each line is read with one blank before it, which decoding takes off again, so the first word of a line has
-  the pieces of the same word inside one;
+  the tokens of the same word inside one;
 - "<pad>" and "</s>" have ids and no spelling: a line that holds the letters "</s>" does not end there.
 
-The third kind is given: the text comes in pieces and brings its vocabulary. What that does not list is unknown.
+The third kind is given: the text comes in tokens and brings its vocabulary. What that does not list is unknown.
 
 Whatever its kind, a tokenizer is its file: how lines are cut, looked up and joined again is all in there.
 """
@@ -27,16 +27,16 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.storage import atomic
 
-MIN_SIZE = len(SPECIAL) + 256  # every byte is a piece
-MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is a piece that begins, and another that goes on
+MIN_SIZE = len(SPECIAL) + 256  # every byte is a token
+MIN_WORD_PIECES = MIN_SIZE + 256  # every byte is a token that begins, and another that goes on
 GOES_ON = "\u203f"  # before a word-piece inside a word; no byte is spelled so, hence no text is taken for it
 LONGEST_PART = 64  # bytes cut into word-pieces at once: the time grows with the square
-UNKNOWN = " <unk>"  # in a given vocabulary; like its pieces, and unlike PAD and EOS, it has the blank before it
-SYMBOLS = {*SPECIAL, "<unk>", "<s>"}  # a given vocabulary may list them, but they are no pieces of text
+UNKNOWN = " <unk>"  # in a given vocabulary; like its tokens, and unlike PAD and EOS, it has the blank before it
+SYMBOLS = {*SPECIAL, "<unk>", "<s>"}  # a given vocabulary may list them, but they are no tokens of text
 
 LINES_AT_ONCE = 1_000  # so few that their words stay in the processor's cache
 MOST_KNOWN = 1 << 20  # words whose ids are remembered: about 160 MB
@@ -56,14 +56,14 @@ class Tokenizer:
         self.size = self._engine.get_vocab_size()
         self.sha256 = hashlib.sha256(contents).hexdigest()
         self.dtype = np.dtype("<u2" if self.size <= 1 << 16 else "<u4")
-        self.unknown: int | None = self._engine.token_to_id(UNKNOWN)  # None: there is nothing that has no pieces
+        self.unknown: int | None = self._engine.token_to_id(UNKNOWN)  # None: there is nothing that has no tokens
         self._known: dict[str, bytes] = {}
 
     def __reduce__(self) -> tuple[type["Tokenizer"], tuple[bytes]]:
         return Tokenizer, (self._contents,)
 
     def encode(self, lines: Sequence[str]) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-        """ids [pieces] of all lines, each with EOS at its end; offsets [lines + 1] of where they begin."""
+        """ids [tokens] of all lines, each with EOS at its end; offsets [lines + 1] of where they begin."""
         starts = range(0, len(lines), LINES_AT_ONCE)
         ids = np.frombuffer(b"".join(self._read(lines[i : i + LINES_AT_ONCE]) for i in starts), self.dtype)
         return ids, np.append(0, np.flatnonzero(ids == EOS) + 1)
@@ -71,8 +71,8 @@ class Tokenizer:
     def _read(self, lines: Sequence[str]) -> bytes:
         """The ids of some lines, one after the other. The engine reads a word once; after that it is looked up.
 
-        No piece reaches over a blank unless white space stands before it, and no piece depends on what comes after
-        such a blank. So a line has the pieces of its words, each read with the blank before it.
+        No token reaches over a blank unless white space stands before it, and no token depends on what comes after
+        such a blank. So a line has the tokens of its words, each read with the blank before it.
         """
         # 1. cut all lines into words    2. let the engine read what is new    3. look every word up
         words = [line.split(" ") for line in lines]
@@ -100,23 +100,23 @@ class Tokenizer:
 
     def decode(self, ids: Iterable[int]) -> str:
         """The line up to EOS; PAD is nothing. Of any ids at all it makes one line."""
-        pieces = []
+        tokens = []
         for id in ids:
             if id == EOS:
                 break
             if id != PAD:
-                pieces.append(int(id))
+                tokens.append(int(id))
         # No line holds a line feed, but an untrained model may write one, and a file has as many as lines.
-        return self._engine.decode(pieces).replace("\n", " ")
+        return self._engine.decode(tokens).replace("\n", " ")
 
     @cached_property
     def is_lone_byte(self) -> NDArray[np.bool_]:
-        """[size]: whether a piece is one byte of a character that takes several."""
+        """[size]: whether a token is one byte of a character that takes several."""
         one_byte = "".join(map(chr, range(128)))
         [(letters, _)] = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False).pre_tokenize_str(one_byte)
         parts = set(pre_tokenizers.ByteLevel.alphabet()).difference(letters)
         table = np.zeros(self.size, np.bool_)
-        table[[id for piece, id in self._engine.get_vocab().items() if piece.removeprefix(GOES_ON) in parts]] = True
+        table[[id for token, id in self._engine.get_vocab().items() if token.removeprefix(GOES_ON) in parts]] = True
         return table
 
     def save(self, path: Path) -> None:
@@ -132,7 +132,7 @@ class Tokenizer:
 
 
 def _stands_alone(word: str) -> bool:
-    """Whether the blank after a word surely ends a piece, and the word is short enough to be remembered.
+    """Whether the blank after a word surely ends a token, and the word is short enough to be remembered.
 
     White space to the engine is `isspace` here, which is true of four characters more.
     """
@@ -150,18 +150,18 @@ def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
     return sum(int(np.count_nonzero(tokenizer.is_lone_byte[part])) for part in parts)
 
 
-def train_tokenizer(lines: Iterable[str], pieces: Pieces) -> Tokenizer:
-    """Learn at most `pieces.size` pieces, fewer where the text has no pair of pieces left that occurs twice."""
-    if pieces.kind == "given":
-        raise ValueError(f"{pieces} come with their text and are not learned; make them with given_tokenizer.")
-    smallest = MIN_SIZE if pieces.kind == "bpe" else MIN_WORD_PIECES
-    if pieces.size < smallest:
-        raise ValueError(f"A vocabulary needs {smallest} pieces for the bytes and {SPECIAL}, got {pieces.size}.")
-    return _merges(lines, pieces.size) if pieces.kind == "bpe" else _word_pieces(lines, pieces.size)
+def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
+    """Learn at most `tokens.size` tokens, fewer where the text has no pair of tokens left that occurs twice."""
+    if subwords.kind == "given":
+        raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")
+    smallest = MIN_SIZE if subwords.kind == "bpe" else MIN_WORD_PIECES
+    if subwords.size < smallest:
+        raise ValueError(f"A vocabulary needs {smallest} tokens for the bytes and {SPECIAL}, got {subwords.size}.")
+    return _merges(lines, subwords.size) if subwords.kind == "bpe" else _word_pieces(lines, subwords.size)
 
 
 def _merges(lines: Iterable[str], size: int) -> Tokenizer:
-    """Byte-pair encoding: the two neighbours that occur together most often become one piece, again and again."""
+    """Byte-pair encoding: the two neighbours that occur together most often become one token, again and again."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -178,9 +178,9 @@ def _merges(lines: Iterable[str], size: int) -> Tokenizer:
 
 
 def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
-    """Word-pieces: learned like the merges, but a word is cut at the longest piece that it begins with, and so on."""
+    """Word-pieces: learned like the merges, but a word is cut at the longest token that it begins with, and so on."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no piece, and never needed
+    engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no token, and never needed
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.FixedLength(LONGEST_PART)]
@@ -189,7 +189,7 @@ def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
-        # Bytes that go on are listed with the special ones: else only those that occur would have a piece.
+        # Bytes that go on are listed with the special ones: else only those that occur would have a token.
         special_tokens=[*SPECIAL, *(GOES_ON + letter for letter in alphabet)],
         initial_alphabet=alphabet,
         continuing_subword_prefix=GOES_ON,
@@ -200,17 +200,17 @@ def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
 
 
 def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
-    """The vocabulary of text that comes in pieces: one a line, with "@@" at its end if the next piece goes on.
+    """The vocabulary of text that comes in tokens: one a line, with "@@" at its end if the next token goes on.
 
     The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such.
-    The pieces keep their order; lines that name symbols are left out, for the symbols have ids here already.
+    The tokens keep their order; lines that name symbols are left out, for the symbols have ids here already.
     """
-    pieces = [piece for piece in dict.fromkeys(vocabulary_lines) if piece and piece not in SYMBOLS]
-    if broken := [piece for piece in pieces if " " in piece]:
-        raise ValueError(f"A vocabulary has one piece a line, got {broken[0]!r}. Cut counts and translations off.")
-    if not pieces:
-        raise ValueError("A vocabulary has one piece a line, got none. Is the file empty?")
-    names = [*SPECIAL, UNKNOWN, *(f" {piece}" for piece in pieces)]
+    tokens = [token for token in dict.fromkeys(vocabulary_lines) if token and token not in SYMBOLS]
+    if broken := [token for token in tokens if " " in token]:
+        raise ValueError(f"A vocabulary has one token a line, got {broken[0]!r}. Cut counts and translations off.")
+    if not tokens:
+        raise ValueError("A vocabulary has one token a line, got none. Is the file empty?")
+    names = [*SPECIAL, UNKNOWN, *(f" {token}" for token in tokens)]
     vocabulary = {name: id for id, name in enumerate(names)}
     engine = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     engine.normalizer = normalizers.Prepend(" ")

@@ -5,12 +5,12 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Pieces:
+class Subwords:
     """One vocabulary for both languages.
 
-    "bpe" merges frequent neighbours, as the paper's English-German; "wordpiece" reads the longest piece first, as
-    its English-French; "given" takes text that is in pieces already, with the vocabulary that came with it.
+    "bpe" merges frequent neighbours, as the paper's English-German; "wordpiece" reads the longest token first, as
+    its English-French; "given" takes text that is in tokens already, with the vocabulary that came with it.
     """
 
     kind: Literal["bpe", "wordpiece", "given"]
-    size: int  # pieces asked for; a small text may have fewer, and what is given has as many as it has
+    size: int  # tokens asked for; a small text may have fewer, and what is given has as many as it has

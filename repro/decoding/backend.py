@@ -24,7 +24,7 @@ class Engine(Protocol):
     """A trained model, ready to be asked."""
 
     def mean_nll(self, batches: Iterable[Batch]) -> float:
-        """Negative log-likelihood per target piece in nats, end symbols included."""
+        """Negative log-likelihood per target token in nats, end symbols included."""
         ...
 
     def translate(

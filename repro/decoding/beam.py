@@ -1,10 +1,10 @@
-"""Beam search: width 4, length penalty 0.6, at most input + 50 pieces, early stop. Paper: section 6.1.
+"""Beam search: width 4, length penalty 0.6, at most input + 50 tokens, early stop. Paper: section 6.1.
 
-Search knows no model. It is given a function that reads the last piece of every hypothesis and answers
+Search knows no model. It is given a function that reads the last token of every hypothesis and answers
 with the likeliest next ones; whatever that function remembers travels beside it as a `State`.
 
     N sentences asked for    B sentences still searched    W hypotheses of each    R = B W rows of the model
-    K candidates of a row, and then of a sentence    T pieces so far, the end symbol counted
+    K candidates of a row, and then of a sentence    T tokens so far, the end symbol counted
 """
 
 import math
@@ -34,8 +34,8 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
-# (last pieces int64 [R], state, K) -> (log-probabilities float [R, K], pieces int64 [R, K], state): of each row the K
-# likeliest next pieces but padding, likeliest first, of equals the lower id; -inf where there are fewer
+# (last tokens int64 [R], state, K) -> (log-probabilities float [R, K], tokens int64 [R, K], state): of each row the K
+# likeliest next tokens but padding, likeliest first, of equals the lower id; -inf where there are fewer
 Step = Callable[[Tensor, S, int], tuple[Tensor, Tensor, S]]
 
 
@@ -44,7 +44,7 @@ class Hypothesis:
     """A translation and what it is worth."""
 
     ids: tuple[int, ...]  # without the end symbol
-    log_prob: float  # of all pieces, the end symbol included; -inf: nothing was possible
+    log_prob: float  # of all tokens, the end symbol included; -inf: nothing was possible
     score: float  # log_prob over the length penalty
     finished: bool  # False: cut at the limit, no hypothesis of its sentence had ended by then
 
@@ -52,8 +52,8 @@ class Hypothesis:
 def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alpha: float = 0.6) -> list[Hypothesis]:
     """The best hypothesis found for each sentence, in order. `state` starts with one row per sentence.
 
-    `limits`, int64 [N], holds the most pieces of each sentence, its end symbol counted. Equal candidates
-    are taken by earlier end, then better hypothesis, then likelier piece, so that no other sentence has a say.
+    `limits`, int64 [N], holds the most tokens of each sentence, its end symbol counted. Equal candidates
+    are taken by earlier end, then better hypothesis, then likelier token, so that no other sentence has a say.
     """
     if width < 1:
         raise ValueError(f"width must be at least 1, got {width}.")
@@ -74,17 +74,17 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
     for length in range(1, longest + 1):
         n_rows = live.log_prob.shape[1]  # of each sentence: 1 at first, then W
 
-        # 1. Extend every live hypothesis by its likeliest pieces. The best candidates of a sentence are among them.
-        more_RK, piece_RK, state = step(last_R, state, n_candidates)
+        # 1. Extend every live hypothesis by its likeliest tokens. The best candidates of a sentence are among them.
+        more_RK, token_RK, state = step(last_R, state, n_candidates)
         total_BWK = live.log_prob[:, :, None] + more_RK.view(*live.log_prob.shape, n_candidates)
 
         # 2. The best candidates of each sentence, best first.
         value_BK, place_BK = _best_first(total_BWK.flatten(1), n_candidates)
-        parent_BK, piece_BK = place_BK // n_candidates, piece_RK.view(len(place_BK), -1).gather(1, place_BK)
-        ids_BKT = torch.cat([_pick(live.ids, parent_BK), piece_BK[:, :, None]], dim=2)
+        parent_BK, token_BK = place_BK // n_candidates, token_RK.view(len(place_BK), -1).gather(1, place_BK)
+        ids_BKT = torch.cat([_pick(live.ids, parent_BK), token_BK[:, :, None]], dim=2)
 
         # 3. Those that end compete for the answer. They are equally long, so the likeliest scores best.
-        ends_BK = piece_BK == EOS
+        ends_BK = token_BK == EOS
         ended_B1, choice_B1 = _best_first(value_BK.masked_fill(~ends_BK, -math.inf), 1)
         best.offer(live.sentence, _pick(ids_BKT, choice_B1)[:, 0], ended_B1[:, 0], alpha, finished=True)
 
@@ -106,7 +106,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
         done_B, broken_B = torch.stack([done_B, value_BK[:, 0].isnan()]).cpu()  # the one wait for the device
         if broken_B.any():
             raise ValueError(
-                f"expected log-probabilities, got NaN from the step function at piece {length}. "
+                f"expected log-probabilities, got NaN from the step function at token {length}. "
                 "The model has probably diverged: decode an earlier checkpoint."
             )
         if done_B.all():
@@ -148,7 +148,7 @@ class _Best:
     """The best hypothesis of each of the N sentences so far. Precision follows the step function's."""
 
     ids: Tensor  # int64 [N, longest limit]
-    length: Tensor  # int64 [N]  pieces in use, the end symbol counted; 0: none so far
+    length: Tensor  # int64 [N]  tokens in use, the end symbol counted; 0: none so far
     log_prob: Tensor  # float [N]
     score: Tensor  # float [N]
     finished: Tensor  # bool [N]

@@ -68,7 +68,7 @@ def export(model: Transformer, folder: Path) -> None:
     spec.register_source_vocabulary(names)
     spec.register_target_vocabulary(names)
     spec.config.eos_token = names[EOS]
-    # padding: what the decoder reads first is the zero vector; an unknown piece, of which we have none, is not written
+    # padding: what the decoder reads first is the zero vector; an unknown token, of which we have none, is not written
     spec.decoder.start_from_zero_embedding = True
     spec.config.decoder_start_token = spec.config.bos_token = spec.config.unk_token = names[PAD]
 
@@ -115,7 +115,7 @@ def translate_ctranslate2(
     lengths = np.asarray(source.lengths, np.int64)
 
     def start(sentences: Iterable[int], limit: int) -> list[Any]:
-        """Begin to search these sentences for at most `limit` pieces each; whoever asks a result waits for it."""
+        """Begin to search these sentences for at most `limit` tokens each; whoever asks a result waits for it."""
         return translator.translate_batch(
             [_names(source.sentence(i)) for i in sentences],
             asynchronous=True,
@@ -144,7 +144,7 @@ def translate_ctranslate2(
 
 
 def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
-    """Negative log-likelihood per target piece in nats, as `translate.mean_nll`."""
+    """Negative log-likelihood per target token in nats, as `translate.mean_nll`."""
     begun = []
     for batch in batches:
         source, target = batch.source, batch.target
@@ -156,7 +156,7 @@ def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
 
 
 def score_ctranslate2(translator: Any, source: Tensor, target: Tensor) -> list[list[float]]:
-    """Of each row the log-probability of every piece of its target, the end symbol included; int64 [B, S], [B, T]."""
+    """Of each row the log-probability of every token of its target, the end symbol included; int64 [B, S], [B, T]."""
     return [pending.result().log_probs for pending in _begin_to_score(translator, source, target)]
 
 
@@ -181,7 +181,7 @@ def _best(result: Any, alpha: float) -> Sequence[int]:
 
 
 def _names(ids: Iterable[int]) -> list[str]:
-    """Pieces as CTranslate2 wants them, as text: ids in digits."""
+    """Subwords as CTranslate2 wants them, as text: ids in digits."""
     return [str(id) for id in ids]
 
 

@@ -1,10 +1,10 @@
-"""The likeliest next pieces of many hypotheses, straight from the decoder's output. Paper: section 3.4.
+"""The top_k next tokens of many hypotheses, straight from the decoder's output. Paper: section 3.4.
 
 The softmax over the whole vocabulary is half of what a search computes, and most of what it moves through memory if it
 makes all logits, then sums, divides and searches them. Here they are made a block of the vocabulary at a time, and each
 block is summed and its maxima noted while it lies in the processor's cache.
 
-    R hypotheses    D d_model    V pieces    C pieces of a block    G groups of pieces    K pieces wanted
+    R hypotheses    D d_model    V tokens    C tokens of a block    G groups of tokens    K tokens wanted
 """
 
 import math
@@ -15,46 +15,46 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from repro.model.prepacked import Product, can_lay_out
+from repro.model.prepacked import PackedLinear, can_prepack
 from repro.model.special_tokens import PAD
 
-GROUP = 32  # pieces with one maximum: the K likeliest stand in the K groups of largest maxima
-BLOCK = 4_096  # pieces of a block: of a hundred rows as many as a core caches
+GROUP = 32  # tokens with one maximum: the K top_k stand in the K groups of largest maxima
+BLOCK = 4_096  # tokens of a block: of a hundred rows as many as a core caches
 SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
 
 
 class Softmax:
-    """The softmax matrix, asked for the likeliest pieces only."""
+    """The softmax matrix, asked for the top_k tokens only."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
         """weight [V, D]; products are made in `dtype`, sums in float32 at least."""
-        self.n_pieces, self.dtype = len(weight), dtype or weight.dtype
+        self.n_tokens, self.dtype = len(weight), dtype or weight.dtype
         matrix = weight.detach().to(self.dtype)
         # a GPU takes all at once
-        self.width = self.n_pieces + -self.n_pieces % GROUP if matrix.is_cuda else BLOCK
+        self.width = self.n_tokens + -self.n_tokens % GROUP if matrix.is_cuda else BLOCK
         self._blocks: list[Callable[[Tensor], Tensor]] = [
-            Product(part, None, self.dtype) if can_lay_out(part, self.dtype) else partial(F.linear, weight=part)
+            PackedLinear(part, None, self.dtype) if can_prepack(part, self.dtype) else partial(F.linear, weight=part)
             for part in matrix.split(self.width)
         ]
         # for logits; made once, for clearing fresh memory costs as much as they do
         self._room = matrix.new_empty(0)
 
-    def likeliest(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Of each row of hidden [R, D] the k likeliest pieces: log-probabilities and ids, both [R, k], likeliest first.
+    def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Of each row of hidden [R, D] the k top_k tokens: log-probabilities and ids, both [R, k], top_k first.
 
         Of equals the lower id. Padding has its share of the probability and is never among them. Where there are fewer
         than k, the rest have log-probability -inf.
         """
-        n_rows, n_pieces = len(hidden), self.n_pieces
+        n_rows, n_tokens = len(hidden), self.n_tokens
         width = self.width
-        slots = n_pieces + -n_pieces % GROUP
+        slots = n_tokens + -n_tokens % GROUP
         if len(self._room) < n_rows * slots:
             self._room = self._room.new_empty(n_rows * slots)
 
         # 1. Make the logits block by block; of each, [R, C], keep the sum and the maximum of every group.
         rows, groups, tops, sums = hidden.to(self.dtype), [], [], []
-        for begin, product in zip(range(0, n_pieces, width), self._blocks, strict=True):
-            stop = min(begin + width, n_pieces)
+        for begin, product in zip(range(0, n_tokens, width), self._blocks, strict=True):
+            stop = min(begin + width, n_tokens)
             block_RC = self._block(n_rows, begin, width, slots)
             block_RC[:, : stop - begin] = product(rows)
             block_RC[:, stop - begin :] = -math.inf
@@ -70,7 +70,7 @@ class Softmax:
         top_R1 = tops_RB.amax(1, keepdim=True)
         log_sum_R1 = (torch.cat(sums, dim=1) * (tops_RB - top_R1).exp()).sum(1, keepdim=True).log()
 
-        # 2. Look into the groups of largest maxima, in the order of their pieces.
+        # 2. Look into the groups of largest maxima, in the order of their tokens.
         _, chosen_RK = first_largest(torch.cat(groups, dim=1), k)
         chosen_RK = chosen_RK.sort(1).values
         begin_RK = chosen_RK * GROUP // width * width  # of its block
@@ -79,15 +79,15 @@ class Softmax:
         place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * GROUP - begin_RK
         members_RM = self._room.view(-1, GROUP)[place_RK // GROUP].flatten(1)
 
-        # 3. The likeliest of those.
+        # 3. The top_k of those.
         logit_RK, member_RK = first_largest(members_RM, k)
-        piece_RK = chosen_RK.gather(1, member_RK // GROUP) * GROUP + member_RK % GROUP
-        piece_RK = piece_RK.clamp(
-            max=n_pieces - 1
+        token_RK = chosen_RK.gather(1, member_RK // GROUP) * GROUP + member_RK % GROUP
+        token_RK = token_RK.clamp(
+            max=n_tokens - 1
         )  # beyond stand those of log-probability -inf that fill the last group
         log_prob_RK = logit_RK - top_R1 - log_sum_R1
         missing = k - log_prob_RK.shape[1]
-        return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(piece_RK, (0, missing), value=n_pieces - 1)
+        return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(token_RK, (0, missing), value=n_tokens - 1)
 
     def _block(self, n_rows: int, begin: int, width: int, slots: int) -> Tensor:
         """Room for the logits of one block: blocks lie one after the other, each [R, C]."""

@@ -21,7 +21,7 @@ from repro.model.transformer import Cache, Transformer
 BEAM = 4
 ALPHA = 0.6
 EXTRA = 50  # the longest output: source length + 50
-BATCH_TOKENS = 4_096  # source pieces searched at once, padding included
+BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
 
 
 @torch.inference_mode()
@@ -45,10 +45,10 @@ def translate(
 
     def step(last: Tensor, cache: Cache, k: int) -> tuple[Tensor, Tensor, Cache]:
         hidden, cache = model.advance(last, cache)
-        return *softmax.likeliest(hidden, k), cache
+        return *softmax.top_k(hidden, k), cache
 
     found: dict[int, Sequence[int]] = {}
-    with model.laid_out(_dtype(model)):
+    with model.prepacked(_dtype(model)):
         for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
             ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
             limits = (ids != PAD).sum(dim=1) + extra
@@ -60,7 +60,7 @@ def translate(
 
 @torch.inference_mode()
 def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
-    """Negative log-likelihood per target piece in nats: natural log, no smoothing, end symbol included.
+    """Negative log-likelihood per target token in nats: natural log, no smoothing, end symbol included.
 
     Its exponential is the perplexity per word-piece of Table 3.
     """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BELOW, MEMORY = -1, -2  # what a block reads from outside its layer: the layer's input, the encoder's output
-N_PIECES = (5, 7)  # of the sentences the model is run on, source and target; they differ, so masks can be told
+N_TOKENS = (5, 7)  # of the sentences the model is run on, source and target; they differ, so masks can be told
 ATTENTIONS = ("SelfAttention", "MultiHeadAttention")
 FILL = {  # by the class of the module
     **dict.fromkeys(ATTENTIONS, "#fbdcb6"),
@@ -56,8 +56,8 @@ class Column:
 
 
 def columns(model: Transformer) -> tuple[Column, Column]:
-    """Encoder and decoder as they run on a source of five pieces and a target of seven."""
-    source, target = (torch.arange(2, 2 + n).unsqueeze(0) for n in N_PIECES)
+    """Encoder and decoder as they run on a source of five tokens and a target of seven."""
+    source, target = (torch.arange(2, 2 + n).unsqueeze(0) for n in N_TOKENS)
     done = trace(model, source, target)
     maps = model.attention_maps(source, target)
     masked = {name for name, weights in maps.items() if not weights.triu(1).any()}  # nobody looks ahead
@@ -137,7 +137,7 @@ def _entries(done: Trace, model: Transformer) -> list[tuple[str, ...]]:
 
 
 def _head(model: Transformer, source: torch.Tensor) -> tuple[str, ...]:
-    """The operations after the last decoder layer when the model writes its next piece."""
+    """The operations after the last decoder layer when the model writes its next token."""
     with torch.no_grad():
         cache = model.start(source)
     done = trace(lambda ids: model.step(ids, cache), torch.tensor([2]), model=model)

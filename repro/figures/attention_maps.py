@@ -78,10 +78,10 @@ def split_words(sentence: str) -> list[tuple[str, int]]:
     return [(found[0], found.end()) for found in re.finditer(r"\w+|[^\w\s]", sentence)]
 
 
-def word_of_piece(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[str], list[int]]:
-    """The words of a sentence, the end symbol last, and of each piece the number of its word.
+def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[str], list[int]]:
+    """The words of a sentence, the end symbol last, and of each token the number of its word.
 
-    `decode` gives the text of the first pieces, which says where each of them ends.
+    `decode` gives the text of the first tokens, which says where each of them ends.
     """
     words = split_words(sentence)
     ends = [end for _, end in words]
@@ -92,16 +92,16 @@ def word_of_piece(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[
         else:
             numbers.append(int(np.searchsorted(ends, len(decode(ids[:n])))))
     if sorted(set(numbers)) != list(range(len(words) + 1)) or numbers != sorted(numbers):
-        raise ValueError(f"{sentence!r}: expected pieces of each word in turn, got pieces of {numbers}. Train again.")
+        raise ValueError(f"{sentence!r}: expected tokens of each word in turn, got tokens of {numbers}. Train again.")
     return [*(word for word, _ in words), SPECIAL[EOS]], numbers
 
 
 def merged(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.float64]:
-    """[H, pieces, pieces] -> [H, words, words]: a word is looked at by all its pieces' weight, and looks as their mean.
+    """[H, tokens, tokens] -> [H, words, words]: a word is looked at by all its tokens' weight, and looks as their mean.
 
     Rows that sum to one still do.
     """
-    member = np.eye(max(numbers) + 1)[list(numbers)]  # [pieces, words]
+    member = np.eye(max(numbers) + 1)[list(numbers)]  # [tokens, words]
     return np.asarray((member / member.sum(0)).T @ weights @ member)
 
 
@@ -145,7 +145,7 @@ def measure(run: Record, runs: Path, cache: Path) -> Measured:
         source = torch.tensor([ids])
         with torch.no_grad():
             seen = model.attention_maps(source, source[:, :1])[f"encoder.{layer - 1}.self_attention"]
-        words, numbers = word_of_piece(sentence, ids, tokenizer.decode)
+        words, numbers = word_of_token(sentence, ids, tokenizer.decode)
         maps.append(_map(about, words, numbers, merged(seen[0].double().numpy(), numbers)))
     content = {
         "format": FORMAT,
@@ -216,7 +216,7 @@ def caption(measured: Measured, seen: Map, shown: str, full: float) -> str:
         f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} Weights of our own model, not the "
         f"paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row {measured['row']}, "
         f"seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
-        f"{sum(seen['pieces'])} pieces, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
+        f"{sum(seen['pieces'])} tokens, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
         f"solid at {full:.2f}."
     )
     return "\n".join(textwrap.wrap(text, 132))

@@ -1,7 +1,7 @@
 """Scaled dot-product attention and multi-head attention. Paper: section 3.2, figure 2.
 
 Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and k, d_v for v). Where sentences stand one
-after the other without padding (`repro/model/ragged.py`) there is no B, and Q and K count the pieces of all of them.
+after the other without padding (`repro/model/ragged.py`) there is no B, and Q and K count the tokens of all of them.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention.varlen import varlen_attn
 
-from repro.model.prepacked import Product
+from repro.model.prepacked import PackedLinear
 
 
 def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
@@ -25,7 +25,7 @@ def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Spans:
+class RaggedMask:
     """Who may see whom among sentences in a row: each query the keys of its own sentence."""
 
     queries: Tensor  # int32 [B + 1]: 0, then where the queries of each sentence end
@@ -35,7 +35,7 @@ class Spans:
     causal: bool = False  # and of them only those up to its own position
 
 
-Sees = Tensor | Spans | None  # a bias on the scores that broadcasts to [B, H, Q, K], or spans; None: everything
+Sees = Tensor | RaggedMask | None  # a bias on the scores that broadcasts to [B, H, Q, K], or spans; None: everything
 
 
 def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
@@ -52,8 +52,8 @@ def attention(q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Sees = None)
     On a GPU a fused kernel; on a CPU the two plain products, which are faster than the fused kernel at
     sentence lengths (`benchmarks/attention.py`).
     """
-    if isinstance(bias, Spans):
-        return attention_in_spans(q_BHQE, k_BHKE, v_BHKE, bias)
+    if isinstance(bias, RaggedMask):
+        return ragged_attention(q_BHQE, k_BHKE, v_BHKE, bias)
     if q_BHQE.is_cuda:
         if bias is not None:
             bias = bias.to(q_BHQE.dtype)
@@ -66,7 +66,7 @@ def has_kernel(q: Tensor) -> bool:
     return q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
 
 
-def attention_in_spans(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans) -> Tensor:
+def ragged_attention(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask) -> Tensor:
     """The same for sentences in a row, [H, Q, E]: a kernel for unequal lengths where there is one, else padded."""
     if not has_kernel(q_HQE):
         return _padded_attention(q_HQE, k_HKE, v_HKE, spans)
@@ -81,7 +81,7 @@ def attention_in_spans(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans
     return heads.transpose(0, 1)[..., :d_v]
 
 
-def _padded_attention(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans) -> Tensor:
+def _padded_attention(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask) -> Tensor:
     """Each sentence in a row of its own, as long as the longest."""
     queries = _grid(spans.queries, spans.longest_query, q_HQE.shape[1])
     keys = _grid(spans.keys, spans.longest_key, k_HKE.shape[1])
@@ -98,14 +98,14 @@ def _padded_attention(q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: Spans)
 
 @dataclass(frozen=True)
 class _Grid:
-    place: Tensor  # int64 [B, longest] of each piece in the row of all; where there is none, of some other
+    place: Tensor  # int64 [B, longest] of each token in the row of all; where there is none, of some other
     real: Tensor  # bool [B, longest]
 
 
-def _grid(ends: Tensor, longest: int, n_pieces: int) -> _Grid:
+def _grid(ends: Tensor, longest: int, n_tokens: int) -> _Grid:
     begin, end = ends[:-1, None].long(), ends[1:, None].long()
     place = begin + torch.arange(longest, device=ends.device)
-    return _Grid(place.clamp(max=n_pieces - 1), place < end)
+    return _Grid(place.clamp(max=n_tokens - 1), place < end)
 
 
 class MultiHeadAttention(nn.Module):
@@ -116,7 +116,7 @@ class MultiHeadAttention(nn.Module):
     side. d_k and d_v are free: W^O is (h d_v) x d_model. Biases as in the first public code.
     """
 
-    SEARCHED: tuple[str, ...] = ("queries",)  # what a search projects piece by piece
+    SEARCHED: tuple[str, ...] = ("queries",)  # what a search projects token by token
 
     def __init__(self, *, d_model: int, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class MultiHeadAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
         self.output = nn.Linear(n_heads * d_v, d_model)
         self.recorded: list[Tensor] | None = None  # per-head weights, kept while this is a list
-        self.laid_out: dict[str, Product] = {}  # by what they project, while the weights stay as they are
+        self.prepacked: dict[str, PackedLinear] = {}  # by what they project, while the weights stay as they are
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -149,29 +149,29 @@ class MultiHeadAttention(nn.Module):
     def attend(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Sees) -> Tensor:
         """Heads apart in, [B, Q, d_model] out."""
         if self.recorded is not None:
-            assert not isinstance(bias, Spans), "weights are recorded of padded sentences"
+            assert not isinstance(bias, RaggedMask), "weights are recorded of padded sentences"
             self.recorded.append(attention_weights(q_BHQE, k_BHKE, bias).detach())
         heads_BHQE = attention(q_BHQE, k_BHKE, v_BHKE, bias)
         joined = heads_BHQE.transpose(-3, -2).flatten(-2)
-        made: Tensor = self.laid_out["output"](joined) if self.laid_out else self.output(joined)
+        made: Tensor = self.prepacked["output"](joined) if self.prepacked else self.output(joined)
         return made
 
     def forward(self, x: Tensor, memory: Tensor, bias: Sees = None) -> Tensor:
         """x [B, Q, d_model] asks memory [B, K, d_model]."""
         return self.attend(self.queries(x), *self.keys_values(memory), bias)
 
-    def lay_out(self, dtype: torch.dtype) -> None:
-        """Have the products of a search prepared, until `laid_out` is cleared: for weights that stay as they are."""
+    def prepack(self, dtype: torch.dtype) -> None:
+        """Have the products of a search prepared, until `prepacked` is cleared: for weights that stay as they are."""
         for what in self.SEARCHED:
-            self.laid_out[what] = Product(self.weight[self._rows(what)], self.bias[self._rows(what)], dtype)
-        self.laid_out["output"] = Product(self.output.weight, self.output.bias, dtype)
+            self.prepacked[what] = PackedLinear(self.weight[self._rows(what)], self.bias[self._rows(what)], dtype)
+        self.prepacked["output"] = PackedLinear(self.output.weight, self.output.bias, dtype)
 
     def _rows(self, what: str) -> slice:
         return {"queries": slice(self.d_queries), "keys_values": slice(self.d_queries, None), "all": slice(None)}[what]
 
     def _project(self, x: Tensor, what: str) -> Tensor:
-        if what in self.laid_out:
-            return self.laid_out[what](x)
+        if what in self.prepacked:
+            return self.prepacked[what](x)
         return F.linear(x, self.weight[self._rows(what)], self.bias[self._rows(what)])
 
     def _split(self, x: Tensor, width: int) -> Tensor:

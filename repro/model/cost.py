@@ -30,7 +30,7 @@ def n_parameters(hyper: Hyper, vocab_size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """How much text: pieces of both sides (end symbols included) in how many sentences."""
+    """How much text: tokens of both sides (end symbols included) in how many sentences."""
 
     sentences: float
     source_tokens: float
@@ -40,7 +40,7 @@ class Text:
 def training_flops(hyper: Hyper, vocab_size: int, text: Text) -> float:
     """Multiplications and additions of training on `text`: forward, and twice that for backward.
 
-    Matrix products only, over real pieces; the causal half of the decoder's self-attention. Sentences are taken
+    Matrix products only, over real tokens; the causal half of the decoder's self-attention. Sentences are taken
     to be of average length.
     """
     d, heads = hyper.d_model, hyper.n_heads
@@ -49,13 +49,13 @@ def training_flops(hyper: Hyper, vocab_size: int, text: Text) -> float:
     output, feed_forward = heads * hyper.d_v * d, 2 * d * hyper.d_ff
     one_key = heads * (hyper.d_k + hyper.d_v)  # score and weighted sum of one query with one key
 
-    a_source_piece = hyper.n_layers * (
+    a_source_token = hyper.n_layers * (
         keys_values + queries + output + feed_forward + source_length * one_key  # encoder layer
         + keys_values  # asked by the decoder
     )  # fmt: skip
-    a_target_piece = vocab_size * d + hyper.n_layers * (
+    a_target_token = vocab_size * d + hyper.n_layers * (
         keys_values + queries + output + target_length / 2 * one_key  # self-attention
         + queries + output + source_length * one_key  # attention to the source
         + feed_forward
     )  # fmt: skip
-    return 3 * 2 * (text.source_tokens * a_source_piece + text.target_tokens * a_target_piece)
+    return 3 * 2 * (text.source_tokens * a_source_token + text.target_tokens * a_target_token)

@@ -9,9 +9,9 @@ from repro.model.special_tokens import PAD
 
 
 class TiedEmbedding(nn.Module):
-    """One matrix for source pieces, target pieces and the softmax, scaled by sqrt(d_model) at look-up.
+    """One matrix for source tokens, target tokens and the softmax, scaled by sqrt(d_model) at look-up.
 
-    Paper: section 3.4. Drawn from N(0, 1 / d_model), so a scaled embedding has unit variance. The padding piece
+    Paper: section 3.4. Drawn from N(0, 1 / d_model), so a scaled embedding has unit variance. The padding token
     embeds as the zero vector (its row serves the softmax only); there is no softmax bias.
     """
 

@@ -1,7 +1,7 @@
 """Encoder and decoder layers: sub-layers with dropout, residual sum and normalisation. Paper: section 3.1, 3.3.
 
 Post-norm, as printed: LayerNorm(x + Dropout(Sublayer(x))). Layers take numbers and ready masks; they know no
-configuration and no ids. Shapes: B batch, S source pieces, T target pieces, D d_model.
+configuration and no ids. Shapes: B batch, S source tokens, T target tokens, D d_model.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, Sees, SelfAttention
-from repro.model.prepacked import Product
+from repro.model.prepacked import PackedLinear
 
 NORM_EPS = 1e-6  # not in the paper; the first public code's
 
@@ -48,18 +48,18 @@ class FeedForward(nn.Sequential):
         for linear in (up, down):
             nn.init.xavier_uniform_(linear.weight)
             nn.init.zeros_(linear.bias)
-        self.laid_out: dict[str, Product] = {}  # while the weights stay as they are
+        self.prepacked: dict[str, PackedLinear] = {}  # while the weights stay as they are
 
-    def lay_out(self, dtype: torch.dtype) -> None:
-        """Have the products prepared, until `laid_out` is cleared: for weights that stay as they are."""
+    def prepack(self, dtype: torch.dtype) -> None:
+        """Have the products prepared, until `prepacked` is cleared: for weights that stay as they are."""
         for what, linear in (("up", self[0]), ("down", self[2])):
             assert isinstance(linear, nn.Linear)
-            self.laid_out[what] = Product(linear.weight, linear.bias, dtype)
+            self.prepacked[what] = PackedLinear(linear.weight, linear.bias, dtype)
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., D] -> [..., D]."""
-        if self.laid_out:
-            return self.laid_out["down"](self.laid_out["up"](x).relu_())
+        if self.prepacked:
+            return self.prepacked["down"](self.prepacked["up"](x).relu_())
         made: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
         return made
 
@@ -84,8 +84,8 @@ class EncoderLayer(nn.Module):
 class LayerCache:
     """What one decoder layer remembers of B sentences while it writes W hypotheses of each.
 
-    The hypotheses of a sentence share its slots, in the order of writing: parents change with every piece, keys stay
-    where they are, and a bias says which slots are a hypothesis's own past. Keys lie as `key_room` makes them.
+    The hypotheses of a sentence share its slots, in the order of writing: parents change with every token, keys stay
+    where they are, and a bias says which slots are a hypothesis's own past. Keys lie as `allocate_keys` makes them.
     """
 
     k: Tensor  # [B, H, room for slots, d_k]
@@ -101,14 +101,14 @@ class LayerCache:
 
     def moved(self, slots: Tensor, room: int) -> "LayerCache":
         """Only `slots` int64 [B, n] of each sentence, in this order, in new room."""
-        k, v = key_room(self.k, room), self.v.new_empty(*self.v.shape[:2], room, self.v.shape[3])
+        k, v = allocate_keys(self.k, room), self.v.new_empty(*self.v.shape[:2], room, self.v.shape[3])
         for past, made in ((self.k, k), (self.v, v)):
             index = slots[:, None, :, None].expand(-1, past.shape[1], -1, past.shape[3])
             made[:, :, : slots.shape[1]] = past.gather(2, index)
         return LayerCache(k, v, self.source_k, self.source_v)
 
 
-def key_room(k: Tensor, room: int) -> Tensor:
+def allocate_keys(k: Tensor, room: int) -> Tensor:
     """Fresh memory for keys like k [B, H, any, d_k]: [B, H, room, d_k].
 
     On a CPU the numbers of one coordinate stand side by side, of all keys: few queries meet many of them, and a

@@ -1,7 +1,7 @@
-"""Label-smoothed cross-entropy of the pieces that follow, straight from the decoder's output. Paper: section 5.4.
+"""Label-smoothed cross-entropy of the chunks that follow, straight from the decoder's output. Paper: section 5.4.
 
-N positions, D d_model, V vocabulary. As in the first public code the gold piece gets 1 - epsilon and each of the
-V - 1 others epsilon / (V - 1), the padding piece included; positions whose target is padding count for nothing.
+N positions, D d_model, V vocabulary. As in the first public code the gold chunk gets 1 - epsilon and each of the
+V - 1 others epsilon / (V - 1), the padding chunk included; positions whose target is padding count for nothing.
 The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
 """
 
@@ -16,9 +16,9 @@ from repro.model.special_tokens import PAD
 
 # How many logits are made at once; measured with `benchmarks/train.py`.
 AT_ONCE_BYTES = 2**24  # all of them up to this size
-PIECE = 512  # of more so many rows: each piece adds to the gradient of the whole matrix, so they had better be few
-STRIP_BYTES = 2**20  # of a piece as many become probabilities at once as a core's own cache holds
-GPU_PIECE_BYTES = 2**29  # on a GPU a piece is as large as this; few are fast, and they are the peak of its memory
+CHUNK = 512  # of more so many rows: each chunk adds to the gradient of the whole matrix, so they had better be few
+STRIP_BYTES = 2**20  # of a chunk as many become probabilities at once as a core's own cache holds
+GPU_CHUNK_BYTES = 2**29  # on a GPU a chunk is as large as this; few are fast, and they are the peak of its memory
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -49,7 +49,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
         needs_gradient = hidden.requires_grad or weight.requires_grad
         n_logits = hidden.shape[0] * weight.shape[0]
-        make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_pieces
+        make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_chunks
         with torch.autocast(device, enabled=False):
             rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
             loss, nll, d_hidden, d_weight = make(rows, matrix, target, epsilon, exact, needs_gradient)
@@ -70,10 +70,10 @@ Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradien
 def _at_once(
     rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
 ) -> Made:
-    """All logits in one piece."""
+    """All logits in one chunk."""
     v = matrix.shape[0]
     spread = epsilon / (v - 1)
-    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold piece
+    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold chunk
     gold = target.unsqueeze(1)
     real = (gold != PAD).to(exact)
     logits = (rows @ matrix.T).to(exact)
@@ -91,10 +91,10 @@ def _at_once(
     return loss, nll, d_logits @ matrix, (d_logits.T @ rows).to(exact)
 
 
-def _in_pieces(
+def _in_chunks(
     rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
 ) -> Made:
-    """The same by pieces, few so that the gradient of the matrix is seldom added to, and in strips within them.
+    """The same by chunks, few so that the gradient of the matrix is seldom added to, and in strips within them.
 
     Equal to `_at_once` up to the rounding of sums that are made in another order.
     """
@@ -108,12 +108,12 @@ def _in_pieces(
     d_weight: Tensor | None = None
     narrow = rows.dtype != exact
 
-    n_pieces = max(1, -(-len(rows) // PIECE))
-    piece = max(1, -(-len(rows) // n_pieces))  # all alike
+    n_chunks = max(1, -(-len(rows) // CHUNK))
+    chunk = max(1, -(-len(rows) // n_chunks))  # all alike
     strip = max(1, torch.get_num_threads() * STRIP_BYTES // (v * exact.itemsize))
-    memory, widened = rows.new_empty(piece, v), rows.new_empty(strip if narrow else 0, v, dtype=exact)
-    for i in range(0, len(rows), piece):
-        part = slice(i, min(i + piece, len(rows)))
+    memory, widened = rows.new_empty(chunk, v), rows.new_empty(strip if narrow else 0, v, dtype=exact)
+    for i in range(0, len(rows), chunk):
+        part = slice(i, min(i + chunk, len(rows)))
         logits = torch.mm(rows[part], matrix.T, out=memory[: part.stop - i])
         for j in range(i, part.stop, strip):
             few = slice(j, min(j + strip, part.stop))
@@ -151,9 +151,9 @@ def _in_pieces(
 def _on_gpu(
     rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
 ) -> Made:
-    """The same by large pieces, padding included: to ask how much is real is to wait for the answer.
+    """The same by large chunks, padding included: to ask how much is real is to wait for the answer.
 
-    Between its products a piece is read once for its sums and once to turn it into the gradient, in place.
+    Between its products a chunk is read once for its sums and once to turn it into the gradient, in place.
     """
     v = matrix.shape[0]
     spread = epsilon / (v - 1)
@@ -161,8 +161,8 @@ def _on_gpu(
     loss, nll = rows.new_zeros(2, dtype=exact).unbind()
     d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
     softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
-    piece = max(1, GPU_PIECE_BYTES // (v * rows.itemsize))
-    for part, gold in zip(rows.split(piece), target.split(piece), strict=True):
+    chunk = max(1, GPU_CHUNK_BYTES // (v * rows.itemsize))
+    for part, gold in zip(rows.split(chunk), target.split(chunk), strict=True):
         logits = part @ matrix.T
         log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
         real = (gold != PAD).to(exact)

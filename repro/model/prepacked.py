@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 
-class Product:
+class PackedLinear:
     """x W^T + b, by a W that was laid out once."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
@@ -23,7 +23,7 @@ class Product:
         return made
 
 
-def can_lay_out(weight: Tensor, dtype: torch.dtype) -> bool:
+def can_prepack(weight: Tensor, dtype: torch.dtype) -> bool:
     """Whether this processor and this PyTorch know how, for products in `dtype`."""
     known = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     if weight.device.type != "cpu" or not (torch.backends.mkldnn.is_available() and known):

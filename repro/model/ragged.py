@@ -1,6 +1,6 @@
 """Sentences one after the other without padding between them: how a GPU reads a batch.
 
-B sentences, N pieces of all of them. No work is done for padding, and the shape that all layers see is N, which is
+B sentences, N tokens of all of them. No work is done for padding, and the shape that all layers see is N, which is
 rounded up, so that a compiler and a queue of kernels meet few shapes.
 """
 
@@ -17,16 +17,16 @@ ROUND = 512  # N is a multiple of it
 
 
 @dataclass
-class Packed:
+class Ragged:
     """The ids of B sentences in a row; what fills up the end is sentences of padding.
 
     Mutable for Lightning's sake, which moves its fields to the device.
     """
 
     ids: Tensor  # int64 [N]
-    position: Tensor  # int64 [N] of each piece in its sentence
+    position: Tensor  # int64 [N] of each token in its sentence
     ends: Tensor  # int32 [B + 1]: 0, then where each sentence ends
-    longest: int  # pieces of a sentence, at most
+    longest: int  # tokens of a sentence, at most
 
     @property
     def bound(self) -> int:
@@ -53,7 +53,7 @@ class Packed:
         return type(self)(change(self.ids), change(self.position), change(self.ends), self.longest)
 
 
-def pack(ids: Tensor, lengths: Tensor) -> Packed:
+def pack(ids: Tensor, lengths: Tensor) -> Ragged:
     """Sentences of these lengths, int64 [B], whose ids, int64, stand one after the other."""
     longest = max(1, *lengths.tolist()) if len(lengths) else 1
     missing = -len(ids) % ROUND if len(ids) else ROUND  # an empty share is padding alone
@@ -61,7 +61,7 @@ def pack(ids: Tensor, lengths: Tensor) -> Packed:
     fill = lengths.new_tensor([longest] * full + [rest] * (rest > 0))
     all_lengths = torch.cat([lengths, fill])
     ends = torch.cat([lengths.new_zeros(1), all_lengths.cumsum(0)])
-    return Packed(
+    return Ragged(
         ids=torch.cat([ids, ids.new_full((missing,), PAD)]),
         position=torch.arange(len(ids) + missing) - ends[:-1].repeat_interleave(all_lengths),
         ends=ends.int(),
@@ -69,18 +69,18 @@ def pack(ids: Tensor, lengths: Tensor) -> Packed:
     )
 
 
-def shifted(target: Packed) -> Packed:
-    """What the decoder reads: of each sentence padding first, then all but the last piece. Paper: section 3.1."""
+def shifted(target: Ragged) -> Ragged:
+    """What the decoder reads: of each sentence padding first, then all but the last token. Paper: section 3.1."""
     ids = target.ids.roll(1)
     ids[target.position == 0] = PAD
     return replace(target, ids=ids)
 
 
-def paired(a: Packed, b: Packed) -> tuple[Packed, Packed]:
+def paired(a: Ragged, b: Ragged) -> tuple[Ragged, Ragged]:
     """Both with equally many sentences: where one needed fewer to fill up, it gets empty ones."""
     n = max(len(a.ends), len(b.ends))
     return _with_ends(a, n), _with_ends(b, n)
 
 
-def _with_ends(side: Packed, n: int) -> Packed:
+def _with_ends(side: Ragged, n: int) -> Ragged:
     return replace(side, ends=torch.cat([side.ends, side.ends[-1:].expand(n - len(side.ends))]))

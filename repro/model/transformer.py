@@ -1,8 +1,8 @@
 """The Transformer: encoder, decoder, shared embedding. Paper: section 3, figure 1.
 
-Shapes: B batch, S source pieces, T target pieces, R hypotheses in a search, D d_model, V vocabulary.
+Shapes: B batch, S source tokens, T target tokens, R hypotheses in a search, D d_model, V vocabulary.
 Masks are made here, at the door, from ids; the layers below receive them ready. Training batches may come without
-padding (`repro/model/ragged.py`): then there are N pieces instead of [B, S] and [B, T], and spans instead of masks.
+padding (`repro/model/ragged.py`): then there are N tokens instead of [B, S] and [B, T], and spans instead of masks.
 """
 
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, Sees, Spans, hidden_bias
+from repro.model.attention import MultiHeadAttention, RaggedMask, Sees, hidden_bias
 from repro.model.config import Hyper
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
-from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache, key_room
-from repro.model.prepacked import can_lay_out
-from repro.model.ragged import Packed
+from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward, LayerCache, allocate_keys
+from repro.model.prepacked import can_prepack
+from repro.model.ragged import Ragged
 from repro.model.special_tokens import PAD
 
-ENCODED_AT_ONCE = 512  # pieces, when a search begins: enough for fast products, few enough to be of like length
-WRITTEN_AHEAD = 16  # positions that a cache has room for: after so many, what nobody needs is left behind
+ENCODED_AT_ONCE = 512  # tokens, when a search begins: enough for fast products, few enough to be of like length
+BLOCK_SIZE = 16  # positions that a cache has room for: after so many, what nobody needs is left behind
 
 
 class Transformer(nn.Module):
@@ -40,10 +40,10 @@ class Transformer(nn.Module):
         self.dropout = Dropout(hyper.dropout)
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
-        """Logits [B, T, V] of the pieces that follow decoder_in [B, T], given source [B, S] (both int64)."""
+        """Logits [B, T, V] of the tokens that follow decoder_in [B, T], given source [B, S] (both int64)."""
         return self.embedding.logits(self.decode(decoder_in, self.encode(source), source))
 
-    def encode(self, source: Tensor | Packed) -> Tensor:
+    def encode(self, source: Tensor | Ragged) -> Tensor:
         """int64 [B, S] -> memory [B, S, D]. Paper: section 3.1, encoder."""
         bias = self._source_bias(source, of=source)
         x = self._embedded(source, self.source_positions)
@@ -51,7 +51,7 @@ class Transformer(nn.Module):
             x = layer(x, bias)
         return x
 
-    def decode(self, decoder_in: Tensor | Packed, memory: Tensor, source: Tensor | Packed) -> Tensor:
+    def decode(self, decoder_in: Tensor | Ragged, memory: Tensor, source: Tensor | Ragged) -> Tensor:
         """int64 [B, T] and memory [B, S, D] -> hidden [B, T, D]. Paper: section 3.1, decoder.
 
         Position t sees positions up to t only; padding is at the end, so it needs no mask of its own.
@@ -80,18 +80,18 @@ class Transformer(nn.Module):
                 part.recorded = None
 
     @contextmanager
-    def laid_out(self, dtype: torch.dtype) -> Iterator[None]:
+    def prepacked(self, dtype: torch.dtype) -> Iterator[None]:
         """While it lasts the decoder's weights stay as they are, and lie as a search multiplies by them, in `dtype`."""
         parts = [part for part in self.decoder.modules() if isinstance(part, MultiHeadAttention | FeedForward)]
-        if not can_lay_out(self.embedding.weight, dtype):
+        if not can_prepack(self.embedding.weight, dtype):
             parts = []
         try:
             for part in parts:
-                part.lay_out(dtype)
+                part.prepack(dtype)
             yield
         finally:
             for part in parts:
-                part.laid_out.clear()
+                part.prepacked.clear()
 
     def start(self, source: Tensor) -> "Cache":
         """Encode source [B, S] and be ready to write: one hypothesis a sentence, nothing written."""
@@ -100,15 +100,15 @@ class Transformer(nn.Module):
         for layer in self.decoder_layers:
             sides = zip(*(layer.cross_attention.keys_values(memory) for memory in memories), strict=True)
             k, v = (torch.cat([F.pad(x, (0, 0, 0, source.shape[1] - x.shape[2])) for x in side]) for side in sides)
-            source_k = key_room(k, source.shape[1]).copy_(k)
+            source_k = allocate_keys(k, source.shape[1]).copy_(k)
             layers.append(LayerCache(k[:, :, :0], v[:, :, :0], source_k, v))
         nothing = self.embedding.weight.new_zeros(len(source), 1, 1, 0)
         return Cache(layers, self._padding_bias(source), nothing, 0, Written())
 
     def step(self, ids: Tensor, cache: "Cache") -> tuple[Tensor, "Cache"]:
-        """Log-probabilities [R, V] of the piece after `ids` [R], the last piece of each hypothesis.
+        """Log-probabilities [R, V] of the token after `ids` [R], the last token of each hypothesis.
 
-        Written pieces are remembered in the cache: a step costs one position, and gives what `forward` would.
+        Written tokens are remembered in the cache: a step costs one position, and gives what `forward` would.
         """
         hidden, cache = self.advance(ids, cache)
         return self.embedding.logits(hidden).log_softmax(dim=-1), cache
@@ -128,26 +128,26 @@ class Transformer(nn.Module):
         """The decoder's layers, bottom first, as what they are."""
         return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
 
-    def _embedded(self, ids: Tensor | Packed, positions: nn.Module) -> Tensor:
-        """What a stack reads: piece and position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
-        if isinstance(ids, Packed):
+    def _embedded(self, ids: Tensor | Ragged, positions: nn.Module) -> Tensor:
+        """What a stack reads: token and position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
+        if isinstance(ids, Ragged):
             embedded: Tensor = self.embedding(ids.ids) + positions(0, ids.longest)[ids.position]
         else:
             embedded = self.embedding(ids) + positions(0, ids.shape[1])
         return self.dropout(embedded)
 
-    def _source_bias(self, source: Tensor | Packed, *, of: Tensor | Packed) -> Sees:
-        """All of a sentence's source, seen from the pieces `of` the same sentence on either side."""
-        if isinstance(source, Packed):
-            assert isinstance(of, Packed)
-            return Spans(of.ends, source.ends, of.bound, source.bound)
+    def _source_bias(self, source: Tensor | Ragged, *, of: Tensor | Ragged) -> Sees:
+        """All of a sentence's source, seen from the tokens `of` the same sentence on either side."""
+        if isinstance(source, Ragged):
+            assert isinstance(of, Ragged)
+            return RaggedMask(of.ends, source.ends, of.bound, source.bound)
         return self._padding_bias(source)
 
-    def _causal_bias(self, decoder_in: Tensor | Packed) -> Sees:
+    def _causal_bias(self, decoder_in: Tensor | Ragged) -> Sees:
         """Each position sees those before it and itself."""
-        if isinstance(decoder_in, Packed):
+        if isinstance(decoder_in, Ragged):
             ends, bound = decoder_in.ends, decoder_in.bound
-            return Spans(ends, ends, bound, bound, causal=True)
+            return RaggedMask(ends, ends, bound, bound, causal=True)
         length = decoder_in.shape[1]
         causal = torch.ones(length, length, dtype=torch.bool, device=decoder_in.device).tril()
         return hidden_bias(causal, self.embedding.weight.dtype)
@@ -187,7 +187,7 @@ class Cache:
     layers: list[LayerCache]
     source_bias: Tensor  # float [B, 1, 1, S]
     own_bias: Tensor  # float [B, 1, W, slots]  which slots are the past of a hypothesis
-    position: int  # of the piece to be read next
+    position: int  # of the token to be read next
     written: Written
 
     def reorder(self, rows: Tensor) -> "Cache":
@@ -238,5 +238,5 @@ class Cache:
         n = int(seen.sum(dim=1).max())
         kept = seen.byte().sort(dim=1, descending=True, stable=True).indices[:, :n]
         own_bias = self.own_bias.gather(3, kept[:, None, None].expand(-1, -1, self.own_bias.shape[2], -1))
-        layers = [layer.moved(kept, n + WRITTEN_AHEAD * width) for layer in self.layers]
+        layers = [layer.moved(kept, n + BLOCK_SIZE * width) for layer in self.layers]
         return replace(self, layers=layers, own_bias=own_bias, written=Written(self.position))

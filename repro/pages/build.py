@@ -8,7 +8,7 @@ from pathlib import Path
 from repro.claims import judge
 from repro.pages import scale, table1, table2, table3
 from repro.render.grid import markdown_grid
-from repro.results.frame import Shelf, closing, files, latex, markdown, record_folders, render
+from repro.results.frame import ResultSet, closing, files, latex, markdown, record_folders, render
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
 from repro.storage.atomic import write_text
@@ -16,39 +16,45 @@ from repro.storage.atomic import write_text
 PUBLISHED, OWN, EXPERIMENTS = Path("results"), Path("results/own"), Path("experiments")  # of the project
 
 
-def build(shelf: Shelf, name: str) -> dict[Path, str]:
+def build(result_set: ResultSet, name: str) -> dict[Path, str]:
     """The files of one table and their texts, made from its records alone."""
-    frame = shelf.frame([name])
+    frame = result_set.frame([name])
     if frame is None:
-        raise ValueError(f"{shelf.folder / name}: expected records, found none. Run experiments/{name}.py first.")
-    return files(shelf, name, frame, markdown(frame, shelf.scale, name), latex(frame, shelf.scale, name))
+        raise ValueError(f"{result_set.folder / name}: expected records, found none. Run experiments/{name}.py first.")
+    return files(result_set, name, frame, markdown(frame, result_set.scale, name), latex(frame, result_set.scale, name))
 
 
-def build_scale(shelf: Shelf) -> dict[Path, str]:
+def build_scale(result_set: ResultSet) -> dict[Path, str]:
     """All files of one scale: a page for each table, Table 3 on one page, the verdicts, and the page of pages."""
     texts: dict[Path, str] = {}
-    for name, records in shelf.tables.items():
+    for name, records in result_set.tables.items():
         if records and name not in (BASE, table2.NAME):
-            texts |= build(shelf, name)
-    layers = table1.judged(shelf.folder.parent)  # of no scale
-    if shelf.own and not layers:
+            texts |= build(result_set, name)
+    layers = table1.judged(result_set.folder.parent)  # of no scale
+    if result_set.own and not layers:
         layers = table1.judged(PUBLISHED)
-    judged = judge.judge(shelf.everything, shelf.rows, layers)
-    return texts | table2.build(shelf) | table3.build(shelf) | judge.build(shelf, judged) | scale.build(shelf, judged)
+    judged = judge.judge(result_set.everything, result_set.rows, layers)
+    return (
+        texts
+        | table2.build(result_set)
+        | table3.build(result_set)
+        | judge.build(result_set, judged)
+        | scale.build(result_set, judged)
+    )
 
 
-def console(shelf: Shelf, tables: Iterable[str]) -> str:
+def console(result_set: ResultSet, tables: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
     names = [*tables]
-    others = shelf.frame({BASE, *names} - {table2.NAME})
-    second = shelf.frame([table2.NAME]) if table2.NAME in names else None
+    others = result_set.frame({BASE, *names} - {table2.NAME})
+    second = result_set.frame([table2.NAME]) if table2.NAME in names else None
     shown = [render(others)] if others is not None and names != [table2.NAME] else []
     return "\n".join([*shown, *([table2.render(second)] if second is not None else [])])
 
 
-def write_scale(shelf: Shelf) -> list[Path]:
+def write_scale(result_set: ResultSet) -> list[Path]:
     """Write all files of one scale anew; returns them."""
-    texts = build_scale(shelf)
+    texts = build_scale(result_set)
     for file, text in texts.items():
         write_text(file, text)
     return list(texts)
@@ -67,32 +73,35 @@ def scales(results: Path) -> list[Path]:
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     """Every file that is made of the records under `results`, the table in the README of their project among them."""
     texts = table1.build(results)
-    shelves = [Shelf.read(folder) for folder in scales(results)]
+    result_sets = [ResultSet.read(folder) for folder in scales(results)]
     if own:
-        shelves = [Shelf.read_own(shelf.folder, PUBLISHED, uncommitted(shelf.tables)) for shelf in shelves]
-    for shelf in shelves:
-        texts |= build_scale(shelf)
+        result_sets = [
+            ResultSet.read_own(result_set.folder, PUBLISHED, uncommitted(result_set.tables))
+            for result_set in result_sets
+        ]
+    for result_set in result_sets:
+        texts |= build_scale(result_set)
     readme = results.parent / "README.md"
     if readme.exists() and not own:
-        texts[readme] = quote(read(readme), {shelf.folder.name: shelf for shelf in shelves})
+        texts[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})
     return texts
 
 
-def quote(document: str, published: Mapping[str, Shelf]) -> str:
+def quote(document: str, published: Mapping[str, ResultSet]) -> str:
     """Renew what stands between `<!-- closing table: SCALE TABLE seed N -->` and `<!-- end -->`.
 
     It is the table that the experiment shows at its end, to somebody who gets what was published with that seed.
     """
 
     def grid(mark: re.Match[str]) -> str:
-        shelf = published.get(mark["scale"])
-        if shelf is None:
+        result_set = published.get(mark["scale"])
+        if result_set is None:
             return f"{mark['begin']}{mark['end']}"
         one = {
             name: [record for record in records if record.seed == int(mark["seed"])]
-            for name, records in shelf.tables.items()
+            for name, records in result_set.tables.items()
         }
-        frame = replace(shelf, tables=one, own=True, published=shelf).frame([mark["table"]])
+        frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
         table = markdown_grid(closing(frame)) if frame is not None else ""
         return f"{mark['begin']}{table}\n{mark['end']}"
 

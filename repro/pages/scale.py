@@ -8,7 +8,7 @@ from repro.claims.judge import OUTCOMES, Judged, sizes_here
 from repro.pages import table2, table3
 from repro.render.escape import markdown_text
 from repro.render.grid import Column, markdown_grid
-from repro.results.frame import ABOUT_SPREADS, FIGURES, Shelf, about_labels, about_own, departures_list
+from repro.results.frame import ABOUT_SPREADS, FIGURES, ResultSet, about_labels, about_own, departures_list
 from repro.results.labels import ABOUT_SIZE
 from repro.results.record import BASE
 
@@ -34,20 +34,20 @@ that is positive where the paper is right, at the level of the verdict. log PPL 
 CURVES = "curves_"  # and a table: how its rows learned
 
 
-def build(shelf: Shelf, judged: Sequence[Judged]) -> dict[Path, str]:
+def build(result_set: ResultSet, judged: Sequence[Judged]) -> dict[Path, str]:
     """The page of one scale; nothing where it has no record."""
-    return {shelf.folder / NAME: markdown(shelf, judged)} if shelf.everything else {}
+    return {result_set.folder / NAME: markdown(result_set, judged)} if result_set.everything else {}
 
 
-def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
+def markdown(result_set: ResultSet, judged: Sequence[Judged]) -> str:
     """The page for a code host."""
-    records, frame = shelf.everything, table3.frame_of(shelf)
+    records, frame = result_set.everything, table3.frame_of(result_set)
     claim = records[0].settings["claim"]
     rows = {(record.table, record.row) for record in records}
     hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
     parts = [
         "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
-        f"# *Attention Is All You Need* at scale {markdown_text(shelf.scale)}",
+        f"# *Attention Is All You Need* at scale {markdown_text(result_set.scale)}",
         f"{_several(len(records), 'run')} of {_several(len(rows), 'row')}, {hours:,.1f} hours in all. "
         f"A page of this scale may claim **{markdown_text(claim)}**, and says so where the paper claims more.",
         *(_table3(frame) if frame is not None else []),
@@ -58,8 +58,8 @@ def markdown(shelf: Shelf, judged: Sequence[Judged]) -> str:
         settled,
         "Every claim with its numbers, its verdict and the power behind it: [claims.md](claims.md).",
         "## Tables",
-        _links(shelf),
-        *_figures(shelf.folder),
+        _links(result_set),
+        *_figures(result_set.folder),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -107,16 +107,16 @@ def _settled(judged: Iterable[Judged]) -> str:
     )
 
 
-def _links(shelf: Shelf) -> str:
-    names = list(shelf.tables)
+def _links(result_set: ResultSet) -> str:
+    names = list(result_set.tables)
     has_table3 = any(name.startswith((BASE, table3.PARTS)) for name in names)
     pages = [*([table3.NAME] if has_table3 else []), *(name for name in names if name != BASE)]
     lines = [f"- [{page}]({page}.md), [LaTeX]({page}.tex), [CSV]({page}.csv)" for page in pages]
-    if (shelf.folder.parent / "table1" / "table1.md").exists():
+    if (result_set.folder.parent / "table1" / "table1.md").exists():
         lines.insert(0, "- [table1](../table1/table1.md), [LaTeX](../table1/table1.tex), [CSV](../table1/table1.csv)")
     if table2.NAME not in names:
         lines.append(
-            f"- {table2.NAME}: no runs at this scale; `python experiments/{table2.NAME}.py --scale {shelf.scale}`"
+            f"- {table2.NAME}: no runs at this scale; `python experiments/{table2.NAME}.py --scale {result_set.scale}`"
         )
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from repro.render.grid import BOOKTABS, Column, markdown_grid, numbers, tabular,
 from repro.results.frame import (
     ABOUT_MULTI_BLEU,
     MISSING,
-    Shelf,
+    ResultSet,
     about_own,
     departures_list,
     files,
@@ -32,7 +32,7 @@ that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What 
 English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."""
 ABOUT_OURS = """\
 BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** are
-counted from the matrix products of the real pieces trained on, not from time and a rate. The first line is the base
+counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is the base
 model of Table 3, whose checkpoints are not averaged."""
 
 ABOUT_AVERAGED = "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
@@ -101,12 +101,12 @@ def render(frame: "DataFrame") -> str:
     return terminal_grid(own_columns(frame), frame.attrs["notes"])
 
 
-def build(shelf: Shelf) -> dict[Path, str]:
+def build(result_set: ResultSet) -> dict[Path, str]:
     """table2.md, .tex and .csv of one scale; nothing where it has no record of Table 2."""
-    frame = shelf.frame([NAME])
+    frame = result_set.frame([NAME])
     if frame is None:
         return {}
-    return files(shelf, NAME, frame, markdown(frame, shelf.scale), latex(frame, shelf.scale))
+    return files(result_set, NAME, frame, markdown(frame, result_set.scale), latex(frame, result_set.scale))
 
 
 def markdown(frame: "DataFrame", scale: str) -> str:

@@ -10,7 +10,7 @@ from repro.render.escape import flat, markdown_text
 from repro.render.grid import BOOKTABS, Column, markdown_grid, tabular
 from repro.results.frame import (
     ABOUT_SPREADS,
-    Shelf,
+    ResultSet,
     about_labels,
     about_own,
     base_in_full,
@@ -28,10 +28,10 @@ NAME = "table3"
 PARTS = "table3_"  # what the names of its experiment files begin with
 
 
-def frame_of(shelf: Shelf) -> "DataFrame | None":
+def frame_of(result_set: ResultSet) -> "DataFrame | None":
     """All rows of Table 3 at one scale, or None where there is nothing of it."""
-    names = {name for name in (*shelf.tables, *(of for of, _ in shelf.rows)) if name.startswith(PARTS)}
-    return shelf.frame({BASE, *names})
+    names = {name for name in (*result_set.tables, *(of for of, _ in result_set.rows)) if name.startswith(PARTS)}
+    return result_set.frame({BASE, *names})
 
 
 def page_columns(frame: "DataFrame") -> tuple[list[Column], list[Column]]:
@@ -49,12 +49,12 @@ def page_columns(frame: "DataFrame") -> tuple[list[Column], list[Column]]:
     return [row, *scores], [row, *varies] if varies else []
 
 
-def build(shelf: Shelf) -> dict[Path, str]:
+def build(result_set: ResultSet) -> dict[Path, str]:
     """table3.md, .tex and .csv of one scale; nothing where it has no record of Table 3."""
-    frame = frame_of(shelf)
+    frame = frame_of(result_set)
     if frame is None:
         return {}
-    return files(shelf, NAME, frame, markdown(frame, shelf.scale), latex(frame, shelf.scale))
+    return files(result_set, NAME, frame, markdown(frame, result_set.scale), latex(frame, result_set.scale))
 
 
 def markdown(frame: "DataFrame", scale: str) -> str:

@@ -15,7 +15,7 @@ PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": se
 # The paper says "newstest2014" alone. Its first code's data (Britz et al.) has all 3,003 lines, and others scored them
 # to compare with it (facebookresearch/fairseq#145); the 2,737 that the task scored are what sacreBLEU calls wmt14.
 NEWSTEST_2014 = 3_003
-PAPER_PIECES = {"en-de": 37_000, "en-fr": 32_000}
+PAPER_VOCABULARY = {"en-de": 37_000, "en-fr": 32_000}
 PAPER_TOKENS = 25_000  # of each side, in one update
 AVERAGED = {"base": 5, "big": 20}  # checkpoints, Table 2; Table 3 averages none
 BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
@@ -101,7 +101,7 @@ RULES = (
         name="word-pieces",
         paper="about 37,000 (en-de), 32,000 (en-fr)",
         here=lambda record: f"{record.tokenizer['size']:,}",
-        kept=lambda record: _near(record.tokenizer["size"], PAPER_PIECES.get(record.pair, 0), share=0.12),
+        kept=lambda record: _near(record.tokenizer["size"], PAPER_VOCABULARY.get(record.pair, 0), share=0.12),
     ),
     Rule(
         name="size of the base model",
@@ -143,7 +143,7 @@ RULES = (
     ),
     Rule(
         name="tokens of an update",
-        paper="about 25,000 source and 25,000 target pieces",
+        paper="about 25,000 source and 25,000 target tokens",
         here=lambda record: f"at most {record.settings['batch_tokens']:,} of each side",
         kept=lambda record: _near(record.settings["batch_tokens"], PAPER_TOKENS, share=0.1),
     ),

@@ -134,7 +134,7 @@ def note_rows(folder: Path, rows: Rows) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shelf:
+class ResultSet:
     """What stands under results/<scale>/, read once: the records by table, and the rows there should be.
 
     What is published is strict: a cell of which the seeds are no repetitions is an error. One's own results show what
@@ -147,17 +147,17 @@ class Shelf:
     rows: Rows
     own: bool = False
     uncommitted: frozenset[str] = frozenset()  # tables whose experiment file is not as the commit has it
-    published: "Shelf | None" = None  # of the same scale, to be shown beside one's own
+    published: "ResultSet | None" = None  # of the same scale, to be shown beside one's own
     notes: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by table
 
     @classmethod
-    def read(cls, folder: Path) -> "Shelf":
+    def read(cls, folder: Path) -> "ResultSet":
         """Raises ValueError that names every file that cannot be believed in the first table that has one."""
         tables = {part.name: load_records(part) for part in record_folders(folder)}
         return cls(folder=folder, tables=tables, rows=noted_rows(folder))
 
     @classmethod
-    def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "Shelf":
+    def read_own(cls, folder: Path, published: Path, uncommitted: Iterable[str] = ()) -> "ResultSet":
         """One's own results, beside those of the same scale under the folder `published`."""
         found = cls.read(folder)
         tables = {of for of, _ in found.rows}
@@ -583,12 +583,12 @@ def _cost(frame: "DataFrame") -> str:
     )
 
 
-def files(shelf: Shelf, name: str, frame: "DataFrame", page: str, tex: str) -> dict[Path, str]:
+def files(result_set: ResultSet, name: str, frame: "DataFrame", page: str, tex: str) -> dict[Path, str]:
     """The three files of a table. The numbers of the sheet have 9 digits of 17: processors differ in the last."""
     return {
-        shelf.folder / f"{name}.md": page,
-        shelf.folder / f"{name}.tex": tex,
-        shelf.folder / f"{name}.csv": sheet(frame),
+        result_set.folder / f"{name}.md": page,
+        result_set.folder / f"{name}.tex": tex,
+        result_set.folder / f"{name}.csv": sheet(frame),
     }
 
 

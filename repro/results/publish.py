@@ -7,12 +7,12 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from repro.results import provenance
-from repro.results.frame import Shelf, note_rows
+from repro.results.frame import ResultSet, note_rows
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.record import BASE, Record, path
 
 
-def publish(own: Shelf, published: Shelf, experiments: Path) -> list[Record]:
+def publish(own: ResultSet, published: ResultSet, experiments: Path) -> list[Record]:
     """Write the records and rows of one scale among the published ones; the pages are made by `repro.pages.build`.
 
     Raises ValueError with a line for each reason why not; then nothing is written.

@@ -103,12 +103,12 @@ class Cost(TypedDict):
     """What the run took."""
 
     steps: int
-    source_tokens: int  # real pieces, no padding
+    source_tokens: int  # real tokens, no padding
     target_tokens: int
     train_seconds: float
     decode_seconds: float
     tokens_per_second: float
-    padding: float  # share of the slots that held no piece
+    padding: float  # share of the slots that held no token
     flops: float
     peak_memory_bytes: int | None  # None: the system does not tell
     gpu_hours: float

@@ -19,7 +19,7 @@ from torch import Tensor
 from repro.results.provenance import Provenance
 from repro.results.record import Determinism
 from repro.storage.journal import FRAME, Line
-from repro.training.replay_check import Evidence, changes
+from repro.training.replay_check import ReproducibilityReport, changes
 
 CLOCKED = ("tokens_per_second",)  # values of a journal line that are never the same twice
 SHOWN = 3  # lines that a note names
@@ -55,38 +55,38 @@ def repeated(lines: Iterable[Line]) -> tuple[int, list[str]]:
     return n, unequal
 
 
-def judge(evidence: Evidence, plan: str, shares: int, lines: Iterable[Line], weights: str | None) -> Determinism:
+def judge(
+    report: ReproducibilityReport, plan: str, shares: int, lines: Iterable[Line], weights: str | None
+) -> Determinism:
     """The badge, the digests and counts it rests on, and in words what stands against a higher one.
 
     `plan` is the digest of what should have been read, `shares` in how many micro-batches.
     """
     n, unequal = repeated(lines)
-    now = evidence.conditions[-1][1] if evidence.conditions else {}
-    against = list(changes(evidence.conditions))
+    now = report.conditions[-1][1] if report.conditions else {}
+    against = list(changes(report.conditions))
     if unequal:
         shown = ", ".join(unequal[:SHOWN]) + (f" and {len(unequal) - SHOWN} more" if len(unequal) > SHOWN else "")
         against.append(f"{len(unequal)} of {n} repeated journal lines differ: {shown}")
-    if evidence.unequal:
-        against.append(f"{evidence.unequal} of {evidence.replayed} micro-batches computed twice differ")
+    if report.unequal:
+        against.append(f"{report.unequal} of {report.replayed} micro-batches computed twice differ")
     badge: str | None = None
-    if evidence.followed != shares or evidence.order != plan:
-        against.insert(
-            0, f"{evidence.followed} of {shares} micro-batches were followed, or they were not those planned"
-        )
+    if report.followed != shares or report.order != plan:
+        against.insert(0, f"{report.followed} of {shares} micro-batches were followed, or they were not those planned")
     else:
-        badge = "L0" if against else _highest(evidence, n, now, against)
+        badge = "L0" if against else _highest(report, n, now, against)
     return {
         "badge": badge,
         "against": against,
-        "order": evidence.order,
+        "order": report.order,
         "plan": plan,
         "weights": weights,
-        "replayed": evidence.replayed,
+        "replayed": report.replayed,
         "repeated_lines": n,
     }
 
 
-def _highest(evidence: Evidence, n: int, now: Mapping[str, Any], against: list[str]) -> str:
+def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], against: list[str]) -> str:
     """The badge of a run against which nothing speaks; what was not looked at is added to `against`."""
     if now.get("on GPU") and not now.get("deterministic mode"):
         against.append("a GPU, and not in PyTorch's deterministic mode")
@@ -94,7 +94,7 @@ def _highest(evidence: Evidence, n: int, now: Mapping[str, Any], against: list[s
         if n and not now.get("on GPU"):
             return "L3"
         against.append("several processes, and no journal line was repeated on CPUs")
-    elif not evidence.replayed:
+    elif not report.replayed:
         against.append("no micro-batch was computed twice")
     else:
         return "L2" if now.get("on GPU") else "L1"

@@ -16,7 +16,7 @@ BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
 SPARE_CHECKPOINTS = 2  # beside those that the row averages
 OTHER_FILES = 16  # its description, journals, translations and record, an attempt at it, and one that is being written
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
-BYTES_A_PIECE, BYTES_AN_OFFSET = 2, 4
+BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
 
 
@@ -35,7 +35,7 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
         total += flops / speed
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_pieces(scale, cell.pair)) / 1e6:>12.2f}M"
+            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.pair)) / 1e6:>12.2f}M"
             f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{flops:>10.1e}{duration(flops / speed):>10}"
@@ -45,26 +45,26 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
             f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; may claim {scale.claim}.",
             *lines,
             f"Training in all about {duration(total)} at {speed:.1e} FLOP/s ({source}).",
-            f"Tokens are source and target pieces read in training. Disk: {_disk(asked, scale)}.",
+            f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale)}.",
         ]
     )
 
 
-def expected_pieces(scale: Scale, pair: str) -> int:
+def expected_vocabulary(scale: Scale, pair: str) -> int:
     """The size of the vocabulary; of one that comes with the text it is known when that is here."""
-    return scale.pieces(pair).size or PAPER_VOCABULARY
+    return scale.subwords(pair).size or PAPER_VOCABULARY
 
 
 def expected_flops(hyper: Hyper, scale: Scale, pair: str) -> float:
     """Floating-point operations of training one run, as if no slot were padding."""
     tokens = float(hyper.steps * scale.batch_tokens)
     text = Text(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
-    return training_flops(hyper, expected_pieces(scale, pair), text)
+    return training_flops(hyper, expected_vocabulary(scale, pair), text)
 
 
 def run_bytes(hyper: Hyper, scale: Scale, pair: str) -> int:
     """What a run keeps on the disk: its checkpoints and its journal."""
-    checkpoint = BYTES_A_PARAMETER * n_parameters(hyper, expected_pieces(scale, pair)) + BYTES_A_CHECKPOINT
+    checkpoint = BYTES_A_PARAMETER * n_parameters(hyper, expected_vocabulary(scale, pair)) + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
     return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
 
@@ -82,7 +82,7 @@ def _disk(asked: Sequence[Cell], scale: Scale) -> str:
     for pair in dict.fromkeys(cell.pair for cell in asked):
         if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
             archives |= {source.archive: source.size_at_most for source in collection.sources}
-            ids = 2 * collection.n_train * (BYTES_A_PIECE * scale.sentence_tokens + BYTES_AN_OFFSET)
+            ids = 2 * collection.n_train * (BYTES_A_TOKEN * scale.sentence_tokens + BYTES_AN_OFFSET)
             parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
     return "; ".join(parts + ([f"archives at most {size(sum(archives.values()))}"] if archives else []))
 

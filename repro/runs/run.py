@@ -292,7 +292,7 @@ class Run:
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status=status,
             determinism=determinism.judge(
-                fitted.evidence,
+                fitted.reproducibility,
                 plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
                 shares=fitted.cost.steps * self.trial.shares,
                 lines=read_all(self.folder / "journal.jsonl"),
@@ -406,14 +406,14 @@ class Run:
 
     def _chosen(self) -> dict[str, str | int | float]:
         """What was chosen beside the row."""
-        pieces = self.corpus.pieces(self.settings.scale.pieces(self.corpus.pair), asked=None)
+        subwords = self.corpus.subwords(self.settings.scale.subwords(self.corpus.pair), asked=None)
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
             "fill": self.settings.scale.fill,
             "max_length": self.settings.scale.max_length,
             "rules": " ".join(self.settings.scale.rules),
-            "pieces": pieces.kind,
-            "vocab_size": pieces.size,
+            "pieces": subwords.kind,
+            "vocab_size": subwords.size,
             "precision": self.settings.precision,
             "engine": self.settings.engine,
             "devices": self.settings.devices,

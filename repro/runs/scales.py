@@ -9,21 +9,21 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from repro.data.corpora import CORPORA, GrammarSizes
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.model.config import BASE, Hyper
 
-ABOUT_37000 = Pieces("bpe", 37_000)  # "about 37000 tokens": section 5.1
+ABOUT_37000 = Subwords("bpe", 37_000)  # "about 37000 tokens": section 5.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """One world. Tokens are pieces of one side, end symbol included."""
+    """One world. Tokens are tokens of one side, end symbol included."""
 
     name: str
     base: Hyper
     corpus: str
     grammar: GrammarSizes | None = None
-    vocab_size: int | None = None  # shared pieces; None: those the paper used on the corpus
+    vocab_size: int | None = None  # shared tokens; None: those the paper used on the corpus
     rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/data/filters.py`); the paper has none
     batch_tokens: int  # of each side in one update, counted by `fill`
     fill: Literal["slots", "tokens"] = "slots"  # slots count the padding, as the first code did; the paper says tokens
@@ -35,9 +35,9 @@ class Scale:
     checkpoint_every: int
     claim: str
 
-    def pieces(self, pair: str) -> Pieces:
+    def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""
-        own = CORPORA[self.corpus].pieces.get(pair, ABOUT_37000)
+        own = CORPORA[self.corpus].subwords.get(pair, ABOUT_37000)
         return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from repro.data.corpora import CORPORA
 from repro.model.config import BASE
 from repro.pages.build import PUBLISHED, console, write_scale
-from repro.results.frame import Shelf, note_rows
+from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path, short
@@ -92,7 +92,9 @@ class Sweep:
             for pair in dict.fromkeys(cell.pair for cell in self.cells):
                 self.texts[pair] = self._prepare(pair, progress)
             self.scale = self._named_after_text()
-            Shelf.read_own(self.results / self.scale.name, PUBLISHED)  # names what is damaged before the work begins
+            ResultSet.read_own(
+                self.results / self.scale.name, PUBLISHED
+            )  # names what is damaged before the work begins
             runs = [self._run(cell, tracker, progress, signals) for cell in self.cells]
             if self.is_first and not self.options.fork:
                 for run in runs:
@@ -131,7 +133,7 @@ class Sweep:
         )
         prepared = prepare(
             corpus,
-            pieces=corpus.pieces(self.scale.pieces(pair), asked=self.options.vocab_size),
+            subwords=corpus.subwords(self.scale.subwords(pair), asked=self.options.vocab_size),
             cache=self.cache,
             max_length=self.scale.max_length,
             rules=self.scale.rules,
@@ -140,7 +142,7 @@ class Sweep:
         sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
         dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
         progress.say(
-            f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} pieces, "
+            f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
         for sentence in repeated(prepared.repeats):
@@ -218,7 +220,7 @@ class Sweep:
         folder, names = self.results / self.scale.name, [table.name for table in self.tables]
         note_rows(folder, listed(self.tables))
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
-        mine = Shelf.read_own(folder, PUBLISHED, uncommitted)
+        mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
         written = write_scale(mine) if records else []
         elsewhere = [f"{one.cell.row.name} seed {one.cell.seed}" for one in made if not one.record]
         return "\n".join(

@@ -21,12 +21,12 @@ from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
 from repro.data.datamodule import DevBatches, Translation
-from repro.model.ragged import Packed
+from repro.model.ragged import Ragged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint
 from repro.training.averaging import average
 from repro.training.module import NonFinite, TranslationModule
-from repro.training.replay_check import Conditions, Evidence, Witness
+from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
 
 # Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -69,7 +69,7 @@ class Cost:
     """What the training of a run has consumed so far, over all its attempts."""
 
     steps: int = 0
-    source_tokens: int = 0  # real pieces, no padding
+    source_tokens: int = 0  # real tokens, no padding
     target_tokens: int = 0
     slots: int = 0  # places of both sides, padding included
     seconds: float = 0.0  # in steps, without validation, checkpoints and start-up
@@ -88,7 +88,7 @@ class Fitted:
     """How training ended: at its last step, earlier because it was asked to, or in a loss that is no number."""
 
     cost: Cost
-    evidence: Evidence
+    reproducibility: ReproducibilityReport
     diverged: NonFinite | None = None  # what happened
 
 
@@ -114,9 +114,11 @@ def fit(
     """
     sweep(folder, alone=True)
     resume = newest(folder, run)
-    recorder, witness = _Recorder(log, every.log, watch), Witness(conditions or {})
+    journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
     stream, accumulate = _Stream(data), data.accumulate
-    keeper = _Keeper(recorder, witness, folder, every, module.hyper.averaged_steps, should_stop)
+    checkpoint_callback = CheckpointCallback(
+        journal_callback, replay_check, folder, every, module.hyper.averaged_steps, should_stop
+    )
     trainer = L.Trainer(
         accelerator="auto",
         devices=devices,
@@ -128,7 +130,11 @@ def fit(
         check_val_every_n_epoch=None,
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
-        callbacks=[recorder, witness, keeper],  # numbers are written down before the checkpoint that follows them
+        callbacks=[
+            journal_callback,
+            replay_check,
+            checkpoint_callback,
+        ],  # numbers are written down before the checkpoint that follows them
         plugins=[checkpoint.SafetensorsIO(run)],
         logger=False,
         enable_checkpointing=False,
@@ -139,9 +145,9 @@ def fit(
     diverged = None
     try:
         trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
-        if keeper.owes_validation(trainer):  # training had ended before; it was killed while validating
+        if checkpoint_callback.owes_validation(trainer):  # training had ended before; it was killed while validating
             trainer.validate(module, stream, verbose=False)
-    except _Asked:
+    except _StopRequested:
         pass
     except NonFinite as error:
         diverged = error
@@ -149,7 +155,7 @@ def fit(
         if not _is_want_of_memory(error):
             raise
         raise OutOfMemory(_did_not_fit(module, error)) from error
-    return Fitted(cost=recorder.total, evidence=witness.evidence, diverged=diverged)
+    return Fitted(cost=journal_callback.total, reproducibility=replay_check.report, diverged=diverged)
 
 
 class _Stream(L.LightningDataModule):
@@ -168,7 +174,7 @@ class _Stream(L.LightningDataModule):
         return self.data.val_dataloader()
 
 
-class _Asked(Exception):
+class _StopRequested(Exception):
     """Ends training between two steps, when the checkpoint is there. Asked more kindly, Lightning validates first."""
 
 
@@ -182,11 +188,11 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
     if batch is None:
         return f"The model did not fit in memory ({error})."
     source, target = (
-        side.longest if isinstance(side, Packed) else side.shape[1] for side in (batch.source, batch.target)
+        side.longest if isinstance(side, Ragged) else side.shape[1] for side in (batch.source, batch.target)
     )
     return (
         f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and "
-        f"{target} target pieces long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "
+        f"{target} target tokens long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "
         "update made. The same command goes on from the last checkpoint: where there is more memory, or with more "
         "--devices."
     )
@@ -205,7 +211,7 @@ def newest(folder: Path, run: str) -> Path | None:
     return None
 
 
-class _Recorder(L.Callback):
+class JournalCallback(L.Callback):
     """Writes a line to the journal every few steps and after each validation; adds up the cost."""
 
     def __init__(self, log: Log, every: int, watch: Watch) -> None:
@@ -293,7 +299,7 @@ class _Recorder(L.Callback):
             return
         self.window = self._all_ranks(trainer)
         for metric in (module.train_loss, module.train_nll):
-            for name in ("total", "n_pieces"):
+            for name in ("total", "n_tokens"):
                 total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")
                 setattr(metric, name, total if trainer.is_global_zero else torch.zeros_like(total))
         if not trainer.is_global_zero:
@@ -311,28 +317,33 @@ class _Recorder(L.Callback):
             self.watch(kind, self.step, line)
 
 
-class _Keeper(L.Callback):
+class CheckpointCallback(L.Callback):
     """Writes a checkpoint every few steps, before each validation, at those that are averaged and when asked to stop;
     removes the oldest.
     """
 
     def __init__(
         self,
-        recorder: _Recorder,
-        witness: Witness,
+        journal_callback: JournalCallback,
+        replay_check: ReplayCheck,
         folder: Path,
         every: Every,
         averaged: range,
         should_stop: Callable[[], bool],
     ) -> None:
-        self.recorder, self.witness, self.folder, self.every = recorder, witness, folder, every
+        self.journal_callback, self.replay_check, self.folder, self.every = (
+            journal_callback,
+            replay_check,
+            folder,
+            every,
+        )
         self.averaged, self.should_stop = averaged, should_stop
         self.step = 0
         self.lines = 0  # of the journal when the checkpoint was written
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
 
     def state_dict(self) -> dict[str, Any]:
-        return {"journal": len(self.recorder.journal)}
+        return {"journal": len(self.journal_callback.journal)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.lines = state["journal"]
@@ -350,9 +361,9 @@ class _Keeper(L.Callback):
         # The caller's goes back in its place: it is for `should_stop` to say when.
         signal.signal(signal.SIGTERM, self.on_sigterm)
         _agree_on_plan(trainer)
-        if trainer.is_global_zero and len(self.recorder.journal) < self.lines:
+        if trainer.is_global_zero and len(self.journal_callback.journal) < self.lines:
             print(
-                f"Warning: the journal has {len(self.recorder.journal)} lines, and had {self.lines} when the "
+                f"Warning: the journal has {len(self.journal_callback.journal)} lines, and had {self.lines} when the "
                 f"checkpoint after step {self.step} was written. Training goes on; the curves have a gap.",
                 flush=True,
             )
@@ -366,7 +377,7 @@ class _Keeper(L.Callback):
     def owes_validation(self, trainer: L.Trainer) -> bool:
         """Whether the run was ended between the checkpoint of a step and the line of its validation."""
         step = trainer.global_step
-        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.recorder.journal
+        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.journal_callback.journal
         return bool(trainer.strategy.broadcast(owes))
 
     def on_train_batch_end(
@@ -376,27 +387,27 @@ class _Keeper(L.Callback):
         if trainer.global_step == self.step:
             return
         self.step = trainer.global_step
-        stop = self._is_asked(trainer)
+        stop = self._stop_requested(trainer)
         due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0
         if stop or due or self.step in self.averaged:
             paused = time.monotonic()
             pl_module.check_parameters()
-            self.recorder.gather(trainer, pl_module)
-            self.witness.gather(trainer)
-            self.recorder.journal.sync()
+            self.journal_callback.gather(trainer, pl_module)
+            self.replay_check.gather(trainer)
+            self.journal_callback.journal.sync()
             trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
             if trainer.is_global_zero:
                 checkpoint.prune(self.folder, keep=self.averaged)
-            self.recorder.clock += time.monotonic() - paused
+            self.journal_callback.clock += time.monotonic() - paused
         if stop:
-            raise _Asked
+            raise _StopRequested
 
     def on_validation_batch_start(self, trainer: L.Trainer, *_: Any) -> None:
         # the checkpoint of this step is there, and the validation is made up for when the run goes on
-        if self._is_asked(trainer):
-            raise _Asked
+        if self._stop_requested(trainer):
+            raise _StopRequested
 
-    def _is_asked(self, trainer: L.Trainer) -> bool:
+    def _stop_requested(self, trainer: L.Trainer) -> bool:
         return bool(trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False))
 
 

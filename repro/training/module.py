@@ -41,30 +41,30 @@ def random_seed(seed: int, step: int, share: int) -> int:
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-class PieceMean(Metric):
-    """Mean over all pieces of all batches and processes, in float64.
+class TokenMean(Metric):
+    """Mean over all tokens of all batches and processes, in float64.
 
     torchmetrics' own mean looks for NaN in each value, which on a GPU means to wait for the step that makes it.
     """
 
     total: Tensor
-    n_pieces: Tensor
+    n_tokens: Tensor
 
     def __init__(self) -> None:
         super().__init__()
-        for name in ("total", "n_pieces"):
+        for name in ("total", "n_tokens"):
             self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
-    def update(self, total: Tensor, n_pieces: int) -> None:
-        """Add a sum over `n_pieces`."""
+    def update(self, total: Tensor, n_tokens: int) -> None:
+        """Add a sum over `n_tokens`."""
         self.total += total
-        self.n_pieces += n_pieces
+        self.n_tokens += n_tokens
 
     def compute(self) -> Tensor:
-        return self.total / self.n_pieces
+        return self.total / self.n_tokens
 
 
-class Asked:
+class DeferredCheck:
     """The norm of a gradient, on its way from the device."""
 
     def __init__(self, norm: Tensor, step: int, sentences: Sequence[Tensor]) -> None:
@@ -88,14 +88,14 @@ class TranslationModule(L.LightningModule):
         self.hyper, self.seed = hyper, seed
         self.batch: Batch | None = None  # the one at work, for messages
         self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
-        self.asked: Asked | None = None  # what nobody has looked at yet
+        self.deferred: DeferredCheck | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = Transformer(hyper, vocab_size)
         # of training since the last line of the journal: `training/loop.py` reads and resets them
-        self.train_loss, self.train_nll = PieceMean(), PieceMean()
+        self.train_loss, self.train_nll = TokenMean(), TokenMean()
         self.train_loss.persistent(True)
         self.train_nll.persistent(True)
-        self.dev_nll, self.test_nll = PieceMean(), PieceMean()  # of one reading: Lightning resets what is logged
+        self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one reading: Lightning resets what is logged
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
         """Logits [B, T, V]; see `Transformer.forward`."""
@@ -137,7 +137,7 @@ class TranslationModule(L.LightningModule):
     def _weight(self, batch: Batch) -> float:
         if not batch.n_update:
             raise ValueError(
-                f"Update {batch.step + 1} has no target piece to learn from. Its sentences: {batch.sentence.tolist()}; "
+                f"Update {batch.step + 1} has no target token to learn from. Its sentences: {batch.sentence.tolist()}; "
                 f"look at them, and prepare the corpus again."
             )
         return self.trainer.world_size * self.trainer.accumulate_grad_batches / batch.n_update
@@ -150,7 +150,7 @@ class TranslationModule(L.LightningModule):
         self._measure(batch, self.test_nll)
         self.log("test/nll", self.test_nll)
 
-    def _measure(self, batch: Batch, mean: PieceMean) -> None:
+    def _measure(self, batch: Batch, mean: TokenMean) -> None:
         self.batch = batch
         if batch.n_target:
             _, nll = self._losses(batch, epsilon=0.0)
@@ -170,12 +170,12 @@ class TranslationModule(L.LightningModule):
         # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
         # second moment for good. Of several processes all have the same gradient, and raise together.
         norm = _norm([p.grad for p in self.parameters() if p.grad is not None])
-        self.look_back()
-        self.asked = Asked(norm, self.updates, self.update)
-        if self.looks_late:
+        self.check_deferred()
+        self.deferred = DeferredCheck(norm, self.updates, self.update)
+        if self.defers_check:
             optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]  # the update is left out
         else:
-            self.look_back()
+            self.check_deferred()
 
     @property
     def updates(self) -> int:
@@ -183,19 +183,19 @@ class TranslationModule(L.LightningModule):
         return self.trainer.fit_loop.total_batch_idx // self.trainer.accumulate_grad_batches
 
     @property
-    def looks_late(self) -> bool:
+    def defers_check(self) -> bool:
         """Whether a gradient is looked at when the next is there: meanwhile a GPU would wait."""
         return self.device.type == "cuda"
 
-    def look_back(self) -> None:
-        """Raise `NonFinite` if the gradient that was asked about last has an element that is no number."""
-        asked, self.asked = self.asked, None
-        if asked and not math.isfinite(norm := asked.norm):
-            raise self.non_finite(f"The norm of the gradient is {norm}", asked.sentences, asked.step)
+    def check_deferred(self) -> None:
+        """Raise `NonFinite` if the gradient that nobody has looked at yet has an element that is no number."""
+        deferred, self.deferred = self.deferred, None
+        if deferred and not math.isfinite(norm := deferred.norm):
+            raise self.non_finite(f"The norm of the gradient is {norm}", deferred.sentences, deferred.step)
 
     def check_parameters(self) -> None:
         """Raise `NonFinite` if a parameter is no number: asked before a checkpoint is written."""
-        self.look_back()
+        self.check_deferred()
         norm = _norm([p.detach() for p in self.parameters()]).item()
         if not math.isfinite(norm):
             step = self.trainer.global_step

@@ -25,7 +25,7 @@ PENDING = 256  # micro-batches on a GPU whose sentences are fetched together: ea
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evidence:
+class ReproducibilityReport:
     """What was seen, over all attempts."""
 
     order: str  # digest of the sentences that were read, see `data/order_digest.py`
@@ -35,7 +35,7 @@ class Evidence:
     conditions: list[tuple[int, dict[str, Any]]] = field(default_factory=list)  # and the steps from which they held
 
 
-class Witness(L.Callback):
+class ReplayCheck(L.Callback):
     """Follows the training of a run."""
 
     def __init__(self, conditions: Conditions) -> None:
@@ -48,10 +48,10 @@ class Witness(L.Callback):
         self.is_new = True  # nothing of this attempt was computed yet
 
     @property
-    def evidence(self) -> Evidence:
+    def report(self) -> ReproducibilityReport:
         """What was seen up to now."""
         self._follow()
-        return Evidence(
+        return ReproducibilityReport(
             order=order_digest.digest(self.words),
             followed=self.followed,
             replayed=self.replayed,

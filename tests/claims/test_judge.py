@@ -43,7 +43,7 @@ from repro.model.config import BASE
 from repro.model.cost import Text, n_parameters, training_flops
 from repro.model.embedding import sinusoids
 from repro.model.layers import FeedForward
-from repro.results.frame import Shelf
+from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
 from repro.runs.scales import SCALES as WORLDS
 from repro.runs.table import BASE_ROW
@@ -462,8 +462,8 @@ def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
 
 
 def pages(results: Path) -> dict[Path, str]:
-    shelf = Shelf.read(results / "paper")
-    return build(shelf, judge(shelf.everything, shelf.rows))
+    result_set = ResultSet.read(results / "paper")
+    return build(result_set, judge(result_set.everything, result_set.rows))
 
 
 @pytest.fixture

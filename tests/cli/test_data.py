@@ -104,7 +104,7 @@ def said(capsys: pytest.CaptureFixture[str], *argv: str, code: int = 0) -> str:
 
 
 @pytest.mark.parametrize(
-    ("corpus", "n_train", "n_test", "pieces"),
+    ("corpus", "n_train", "n_test", "tokens"),
     [
         ("wmt14-en-de", 600, 10, 700),
         ("wmt14-en-fr", 800, 9, 900),
@@ -117,7 +117,7 @@ def test_from_archives_to_a_data_card(
     corpus: str,
     n_train: int,
     n_test: int,
-    pieces: int,
+    tokens: int,
 ) -> None:
     data, cache = f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}"
     planned = said(capsys, "fetch", corpus, data, "--dry-run")
@@ -132,7 +132,7 @@ def test_from_archives_to_a_data_card(
     said(capsys, "fetch", corpus, data, "--offline")
     assert len(server.log) == n_requests  # what is there is not asked for again
 
-    options = (data, cache, f"--vocab-size={pieces}")
+    options = (data, cache, f"--vocab-size={tokens}")
     first = said(capsys, "prepare", corpus, *options, "--workers=2")
     assert f"train {n_train:,}, dev 12, test {n_test}" in first
     second = said(capsys, "prepare", corpus, *options)
@@ -197,16 +197,16 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
             (folder / f"{stem}.{language}").write_bytes(line.encode() * 3)
     options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}")
     assert "but not its vocabulary" in said(capsys, "prepare", "wmt16_britz-en-de", *options, code=2)
-    pieces = sorted({piece for line in lines.values() for piece in line.split()})
-    (folder / "vocab.bpe.32000").write_bytes("".join(f"{piece}\n" for piece in pieces[1:]).encode())
-    assert "in 13 pieces" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
+    tokens = sorted({token for line in lines.values() for token in line.split()})
+    (folder / "vocab.bpe.32000").write_bytes("".join(f"{token}\n" for token in tokens[1:]).encode())
+    assert "in 13 tokens" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
 
     corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
-    made = prepare(corpus, pieces=SCALES["paper"].pieces("en-de"), cache=tmp_path / "cache", max_length=256)
+    made = prepare(corpus, subwords=SCALES["paper"].subwords("en-de"), cache=tmp_path / "cache", max_length=256)
     assert made.test.references == ["die Bundesrepublik ."] * 3
-    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # pieces[0] is unknown
+    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # tokens[0] is unknown
     refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
-    assert "comes in pieces of its own" in refused
+    assert "comes in tokens of its own" in refused
 
 
 def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from first_words import lines_until_heavy
 from repro.cli.decode import main
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.decoding import ctranslate
 from repro.decoding.translate import translate
 from repro.model.config import Hyper
@@ -35,7 +35,7 @@ class Run(SimpleNamespace):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The folder of a finished run, with random weights."""
-    return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Pieces("bpe", 280)))
+    return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Subwords("bpe", 280)))
 
 
 def finished(root: Path, tokenizer: Tokenizer) -> Run:
@@ -59,7 +59,7 @@ def test_given_pieces_are_kept_in_the_folder_of_the_run(tmp_path: Path, capsys: 
     run = finished(tmp_path, given_tokenizer(["the", "c@@", "at", "sees"]))
     (tmp_path / "news.en").write_bytes(b"the c@@ at sees\n")
     assert asked(run, "score", tmp_path / "news.en", tmp_path / "news.en") == 0
-    assert "1 pairs, 5 target pieces" in capsys.readouterr().out
+    assert "1 pairs, 5 target tokens" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_the_score_is_the_mean_over_all_pieces(
         total -= float(log_probs.gather(2, ids[:, :, None]).sum())
         n += ids.shape[1]
     said = capsysbinary.readouterr().out.decode()
-    assert f"4 pairs, {n} target pieces: nll " in said
+    assert f"4 pairs, {n} target tokens: nll " in said
     assert float(said.split("nll ")[1].split()[0]) == pytest.approx(total / n, abs=1e-5)
     assert float(said.split("ppl ")[1]) == pytest.approx(math.exp(total / n), rel=1e-4)
 

@@ -1,4 +1,4 @@
-"""A batch holds the pieces of its sentences, padded, and the target shifted right by one."""
+"""A batch holds the tokens of its sentences, padded, and the target shifted right by one."""
 
 import itertools
 from random import Random
@@ -30,8 +30,8 @@ SOURCE = Side([[5, 6, 7], [], [60_000], [8, 9]])
 TARGET = Side([[11], [12, 13], [14, 15, 16], [17, 18]])
 
 Pairs = list[tuple[list[int], list[int]]]
-piece = st.integers(2, 2**16 - 1)
-sides = st.lists(st.tuples(st.lists(piece, max_size=9), st.lists(piece, max_size=9)), min_size=1, max_size=12)
+token = st.integers(2, 2**16 - 1)
+sides = st.lists(st.tuples(st.lists(token, max_size=9), st.lists(token, max_size=9)), min_size=1, max_size=12)
 
 
 def test_a_batch_made_by_hand() -> None:

@@ -62,7 +62,7 @@ def batches(plan: EpochPlan) -> list[list[int]]:
 
 
 def text_like(n: int) -> Corpus:
-    """Lengths like those of short real sentences: 13 pieces on average, the sides alike but not equal."""
+    """Lengths like those of short real sentences: 13 tokens on average, the sides alike but not equal."""
     random = np.random.RandomState(0)
     source = 4 + random.binomial(30, 0.3, n)
     return source, source + random.binomial(6, 0.5, n) - 2
@@ -104,14 +104,14 @@ def test_a_plan_made_by_hand() -> None:
     # sorted: 1 2 3 5.  two of 2 fit 6, three of 3 do not; one of 3 fits, two of 5 do not
     tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6)
     assert sorted(batches(tiny)) == [[0], [1, 2], [3]]
-    # real pieces 3 + 3, 3 + 3, 5 + 5; slots 3 + 3, 2 * 2 + 2 * 2, 5 + 5: two of 24 are padding
+    # real tokens 3 + 3, 3 + 3, 5 + 5; slots 3 + 3, 2 * 2 + 2 * 2, 5 + 5: two of 24 are padding
     assert sorted(tiny.source_tokens) == sorted(tiny.target_tokens) == [3, 3, 5]
     assert sorted(tiny.slots) == [6, 8, 10]
     assert tiny.padding == 2 / 24
 
 
 def test_a_plan_by_tokens_made_by_hand() -> None:
-    # 1 + 2 + 3 pieces fill 6; their three rows of 3 slots are nine, so 3 + 3 of 18 + 10 slots are padding
+    # 1 + 2 + 3 tokens fill 6; their three rows of 3 slots are nine, so 3 + 3 of 18 + 10 slots are padding
     tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6, fill=by_tokens)
     assert sorted(batches(tiny)) == [[1, 2, 0], [3]]
     assert sorted(tiny.source_tokens) == sorted(tiny.target_tokens) == [5, 6]
@@ -127,7 +127,7 @@ def test_the_longer_side_decides(fill: Fill) -> None:
 
 
 def test_by_tokens_each_side_is_summed_alone() -> None:
-    # 3 + 1 and 1 + 3: four real pieces a side, but 2 * 3 slots
+    # 3 + 1 and 1 + 3: four real tokens a side, but 2 * 3 slots
     assert len(plan([3, 1], [1, 3], 4, by_tokens)) == 1
     assert len(plan([3, 1], [1, 3], 4, by_slots)) == 2
 

@@ -20,7 +20,7 @@ from repro.data.corpora import (
 )
 from repro.data.datacard import Overlap
 from repro.data.parallel_text import fingerprint
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 
 
 def written(folder: Path, name: str, content: bytes) -> Path:
@@ -66,15 +66,15 @@ def test_corpora_of_tokens_are_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path) -> None:
-    chosen = Pieces("bpe", 300)
+    chosen = Subwords("bpe", 300)
     plain = opened(six_files(tmp_path / "plain"))
-    assert (plain.vocabulary, plain.in_tokens, plain.pieces(chosen, asked=300)) == (None, False, chosen)
+    assert (plain.vocabulary, plain.in_tokens, plain.subwords(chosen, asked=300)) == (None, False, chosen)
     written(six_files(tmp_path / "given"), "vocab", b"eins\nzwei\n")
     given = opened(tmp_path / "given")
     assert (given.vocabulary, given.in_tokens) == (tmp_path / "given" / "vocab", True)
-    assert given.pieces(chosen, asked=None) == Pieces("given", 0)
-    with pytest.raises(ValueError, match="--vocab-size 300: the text comes in pieces of its own, .*vocab says so"):
-        given.pieces(chosen, asked=300)
+    assert given.subwords(chosen, asked=None) == Subwords("given", 0)
+    with pytest.raises(ValueError, match="--vocab-size 300: the text comes in tokens of its own, .*vocab says so"):
+        given.subwords(chosen, asked=300)
 
 
 def test_languages_may_be_tags(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: 
             tell=lambda said, cache=cache: told.append((said, cache.exists())),
         )
     [(said, was_read)] = told  # nothing of the small file, and nothing of the plain ones
-    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: each of its passages of 262,144 lines")
+    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: each of its chunks of 262,144 lines")
     assert said.endswith("Unpack it first: gunzip train.en.gz")
     assert not was_read
 

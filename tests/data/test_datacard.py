@@ -19,7 +19,7 @@ DIGEST = dict(zip(HASHES, ("d" * 64, "5" * 64, "7" * 64, "e" * 64), strict=True)
 
 
 def shard(part: str = "news", **changed: Any) -> dict[str, Any]:
-    """Two pairs of five lines: 2 and 9 source pieces, 5 and 5 target pieces, of which an end symbol each."""
+    """Two pairs of five lines: 2 and 9 source tokens, 5 and 5 target tokens, of which an end symbol each."""
     facts = {
         "dtype": "<u2",
         "part": part,
@@ -40,7 +40,7 @@ def shard(part: str = "news", **changed: Any) -> dict[str, Any]:
 
 
 def held_out(pairs: int) -> dict[str, Any]:
-    """So many pairs of one word and two pieces a side."""
+    """So many pairs of one word and two tokens a side."""
     per_side = {"words": 1, "characters": 4, "pieces": 2, "unknown": 0, "byte_pieces": 0}
     lengths = [[0, 0, pairs]] * 2
     return {"pairs": pairs, "lengths": lengths} | {what: [n * pairs] * 2 for what, n in per_side.items()}
@@ -74,7 +74,7 @@ def test_one_shard_by_hand() -> None:
     train, source, target = made["train"], made["train"]["source"], made["train"]["target"]
     assert (train["lines"], train["pairs"]) == (5, 2)
     assert list(train["dropped"].items()) == [("longer than 9 pieces", 2), ("source is empty", 1)]
-    # 11 pieces are 9 and two end symbols: of 6 words, for 27 characters
+    # 11 tokens are 9 and two end symbols: of 6 words, for 27 characters
     assert (source["words"], source["characters"], source["pieces"]) == (6, 27, 11)
     assert (source["pieces_per_word"], source["characters_per_piece"]) == (9 / 6, 27 / 9)
     assert (source["unknown_per_million"], source["byte_pieces_per_million"]) == (0, 3e6 / 9)
@@ -147,7 +147,7 @@ counts = st.lists(st.integers(0, 9), max_size=12)
 def shards(draw: st.DrawFn) -> dict[str, Any]:
     """A shard whose numbers agree; it may have lost all its pairs."""
     source, target = [0, *draw(counts)], [0, *draw(counts)]
-    missing = sum(source) - sum(target)  # a shorter side gets sentences of one piece
+    missing = sum(source) - sum(target)  # a shorter side gets sentences of one token
     (target if missing > 0 else source).append(0)
     for side, n in ((target, missing), (source, -missing)):
         if n > 0:
@@ -189,7 +189,7 @@ def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
     [
         ({"lines": 6}, r"'news' has 6 lines, but 2 pairs and dropped .*; each line is either. Encode it again"),
         ({"dropped": {}}, r"'news' has 5 lines, but 2 pairs and dropped {}"),
-        ({"pieces": [12, 10]}, r"2 pairs with 12 source pieces, but its lengths are of 2 sentences with 11 pieces"),
+        ({"pieces": [12, 10]}, r"2 pairs with 12 source tokens, but its lengths are of 2 sentences with 11 tokens"),
         (
             {"lengths": [[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1], [0, 0, 0, 0, 0, 2]]},
             r"lengths are of 1 sentences with 11",
@@ -199,7 +199,7 @@ def test_the_page_can_be_made_from_the_json(some: list[dict[str, Any]]) -> None:
 def test_numbers_that_contradict_each_other_are_refused(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         card(facts(shard(), shard(**changed)))
-    with pytest.raises(ValueError, match="Held-out text has 8 pairs with 17 source pieces"):
+    with pytest.raises(ValueError, match="Held-out text has 8 pairs with 17 source tokens"):
         card(facts(dev=[held_out(8) | {"pieces": [17, 16]}]))
 
 
@@ -282,7 +282,7 @@ def test_the_page_shows_the_numbers() -> None:
         assert row in rows
     assert "4 pairs of 7 lines to learn from" in page
     assert "Training pairs with the same text on both sides: 2 of 4." in page
-    assert "Tokenizer: byte-level BPE, 37,000 pieces, one for both languages; given." in page
+    assert "Tokenizer: byte-level BPE, 37,000 tokens, one for both languages; given." in page
     learned = facts().tokenizer | {"learned_on": "all *training* text"}
     assert r"; learned on all \*training\* text." in markdown(card(facts(tokenizer=learned)))
     assert f"- **length_ratio**: {RULES['length_ratio'].meaning} (version 1)" in page
@@ -296,10 +296,10 @@ def test_a_card_without_parts_and_rules_is_shorter() -> None:
 
 
 def test_a_histogram_by_hand() -> None:
-    # 12 and 4 of 16 sentences; 999 of 1,000 have at most 2 pieces, so each length has its line
+    # 12 and 4 of 16 sentences; 999 of 1,000 have at most 2 tokens, so each length has its line
     found = histogram([[0, 12, 4], [0, 0, 16]], ["here", "there"])
     assert [line.split() for line in found.split("\n")] == [
-        ["pieces,", "here", "pieces,", "there"],
+        ["tokens,", "here", "tokens,", "there"],
         ["1", "█" * 18, "75.00", "%", "0.00", "%"],
         ["2", "█" * 6, "25.00", "%", "█" * 24, "100.00", "%"],
         ["over", "2", "0.00", "%", "0.00", "%"],

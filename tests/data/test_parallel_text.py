@@ -174,27 +174,27 @@ def test_passages_are_the_text_in_pieces(
     split = parallel(folder, gzip.compress(content) if is_gzip else content, content)
     whole_dropped: Counter[str] = Counter()
     whole = list(split.pairs(whole_dropped))
-    assert [passage.n_lines for passage in split.passages()] == [fingerprint(split.source).n_lines]
+    assert [chunk.n_lines for chunk in split.chunks()] == [fingerprint(split.source).n_lines]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel_text, "PASSAGE", size)
-        patch.setattr(parallel_text, "BLOCK", 3)  # so that a passage ends in the middle of one and several end in one
+        patch.setattr(parallel_text, "CHUNK", size)
+        patch.setattr(parallel_text, "BLOCK", 3)  # so that a chunk ends in the middle of one and several end in one
         parallel_text._fingerprint.cache_clear()
-        passages = split.passages()
+        chunks = split.chunks()
         n_lines = fingerprint(split.source).n_lines
     parallel_text._fingerprint.cache_clear()
-    assert [(passage.first_line, passage.n_lines) for passage in passages] == [
+    assert [(chunk.first_line, chunk.n_lines) for chunk in chunks] == [
         (first, min(size, n_lines - first)) for first in range(0, n_lines, size)
     ]
     dropped: Counter[str] = Counter()
-    assert [pair for passage in reversed(passages) for pair in list(passage.pairs(dropped))[::-1]] == whole[::-1]
+    assert [pair for chunk in reversed(chunks) for pair in list(chunk.pairs(dropped))[::-1]] == whole[::-1]
     assert dropped == whole_dropped
 
 
 def test_a_passage_names_the_line_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "PASSAGE", 2)
+    monkeypatch.setattr(parallel_text, "CHUNK", 2)
     split = parallel(tmp_path, b"a\nb\nc\nd\n\n", b"v\nw\nx\ny\nz\n", may_drop=False)
     with pytest.raises(ValueError, match=r"x\.en, line 5 is empty"):
-        list(split.passages()[2].pairs())
+        list(split.chunks()[2].pairs())
 
 
 # Noted fingerprints ----------------------------------------------------------------------------------------

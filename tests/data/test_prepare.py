@@ -18,13 +18,13 @@ from repro.data.corpora import Corpus, open_corpus
 from repro.data.prepare import Encoder, prepare
 from repro.data.shards import Prepared
 from repro.data.tokenizer import Tokenizer, train_tokenizer
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import verified
 
 ROOT = Path(__file__).parents[2]
 TRAIN = [(f"the dog number {i} runs" + " far" * (i % 5), f"der Hund {i} rennt") for i in range(23)]
-PIECES = Pieces("bpe", 300)
+PIECES = Subwords("bpe", 300)
 LONG = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"  # nothing to merge
 HELD_OUT = [("the dog runs", "der Hund rennt"), ("  far ", "weit\u2028weg")]
 
@@ -41,8 +41,8 @@ def opened(folder: Path) -> Corpus:
     return open_corpus("folder", "en-de", data_dir=folder, cache=folder)
 
 
-def prepared(folder: Path, pieces: Pieces = PIECES, max_length: int = 256, **choices: Any) -> Prepared:
-    return prepare(opened(folder), pieces=pieces, cache=folder / "cache", max_length=max_length, **choices)
+def prepared(folder: Path, subwords: Subwords = PIECES, max_length: int = 256, **choices: Any) -> Prepared:
+    return prepare(opened(folder), subwords=subwords, cache=folder / "cache", max_length=max_length, **choices)
 
 
 def cached(folder: Path) -> dict[str, bytes]:
@@ -128,7 +128,7 @@ def test_pairs_are_left_out_by_rules_that_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_any_kind_of_pieces(tmp_path: Path, kind: Any) -> None:
-    made = prepared(written(tmp_path), pieces=Pieces(kind, 600))
+    made = prepared(written(tmp_path), subwords=Subwords(kind, 600))
     decoded = [made.tokenizer.decode(made.train.target.sentence(i)) for i in range(len(TRAIN))]
     assert decoded == [target for _, target in TRAIN]
 
@@ -169,7 +169,7 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
 
 def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
-    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
     monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
     assert len(shards.train.source.ids) == 5
@@ -186,7 +186,7 @@ def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monke
 def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rules: list[str]) -> None:
     train = [*TRAIN[:9], ("", "leer"), *TRAIN[5:]]
     whole = prepared(written(tmp_path / "whole", train), rules=rules)
-    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
     monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", train), rules=rules)
     assert (len(whole.train.source.ids), len(shards.train.source.ids)) == (1, 4)
@@ -198,7 +198,7 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
     alone = prepared(written(tmp_path / "alone"), rules=["duplicates"], workers=1)
     together = prepared(written(tmp_path / "together"), rules=["duplicates"], workers=3)
     assert alone.manifest_hash == together.manifest_hash
@@ -206,7 +206,7 @@ def test_the_number_of_processes_changes_nothing(tmp_path: Path, monkeypatch: py
 
 
 def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
     first = prepared(written(tmp_path))
     before = cached(tmp_path)
     [lost] = (tmp_path / "cache").glob("*/encoded-*/train/00002")
@@ -214,9 +214,9 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     made: list[int] = []
     encode = Encoder.shard
 
-    def counted(self: Encoder, passage: parallel_text.Passage, *rest: Any) -> dict[str, Any]:
-        made.append(passage.first_line)
-        return encode(self, passage, *rest)
+    def counted(self: Encoder, chunk: parallel_text.Chunk, *rest: Any) -> dict[str, Any]:
+        made.append(chunk.first_line)
+        return encode(self, chunk, *rest)
 
     monkeypatch.setattr(Encoder, "shard", counted)
     assert prepared(tmp_path).manifest_hash == first.manifest_hash
@@ -227,11 +227,11 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_pieces_are_learned_on_a_stated_part_of_a_large_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[str] = []
 
-    def noted(lines: Any, pieces: Pieces) -> Tokenizer:
+    def noted(lines: Any, subwords: Subwords) -> Tokenizer:
         learned.extend(lines)
-        return train_tokenizer(iter(learned), pieces)
+        return train_tokenizer(iter(learned), subwords)
 
-    monkeypatch.setattr(parallel_text, "PASSAGE", 10)
+    monkeypatch.setattr(parallel_text, "CHUNK", 10)
     monkeypatch.setattr(preparing, "LEARN_FROM", 8)  # of 23 lines: a part in 3
     monkeypatch.setattr(preparing, "train_tokenizer", noted)
     made = prepared(written(tmp_path))
@@ -244,12 +244,12 @@ def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path, ready: Prepared) ->
     ready.tokenizer.save(tmp_path / "tokenizer.json")
     contents = json.loads((tmp_path / "tokenizer.json").read_bytes())
     for id in range(ready.tokenizer.size, 70_000):
-        contents["model"]["vocab"][f"piece {id}"] = id
+        contents["model"]["vocab"][f"token {id}"] = id
     (tmp_path / "tokenizer.json").write_bytes(json.dumps(contents).encode())
     sha256 = Tokenizer.load(tmp_path / "tokenizer.json").sha256
     encoder = Encoder(tokenizer=tmp_path / "tokenizer.json", sha256=sha256, pair="en-de")
-    [passage] = opened(written(tmp_path)).dev.passages()
-    facts = encoder.shard(passage, "", None, tmp_path)
+    [chunk] = opened(written(tmp_path)).dev.chunks()
+    facts = encoder.shard(chunk, "", None, tmp_path)
     ids = np.fromfile(tmp_path / "source.ids", facts["dtype"])
     assert (facts["dtype"], ids.tolist()) == ("<u4", np.concatenate(ready.dev.source.ids).tolist())
 
@@ -271,8 +271,8 @@ def test_the_data_hash_tells_all_that_changes_the_ids(tmp_path: Path) -> None:
     base = prepared(written(tmp_path / "a"))
     same = prepared(written(tmp_path / "b"))
     others = [
-        prepared(tmp_path / "a", pieces=Pieces("bpe", 290)),
-        prepared(tmp_path / "a", pieces=Pieces("wordpiece", 600)),
+        prepared(tmp_path / "a", subwords=Subwords("bpe", 290)),
+        prepared(tmp_path / "a", subwords=Subwords("wordpiece", 600)),
         prepared(tmp_path / "a", max_length=200),
         prepared(tmp_path / "a", rules=["duplicates"]),
         prepared(written(tmp_path / "c", TRAIN[1:])),
@@ -291,7 +291,7 @@ def test_the_data_hash_is_for_ever(tmp_path: Path) -> None:
         for language in ("en", "de"):
             (tmp_path / "a" / f"{name}.{language}").write_bytes(b"a\nb\n")
     corpus = opened(tmp_path / "a")
-    assert preparing._version(corpus, Pieces("bpe", 300), 256, ()) == (
+    assert preparing._version(corpus, Subwords("bpe", 300), 256, ()) == (
         "43b7371f356f393cd5cf0136d82a940eecae6d141bbfeab1e0c9b06bc8967726"
     )
 
@@ -317,7 +317,7 @@ def test_an_interrupted_preparation_goes_on_where_it_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int
 ) -> None:
     # dev and test are encoded in two calls each, the training text in four shards of two
-    monkeypatch.setattr(parallel_text, "PASSAGE", 7)
+    monkeypatch.setattr(parallel_text, "CHUNK", 7)
     unbroken = prepared(written(tmp_path / "unbroken"))
     interrupted_after(written(tmp_path / "broken"), n_calls, monkeypatch)
     assert not list((tmp_path / "broken" / "cache").rglob(".*.making"))
@@ -360,7 +360,7 @@ def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: 
     # the tokenizer is lost, and another release of the library learns another one from the same text
     prepared(written(tmp_path))
     next((tmp_path / "cache").glob("*/tokenizer/manifest.json")).unlink()
-    monkeypatch.setattr(preparing, "train_tokenizer", lambda lines, pieces: train_tokenizer(["other"] * 3, pieces))
+    monkeypatch.setattr(preparing, "train_tokenizer", lambda lines, subwords: train_tokenizer(["other"] * 3, subwords))
     again = prepared(tmp_path)
     assert again.tokenizer.decode(again.dev.target.sentence(0)) == HELD_OUT[0][1]
 
@@ -372,12 +372,12 @@ import sys, time
 from pathlib import Path
 from repro.data import parallel_text as text
 from repro.data.corpora import open_corpus
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.data.prepare import Encoder, prepare
 
 if __name__ == "__main__":
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
-    text.PASSAGE = 100
+    text.CHUNK = 100
     corpus = open_corpus("folder", "en-de", data_dir=folder, cache=folder / "cache")
     calls, shard = [], Encoder.shard
     if workers == 1:  # other processes would not know of it
@@ -385,7 +385,7 @@ if __name__ == "__main__":
     print("ready", flush=True)
     while not (folder / "go").exists():
         time.sleep(0.001)
-    made = prepare(corpus, pieces=Pieces("bpe", 300), cache=folder / "cache", max_length=256, workers=workers)
+    made = prepare(corpus, subwords=Subwords("bpe", 300), cache=folder / "cache", max_length=256, workers=workers)
     print(made.manifest_hash, len(calls))
 """
 
@@ -428,7 +428,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
     assert process.returncode == 0, errors
     assert not [path for path in (folder / "cache").rglob(".*") if path.name.endswith(".making")]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel_text, "PASSAGE", 100)
+        patch.setattr(parallel_text, "CHUNK", 100)
         assert out.decode().split()[0] == prepared(written(tmp_path / "unbroken", TRAIN * 50)).manifest_hash
 
 
@@ -457,7 +457,7 @@ def test_multi30k_is_ready_within_20_seconds(real_text: Path, tmp_path: Path) ->
         pytest.skip(f"needs the real text: {real_text / 'multi30k'} is absent.")
     started = time.process_time()  # of both cores; a wall clock would also measure the neighbours
     corpus = open_corpus("multi30k", "en-de", data_dir=real_text, cache=tmp_path)
-    made = prepare(corpus, pieces=Pieces("bpe", 10_000), cache=tmp_path, max_length=256)
+    made = prepare(corpus, subwords=Subwords("bpe", 10_000), cache=tmp_path, max_length=256)
     seconds = time.process_time() - started
     assert made.tokenizer.size == 10_000
     assert made.counts["train"]["dropped"] == {}

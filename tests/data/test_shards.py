@@ -29,7 +29,7 @@ def test_every_sentence_comes_back(side: Store) -> None:
     assert len(side) == len(SENTENCES)
     assert [side.sentence(i).tolist() for i in range(len(side))] == SENTENCES
     assert side.lengths.tolist() == [len(sentence) for sentence in SENTENCES]
-    assert side.n_pieces == sum(map(len, SENTENCES))
+    assert side.n_tokens == sum(map(len, SENTENCES))
     assert side.starts.tolist() == [0, 4, 4, 5, 11]
 
 

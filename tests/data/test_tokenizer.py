@@ -1,4 +1,4 @@
-"""Any line comes back from its pieces, and the same text always gives the same tokenizer."""
+"""Any line comes back from its tokens, and the same text always gives the same tokenizer."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ from repro.data.tokenizer import (
     n_unknown,
     train_tokenizer,
 )
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 
 ROOT = Path(__file__).parents[2]
@@ -45,7 +45,7 @@ GIVEN = ["<unk>", "<s>", "</s>", "the", ",", "Hund@@", "e", "@-@", "klein@@", "&
 
 @cache
 def learned(kind: str) -> Tokenizer:
-    return train_tokenizer(TEXT, {"bpe": Pieces("bpe", 400), "wordpiece": Pieces("wordpiece", 700)}[kind])
+    return train_tokenizer(TEXT, {"bpe": Subwords("bpe", 400), "wordpiece": Subwords("wordpiece", 700)}[kind])
 
 
 @pytest.fixture(scope="module", params=["bpe", "wordpiece"])
@@ -58,7 +58,7 @@ def britz() -> Tokenizer:
     return given_tokenizer(GIVEN)
 
 
-def pieces(tokenizer: Tokenizer, line: str) -> list[int]:
+def tokens(tokenizer: Tokenizer, line: str) -> list[int]:
     return tokenizer.encode([line])[0].tolist()
 
 
@@ -77,14 +77,14 @@ def contents(tokenizer: Tokenizer, folder: Path) -> bytes:
 )
 def test_the_merges_are_those_of_the_published_results(size: int, sha256: str) -> None:
     # records hold the SHA-256 of their tokenizer: another file would be another experiment
-    tokenizer = train_tokenizer(TEXT, Pieces("bpe", size))
+    tokenizer = train_tokenizer(TEXT, Subwords("bpe", size))
     assert tokenizer.sha256 == sha256
     if size == 400:
         ids = [266, 284, 281, 222, 160, 224, 244, 275, 8, 313, 222, 222, 29, 16, 84, 31, EOS]
-        assert pieces(tokenizer, "the small Hund — l'été  </s>") == ids
+        assert tokens(tokenizer, "the small Hund — l'été  </s>") == ids
 
 
-# ---- learned pieces: any line
+# ---- learned tokens: any line
 
 
 @given(LINES)
@@ -97,12 +97,12 @@ def test_the_merges_are_those_of_the_published_results(size: int, sha256: str) -
 @example("##a ## \u203fa\u203f \u203f")  # what other word-pieces, and ours, go on with
 @example("é" * 5_000)  # one word, as far as blanks tell
 def test_any_line_comes_back(tokenizer: Tokenizer, line: str) -> None:
-    assert tokenizer.decode(pieces(tokenizer, line)) == line
+    assert tokenizer.decode(tokens(tokenizer, line)) == line
 
 
 @given(LINES)
 def test_a_line_ends_once_and_is_never_padded(tokenizer: Tokenizer, line: str) -> None:
-    *inside, end = pieces(tokenizer, line)
+    *inside, end = tokens(tokenizer, line)
     assert end == EOS
     assert not {PAD, EOS} & set(inside)
 
@@ -110,29 +110,29 @@ def test_a_line_ends_once_and_is_never_padded(tokenizer: Tokenizer, line: str) -
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_no_spelling_is_special(kind: str) -> None:
     # even where the training text is full of it
-    tokenizer = train_tokenizer(["a </s> b <pad> </s> </s>"] * 5, Pieces(kind, 600))  # type: ignore[arg-type]
-    assert pieces(tokenizer, "</s>").count(EOS) == 1
-    assert PAD not in pieces(tokenizer, "<pad>")
+    tokenizer = train_tokenizer(["a </s> b <pad> </s> </s>"] * 5, Subwords(kind, 600))  # type: ignore[arg-type]
+    assert tokens(tokenizer, "</s>").count(EOS) == 1
+    assert PAD not in tokens(tokenizer, "<pad>")
 
 
 def test_the_first_word_has_the_pieces_of_the_same_word_inside(tokenizer: Tokenizer) -> None:
-    dog, the = pieces(tokenizer, "dog")[:-1], pieces(tokenizer, "the")[:-1]
-    assert pieces(tokenizer, "the dog the") == [*the, *dog, *the, EOS]
+    dog, the = tokens(tokenizer, "dog")[:-1], tokens(tokenizer, "the")[:-1]
+    assert tokens(tokenizer, "the dog the") == [*the, *dog, *the, EOS]
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
 def test_text_shrinks(kind: str) -> None:
-    # 13 + 11 letters; two words that occur often are two pieces
-    tokenizer = train_tokenizer(["Donaudampfer Schifffahrt"] * 3, Pieces(kind, 600))  # type: ignore[arg-type]
-    assert len(pieces(tokenizer, "Donaudampfer Schifffahrt")) == 2 + 1
+    # 13 + 11 letters; two words that occur often are two tokens
+    tokenizer = train_tokenizer(["Donaudampfer Schifffahrt"] * 3, Subwords(kind, 600))  # type: ignore[arg-type]
+    assert len(tokens(tokenizer, "Donaudampfer Schifffahrt")) == 2 + 1
 
 
 def test_merges_go_by_frequency_and_word_pieces_by_length(tmp_path: Path) -> None:
     # "bc" occurs five times and is merged first; "ab" three times, always at the head of a word
     def cut(kind: str) -> list[str]:
-        made = train_tokenizer(["vbc wbc xbc ybc zbc", "ab ab ab"], Pieces(kind, 600))  # type: ignore[arg-type]
-        named = {id: piece for piece, id in json.loads(contents(made, tmp_path))["model"]["vocab"].items()}
-        return [named[id] for id in pieces(made, "abc")]
+        made = train_tokenizer(["vbc wbc xbc ybc zbc", "ab ab ab"], Subwords(kind, 600))  # type: ignore[arg-type]
+        named = {id: token for token, id in json.loads(contents(made, tmp_path))["model"]["vocab"].items()}
+        return [named[id] for id in tokens(made, "abc")]
 
     assert cut("bpe")[-2:] == ["bc", "</s>"]
     assert cut("wordpiece") == ["Ġab", "\u203fc", "</s>"]
@@ -146,7 +146,7 @@ def test_every_byte_has_a_word_piece_to_begin_with_and_one_to_go_on_with(tmp_pat
 
 
 def test_decoding_stops_at_the_end_and_skips_padding(tokenizer: Tokenizer) -> None:
-    the, dog = pieces(tokenizer, "the")[:-1], pieces(tokenizer, "dog")[:-1]
+    the, dog = tokens(tokenizer, "the")[:-1], tokens(tokenizer, "dog")[:-1]
     assert tokenizer.decode([PAD, *the, PAD, *dog, EOS, *the, PAD]) == "the dog"
     assert tokenizer.decode(np.array([*the, EOS])) == "the"
     assert tokenizer.decode([]) == tokenizer.decode([EOS]) == tokenizer.decode([PAD]) == ""
@@ -158,7 +158,7 @@ def test_whatever_a_model_writes_is_one_line(tokenizer: Tokenizer, ids: list[int
 
 
 def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) -> None:
-    assert tokenizer.decode(pieces(tokenizer, "the\ndog")) == "the dog"
+    assert tokenizer.decode(tokens(tokenizer, "the\ndog")) == "the dog"
 
 
 # ---- encoding: what is remembered changes nothing
@@ -166,8 +166,8 @@ def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) 
 
 @cache
 def of_blanks(kind: str) -> tuple[Tokenizer, tokenizers.Tokenizer]:
-    """Pieces learned where white space is frequent enough to be merged, and the bare library with the same file."""
-    made = train_tokenizer(SPACED, Pieces(kind, 700))  # type: ignore[arg-type]
+    """Subwords learned where white space is frequent enough to be merged, and the bare library with the same file."""
+    made = train_tokenizer(SPACED, Subwords(kind, 700))  # type: ignore[arg-type]
     return made, tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
 
 
@@ -211,7 +211,7 @@ def test_encoding_many_lines_is_encoding_each(tokenizer: Tokenizer, monkeypatch:
     lines = ["", *TEXT[:5], "x"]
     ids, offsets = tokenizer.encode(lines)
     assert (ids.dtype, offsets.dtype) == (np.uint16, np.int64)
-    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [pieces(tokenizer, line) for line in lines]
+    assert [part.tolist() for part in np.split(ids, offsets[1:-1])] == [tokens(tokenizer, line) for line in lines]
     ids, offsets = tokenizer.encode([])
     assert (ids.tolist(), ids.dtype, offsets.tolist(), offsets.dtype) == ([], np.uint16, [0], np.int64)
 
@@ -252,33 +252,33 @@ def test_memory_for_words_has_a_limit(
 
 @pytest.mark.parametrize("size", [MIN_SIZE, MIN_SIZE + 1, 300, 5_000])
 def test_a_vocabulary_is_never_larger_than_asked(size: int) -> None:
-    tokenizer = train_tokenizer(TEXT, Pieces("bpe", size))
+    tokenizer = train_tokenizer(TEXT, Subwords("bpe", size))
     assert tokenizer.size == size if size <= 300 else MIN_SIZE < tokenizer.size < size
     assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
 
 
 @pytest.mark.parametrize("size", [MIN_WORD_PIECES, MIN_WORD_PIECES + 1, 540, 5_000])
 def test_nor_is_one_of_word_pieces(size: int) -> None:
-    tokenizer = train_tokenizer(TEXT, Pieces("wordpiece", size))
+    tokenizer = train_tokenizer(TEXT, Subwords("wordpiece", size))
     assert tokenizer.size == size if size <= 540 else MIN_WORD_PIECES < tokenizer.size < size
     assert max(tokenizer.encode(TEXT)[0]) < tokenizer.size
 
 
 @pytest.mark.parametrize(("kind", "size"), [("bpe", MIN_SIZE), ("wordpiece", MIN_WORD_PIECES)])
 def test_what_occurs_once_is_no_piece(kind: str, size: int) -> None:
-    assert train_tokenizer(["abcdefg"], Pieces(kind, 600)).size == size  # type: ignore[arg-type]
+    assert train_tokenizer(["abcdefg"], Subwords(kind, 600)).size == size  # type: ignore[arg-type]
 
 
 def test_a_vocabulary_must_hold_the_bytes() -> None:
-    with pytest.raises(ValueError, match=r"needs 258 pieces for the bytes and .*, got 257"):
-        train_tokenizer(TEXT, Pieces("bpe", 257))
-    with pytest.raises(ValueError, match=r"needs 514 pieces for the bytes and .*, got 513"):
-        train_tokenizer(TEXT, Pieces("wordpiece", 513))
+    with pytest.raises(ValueError, match=r"needs 258 tokens for the bytes and .*, got 257"):
+        train_tokenizer(TEXT, Subwords("bpe", 257))
+    with pytest.raises(ValueError, match=r"needs 514 tokens for the bytes and .*, got 513"):
+        train_tokenizer(TEXT, Subwords("wordpiece", 513))
 
 
 def test_what_is_given_is_not_learned() -> None:
     with pytest.raises(ValueError, match="not learned.*given_tokenizer"):
-        train_tokenizer(TEXT, Pieces("given", 37_000))
+        train_tokenizer(TEXT, Subwords("given", 37_000))
 
 
 def test_an_error_in_the_text_is_the_error_of_training() -> None:
@@ -287,15 +287,16 @@ def test_an_error_in_the_text_is_the_error_of_training() -> None:
         raise ValueError("line 2 is empty")
 
     with pytest.raises(ValueError, match="line 2 is empty"):
-        train_tokenizer(broken(), Pieces("bpe", 300))  # type: ignore[arg-type]
+        train_tokenizer(broken(), Subwords("bpe", 300))  # type: ignore[arg-type]
 
 
 def test_the_same_text_gives_the_same_bytes_in_every_process() -> None:
     # many ties in count, so that any order left to chance would show
     program = (
-        "import itertools; from repro.data.vocabulary import Pieces; from repro.data.tokenizer import train_tokenizer; "
+        "import itertools; from repro.data.vocabulary import Subwords; "
+        "from repro.data.tokenizer import train_tokenizer; "
         "words = map(''.join, itertools.product('abcdefghij', repeat=3)); lines = [' '.join(words)] * 2; "
-        "print(*(train_tokenizer(lines, Pieces(kind, 900)).sha256 for kind in ('bpe', 'wordpiece')))"
+        "print(*(train_tokenizer(lines, Subwords(kind, 900)).sha256 for kind in ('bpe', 'wordpiece')))"
     )
     processes = [
         subprocess.Popen(
@@ -335,8 +336,8 @@ def test_a_tokenizer_is_its_file(tmp_path: Path, kind: str) -> None:
 
 
 def test_another_text_size_or_kind_is_another_tokenizer() -> None:
-    merges, more = Pieces("bpe", 600), [*TEXT, "more more"]
-    others = [train_tokenizer(TEXT, Pieces("bpe", 300)), train_tokenizer(more, merges), learned("wordpiece")]
+    merges, more = Subwords("bpe", 600), [*TEXT, "more more"]
+    others = [train_tokenizer(TEXT, Subwords("bpe", 300)), train_tokenizer(more, merges), learned("wordpiece")]
     assert len({tokenizer.sha256 for tokenizer in (train_tokenizer(TEXT, merges), *others)}) == 4
 
 
@@ -355,7 +356,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Token
 def test_ids_are_as_wide_as_the_vocabulary_needs(tmp_path: Path, size: int, dtype: str) -> None:
     facts = json.loads(contents(learned("bpe"), tmp_path))
     for id in range(learned("bpe").size, size):
-        facts["model"]["vocab"][f"piece {id}"] = id
+        facts["model"]["vocab"][f"token {id}"] = id
     wide = Tokenizer(json.dumps(facts).encode())
     assert (wide.size, wide.dtype) == (size, np.dtype(dtype))
     ids, offsets = wide.encode(TEXT)
@@ -368,10 +369,10 @@ def test_a_forked_process_may_encode_and_says_nothing() -> None:
     # as a data worker: the threads of the library are not forked, and waiting for them would never end
     program = """
 import os
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.data.tokenizer import train_tokenizer
 text = ["some words", "and many others"] * 500
-tokenizer = train_tokenizer(text, Pieces("bpe", 300))
+tokenizer = train_tokenizer(text, Subwords("bpe", 300))
 tokenizer.encode(text)
 child = os.fork()
 if not child:
@@ -383,13 +384,13 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
-# ---- given pieces
+# ---- given tokens
 
 
 def test_given_pieces_keep_their_order_after_the_symbols(britz: Tokenizer) -> None:
     # ids 0, 1 and 2 are padding, end and unknown, so "the" is 3; the three names at the head of the file are symbols
     assert britz.size == 3 + len(GIVEN) - 3
-    assert pieces(britz, "the klein@@ e Hund@@ e , &quot; ein@@ e") == [3, 8, 6, 5, 6, 4, 9, 10, 6, EOS]
+    assert tokens(britz, "the klein@@ e Hund@@ e , &quot; ein@@ e") == [3, 8, 6, 5, 6, 4, 9, 10, 6, EOS]
 
 
 @pytest.mark.parametrize(
@@ -405,7 +406,7 @@ def test_given_pieces_keep_their_order_after_the_symbols(britz: Tokenizer) -> No
     ],
 )
 def test_given_pieces_are_joined(britz: Tokenizer, line: str, text: str) -> None:
-    ids = pieces(britz, line)
+    ids = tokens(britz, line)
     assert ids[-1] == EOS
     assert not {PAD, EOS} & set(ids[:-1])
     assert britz.decode(ids) == text
@@ -413,9 +414,9 @@ def test_given_pieces_are_joined(britz: Tokenizer, line: str, text: str) -> None
 
 @given(st.lists(st.sampled_from([*GIVEN[3:], "</s>", "<unk>", "cat", "\u00a0", "x" * 70])))
 def test_each_given_piece_is_one_id(britz: Tokenizer, line: list[str]) -> None:
-    ids = pieces(britz, " ".join(line))
-    assert ids == [*(3 + GIVEN[3:].index(piece) if piece in GIVEN[3:] else 2 for piece in line), EOS]
-    assert n_unknown(britz, np.array(ids)) == sum(piece not in GIVEN[3:] for piece in line)
+    ids = tokens(britz, " ".join(line))
+    assert ids == [*(3 + GIVEN[3:].index(token) if token in GIVEN[3:] else 2 for token in line), EOS]
+    assert n_unknown(britz, np.array(ids)) == sum(token not in GIVEN[3:] for token in line)
 
 
 def test_pieces_that_can_never_be_met_are_left_out() -> None:
@@ -424,7 +425,7 @@ def test_pieces_that_can_never_be_met_are_left_out() -> None:
 
 @pytest.mark.parametrize(("lines", "message"), [(["a", "the 512"], "got 'the 512'"), (["<unk>", ""], "got none")])
 def test_a_file_that_is_no_vocabulary_is_refused(lines: list[str], message: str) -> None:
-    with pytest.raises(ValueError, match=f"one piece a line, {message}"):
+    with pytest.raises(ValueError, match=f"one token a line, {message}"):
         given_tokenizer(lines)
 
 

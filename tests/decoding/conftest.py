@@ -31,6 +31,6 @@ def model() -> Transformer:
 
 @pytest.fixture(scope="session")
 def text() -> Encoded:
-    """N sources of 1 to 15 pieces and their end."""
+    """N sources of 1 to 15 tokens and their end."""
     random = np.random.default_rng(1)
     return decode.encoded([np.append(random.integers(2, V, n), EOS) for n in random.integers(1, 16, N)])

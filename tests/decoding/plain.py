@@ -9,7 +9,7 @@ from torch import Tensor
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 
-Live = list[tuple[float, tuple[int, ...]]]  # log-probability and pieces, best first
+Live = list[tuple[float, tuple[int, ...]]]  # log-probability and tokens, best first
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ def plain_search(
     for length in range(1, max(limits) + 1):
         rows = [(i, ids) for i, beams in live.items() for _, ids in beams]
         log_prob = next_log_probs(model, source[[i for i, _ in rows]], [ids for _, ids in rows], padding=not theirs)
-        value, piece = log_prob.sort(dim=1, descending=True, stable=True)
-        best = iter(zip(value[:, : 2 * width].tolist(), piece[:, : 2 * width].tolist(), strict=True))
+        value, token = log_prob.sort(dim=1, descending=True, stable=True)
+        best = iter(zip(value[:, : 2 * width].tolist(), token[:, : 2 * width].tolist(), strict=True))
         for i, beams in list(live.items()):
             candidates = [
-                (total + more, (*ids, piece)) for total, ids in beams for more, piece in zip(*next(best), strict=True)
+                (total + more, (*ids, token)) for total, ids in beams for more, token in zip(*next(best), strict=True)
             ]
             candidates.sort(key=lambda candidate: -candidate[0])
             candidates = candidates[: 2 * width if width > 1 else 1]

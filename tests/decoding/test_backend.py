@@ -38,7 +38,7 @@ def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Trans
 
 
 def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
-    # unequal batches, each sentence by itself, and piece by piece from the softmax
+    # unequal batches, each sentence by itself, and token by token from the softmax
     whole = pairs()
     total, n = 0.0, 0
     with torch.no_grad():
@@ -73,15 +73,15 @@ def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> 
 def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_same(
     model: Transformer, text: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # as one with AVX2 and no more: oneDNN refuses to lay such matrices out
-    laid_out = prepacked.Product.__init__
+    # as one with AVX2 and no more: oneDNN refuses to prepack such matrices
+    sound = prepacked.PackedLinear.__init__
 
-    def refused(self: prepacked.Product, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
+    def refused(self: prepacked.PackedLinear, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> None:
         if dtype == torch.bfloat16:
             raise RuntimeError("bf16 path needs the cpu support")
-        laid_out(self, weight, bias, dtype)
+        sound(self, weight, bias, dtype)
 
-    monkeypatch.setattr(prepacked.Product, "__init__", refused)
+    monkeypatch.setattr(prepacked.PackedLinear, "__init__", refused)
     monkeypatch.setattr(prepacked, "has_bfloat16", lambda: False)
     with opened("torch", model, bf16=True) as rough, opened("torch", model) as exact:
         pairs_of = zip(rough.translate(text, width=1), exact.translate(text, width=1), strict=True)

@@ -19,7 +19,7 @@ from repro.model.special_tokens import EOS, PAD
 A, B, C, D = 2, 3, 4, 5
 IMPOSSIBLE = -math.inf
 
-# (sentence, pieces so far) -> log-probability of each piece
+# (sentence, tokens so far) -> log-probability of each token
 Model = Callable[[int, tuple[int, ...]], tuple[float, ...]]
 
 
@@ -28,13 +28,13 @@ class Prefixes:
     """All that each row has read: after a wrong reorder or keep, the model answers for another hypothesis."""
 
     sentence: Tensor  # int64 [R]
-    pieces: Tensor  # int64 [R, T]
+    tokens: Tensor  # int64 [R, T]
 
     def reorder(self, rows: Tensor) -> "Prefixes":
         assert rows.dtype == torch.int64
         old, new = self._by_sentence(self.sentence), self._by_sentence(self.sentence[rows])
         assert torch.equal(old[:, 0], new[:, 0])  # same sentences, same order
-        return Prefixes(self.sentence[rows], self.pieces[rows])
+        return Prefixes(self.sentence[rows], self.tokens[rows])
 
     def keep(self, sentences: Tensor) -> "Prefixes":
         n, kept = len(self._by_sentence(self.sentence)), len(sentences)
@@ -43,7 +43,7 @@ class Prefixes:
         moved = sentences != torch.arange(kept)
         assert int(moved.sum()) <= n - kept  # no more than are done
         rows = self._by_sentence(torch.arange(len(self.sentence)))[sentences].flatten()
-        return Prefixes(self.sentence[rows], self.pieces[rows])
+        return Prefixes(self.sentence[rows], self.tokens[rows])
 
     def _by_sentence(self, x: Tensor) -> Tensor:
         n = len(self.sentence.unique())
@@ -65,12 +65,12 @@ def search(
     start = torch.tensor(range(len(limits)) if sentences is None else sentences, dtype=torch.int64)
 
     def step(last: Tensor, state: Prefixes, k: int) -> tuple[Tensor, Tensor, Prefixes]:
-        state = Prefixes(state.sentence, torch.cat([state.pieces, last[:, None]], dim=1))
-        assert bool((state.pieces[:, 0] == PAD).all())  # the first input of the decoder
+        state = Prefixes(state.sentence, torch.cat([state.tokens, last[:, None]], dim=1))
+        assert bool((state.tokens[:, 0] == PAD).all())  # the first input of the decoder
         if rows is not None:
             rows.append(len(last))
-        read = zip(state.sentence.tolist(), state.pieces[:, 1:].tolist(), strict=True)
-        log_prob = torch.tensor([model(sentence, tuple(pieces)) for sentence, pieces in read], dtype=dtype)
+        read = zip(state.sentence.tolist(), state.tokens[:, 1:].tolist(), strict=True)
+        log_prob = torch.tensor([model(sentence, tuple(tokens)) for sentence, tokens in read], dtype=dtype)
         return *likeliest(log_prob, k), state
 
     typed: Step[Prefixes] = step
@@ -79,19 +79,19 @@ def search(
 
 
 def likeliest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """What a search asks of each row: the k likeliest pieces but padding, of equals the first; -inf if none is left."""
+    """What a search asks of each row: the k likeliest tokens but padding, of equals the first; -inf if none is left."""
     wide = F.pad(log_prob, (0, k), value=IMPOSSIBLE)
     wide[:, PAD] = IMPOSSIBLE
-    value, piece = wide.sort(dim=1, descending=True, stable=True)
-    return value[:, :k], piece[:, :k].clamp(max=log_prob.shape[1] - 1)
+    value, token = wide.sort(dim=1, descending=True, stable=True)
+    return value[:, :k], token[:, :k].clamp(max=log_prob.shape[1] - 1)
 
 
-def script(table: dict[tuple[int, ...], dict[int, float]], n_pieces: int = 6) -> Model:
-    """A model from probabilities: prefix -> {piece: probability}; a prefix not in the table must end."""
+def script(table: dict[tuple[int, ...], dict[int, float]], n_tokens: int = 6) -> Model:
+    """A model from probabilities: prefix -> {token: probability}; a prefix not in the table must end."""
 
     def model(_: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
         chances = table.get(prefix, {EOS: 1.0})
-        return tuple(log(chances.get(piece, 0.0)) for piece in range(n_pieces))
+        return tuple(log(chances.get(token, 0.0)) for token in range(n_tokens))
 
     return model
 
@@ -100,17 +100,17 @@ def log(probability: float) -> float:
     return math.log(probability) if probability else IMPOSSIBLE
 
 
-def random_model(seed: int, *, n_pieces: int, levels: int, memory: int, end: float) -> Model:
+def random_model(seed: int, *, n_tokens: int, levels: int, memory: int, end: float) -> Model:
     """Chances from small whole numbers, so that few `levels` give many ties and zeros.
 
-    It depends on the sentence and on the last `memory` pieces: 1 makes a Markov chain, many a tree. The end
+    It depends on the sentence and on the last `memory` tokens: 1 makes a Markov chain, many a tree. The end
     symbol has `end` times its share: where ends are rare, answers are long.
     """
 
     @cache
     def model(sentence: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
         chance = random.Random(f"{seed} {sentence} {prefix[-memory:]}").random
-        weights = [float(int(levels * chance())) for _ in range(n_pieces)]  # padding has its share as well
+        weights = [float(int(levels * chance())) for _ in range(n_tokens)]  # padding has its share as well
         weights[EOS] *= end
         return tuple(log(weight / (sum(weights) or 1)) for weight in weights)
 
@@ -120,7 +120,7 @@ def random_model(seed: int, *, n_pieces: int, levels: int, memory: int, end: flo
 models = st.builds(
     random_model,
     st.integers(0, 10**6),
-    n_pieces=st.sampled_from([4, 5]),
+    n_tokens=st.sampled_from([4, 5]),
     levels=st.sampled_from([2, 3, 1000]),
     memory=st.sampled_from([1, 9]),
     end=st.sampled_from([1.0, 0.1, 0.01]),
@@ -141,17 +141,17 @@ def loop_search(model: Model, sentence: int, limit: int, width: int, alpha: floa
     ended: list[Hypothesis] = []
     for length in range(1, limit + 1):
         candidates = [
-            (-(log_prob + more), beam, piece)
+            (-(log_prob + more), beam, token)
             for beam, (log_prob, ids) in enumerate(live)
-            for piece, more in enumerate(model(sentence, ids))
-            if piece != PAD and log_prob + more > IMPOSSIBLE
+            for token, more in enumerate(model(sentence, ids))
+            if token != PAD and log_prob + more > IMPOSSIBLE
         ]
         others = []
-        for minus, beam, piece in sorted(candidates)[: 2 * width if width > 1 else 1]:
-            if piece == EOS:
+        for minus, beam, token in sorted(candidates)[: 2 * width if width > 1 else 1]:
+            if token == EOS:
                 ended.append(Hypothesis(live[beam][1], -minus, -minus / penalty(length, alpha), True))
             else:
-                others.append((-minus, (*live[beam][1], piece)))
+                others.append((-minus, (*live[beam][1], token)))
         live = others[:width]
     cut = [Hypothesis(ids, log_prob, log_prob / penalty(limit, alpha), False) for log_prob, ids in live]
     nothing = Hypothesis((), IMPOSSIBLE, IMPOSSIBLE, False)
@@ -164,27 +164,27 @@ def all_endings(model: Model, limit: int, ids: tuple[int, ...] = (), log_prob: f
     if chances[EOS] > IMPOSSIBLE:
         yield Hypothesis(ids, log_prob + chances[EOS], log_prob + chances[EOS], True)
     if limit > 1:
-        for piece in range(EOS + 1, len(chances)):
-            if chances[piece] > IMPOSSIBLE:
-                yield from all_endings(model, limit - 1, (*ids, piece), log_prob + chances[piece])
+        for token in range(EOS + 1, len(chances)):
+            if chances[token] > IMPOSSIBLE:
+                yield from all_endings(model, limit - 1, (*ids, token), log_prob + chances[token])
 
 
 def greedy(model: Model, sentence: int, limit: int) -> tuple[int, ...]:
-    """The likeliest piece, again and again."""
+    """The likeliest token, again and again."""
     ids: tuple[int, ...] = ()
     while len(ids) < limit:
         chances = model(sentence, ids)
-        piece = max((p for p in range(len(chances)) if p != PAD), key=lambda p: chances[p])
-        if chances[piece] == IMPOSSIBLE:
+        token = max((p for p in range(len(chances)) if p != PAD), key=lambda p: chances[p])
+        if chances[token] == IMPOSSIBLE:
             return ()
-        if piece == EOS:
+        if token == EOS:
             break
-        ids = (*ids, piece)
+        ids = (*ids, token)
     return ids
 
 
 def same(found: Hypothesis, expected: Hypothesis) -> bool:
-    """The same pieces at the same log-probability, to the bit; penalties may differ in the last bit."""
+    """The same tokens at the same log-probability, to the bit; penalties may differ in the last bit."""
     if found.score == expected.score == IMPOSSIBLE:
         return found == expected
     return found == replace(expected, score=pytest.approx(expected.score, rel=1e-12))
@@ -205,7 +205,7 @@ def test_greedy_search_is_lured_and_two_beams_are_not() -> None:
 
 def test_the_score_is_log_probability_over_penalty_with_the_end_symbol_counted() -> None:
     [two] = search(LURE, [9], width=2, alpha=0.6)
-    assert two.score == pytest.approx(math.log(0.36) / (8 / 6) ** 0.6)  # b, d and the end: 3 pieces
+    assert two.score == pytest.approx(math.log(0.36) / (8 / 6) ** 0.6)  # b, d and the end: 3 tokens
     assert two.finished
 
 
@@ -216,7 +216,7 @@ def test_length_penalty_by_hand() -> None:
     assert length_penalty(lengths, 0.0).tolist() == [1.0, 1.0, 1.0, 1.0]
 
 
-# One piece, or a long sentence that is less likely by a third: 0.6 against 0.4, lengths 1 and 7.
+# One token, or a long sentence that is less likely by a third: 0.6 against 0.4, lengths 1 and 7.
 SHORT_OR_LONG = script({(): {EOS: 0.6, A: 0.4}, **{(A,) * n: {A: 1.0} for n in range(1, 6)}})
 
 
@@ -233,7 +233,7 @@ def test_search_stops_when_no_live_hypothesis_can_win() -> None:
     hopeless = script({(): {EOS: 0.9, A: 0.1}, **{(A,) * n: {A: 1.0} for n in range(1, 50)}})
     [best] = search(hopeless, [50], rows=rows)
     assert best.ids == ()
-    assert rows == [1]  # log 0.1 over the penalty of 50 pieces is -0.61, below log 0.9 = -0.11
+    assert rows == [1]  # log 0.1 over the penalty of 50 tokens is -0.61, below log 0.9 = -0.11
 
 
 def test_sentences_that_are_done_leave_the_batch() -> None:
@@ -249,10 +249,10 @@ def test_sentences_that_are_done_leave_the_batch() -> None:
 
 
 def test_a_limit_counts_the_end_symbol() -> None:
-    two_pieces = script({(): {A: 1.0}, (A,): {B: 1.0}})
-    assert [(h.ids, h.finished) for h in search(two_pieces, [3])] == [((A, B), True)]
-    assert [(h.ids, h.finished) for h in search(two_pieces, [2])] == [((A, B), False)]
-    assert [(h.ids, h.finished) for h in search(two_pieces, [1])] == [((A,), False)]
+    two_tokens = script({(): {A: 1.0}, (A,): {B: 1.0}})
+    assert [(h.ids, h.finished) for h in search(two_tokens, [3])] == [((A, B), True)]
+    assert [(h.ids, h.finished) for h in search(two_tokens, [2])] == [((A, B), False)]
+    assert [(h.ids, h.finished) for h in search(two_tokens, [1])] == [((A,), False)]
 
 
 def test_a_live_hypothesis_counts_only_where_none_has_ended() -> None:
@@ -277,16 +277,16 @@ def test_where_nothing_is_possible_the_answer_is_empty_and_no_nan(chances: dict[
 
 
 def test_equals_are_taken_by_better_hypothesis_then_lower_id() -> None:
-    even = script({(): {piece: 0.25 for piece in (A, B, C, D)}})
+    even = script({(): {token: 0.25 for token in (A, B, C, D)}})
     assert [h.ids for h in search(even, [1, 2], width=2)] == [(A,), (A,)]
-    # b stands first after one piece; b c, b d, a c and a d are equals after two
+    # b stands first after one token; b c, b d, a c and a d are equals after two
     crossed = script({(): {A: 0.25, B: 0.5}, (A,): {C: 1.0, D: 1.0}, (B,): {C: 0.5, D: 0.5}})
     assert [h.ids for h in search(crossed, [3], width=2)] == [(B, C)]
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
 def test_equals_among_many_pieces(width: int) -> None:
-    # 1,000 pieces on three levels: the answer is the first of the best, wherever the cut falls among equals
+    # 1,000 tokens on three levels: the answer is the first of the best, wherever the cut falls among equals
     chance = random.Random(11).random
     level = [0.0, 0.0] + [[1.0, 0.5, 0.25][int(3 * chance())] for _ in range(998)]
 
@@ -301,12 +301,12 @@ def test_equals_among_many_pieces(width: int) -> None:
 @given(models, st.integers(1, 5), alphas)
 def test_a_wide_beam_finds_the_optimum_of_all_sequences(model: Model, limit: int, alpha: float) -> None:
     limit = min(limit, 4) if len(model(0, ())) == 5 else limit
-    [found] = search(model, [limit], width=60, alpha=alpha)  # 3^3 live x 4 pieces, or 2^4 x 3: all of them
+    [found] = search(model, [limit], width=60, alpha=alpha)  # 3^3 live x 4 tokens, or 2^4 x 3: all of them
     scores = [h.log_prob / penalty(len(h.ids) + 1, alpha) for h in all_endings(model, limit)]
     assert found.finished == bool(scores)
     if scores:
         assert found.score == pytest.approx(max(scores), rel=1e-12)
-        again = sum(model(0, found.ids[:n])[piece] for n, piece in enumerate([*found.ids, EOS]))
+        again = sum(model(0, found.ids[:n])[token] for n, token in enumerate([*found.ids, EOS]))
         assert found.log_prob == pytest.approx(again, rel=1e-12)
 
 
@@ -340,7 +340,7 @@ def test_batch_order_and_batch_size_change_nothing(model: Model, data: st.DataOb
 
 
 @given(
-    st.integers(0, 10**6).map(lambda seed: random_model(seed, n_pieces=5, levels=10**6, memory=9, end=0.1)),
+    st.integers(0, 10**6).map(lambda seed: random_model(seed, n_tokens=5, levels=10**6, memory=9, end=0.1)),
     st.integers(1, 7),
     st.integers(1, 5),
 )
@@ -353,7 +353,7 @@ def test_single_precision_finds_the_same(model: Model, limit: int, width: int) -
 
 
 def test_half_precision_is_summed_in_single() -> None:
-    # 0.75 a piece over 40 pieces: the sum -11.5 would be off by 0.03 if it were kept in bfloat16
+    # 0.75 a token over 40 tokens: the sum -11.5 would be off by 0.03 if it were kept in bfloat16
     steady = script({(A,) * n: {A: 0.75} for n in range(40)})
     [found] = search(steady, [60], dtype=torch.bfloat16)
     rounded = torch.tensor(math.log(0.75), dtype=torch.bfloat16).item()
@@ -382,5 +382,5 @@ def test_a_model_that_gives_nan_is_named() -> None:
     def diverged(sentence: int, prefix: tuple[int, ...]) -> tuple[float, ...]:
         return (0.0, 0.0, math.nan, -1.0) if (sentence, prefix) == (1, (B,)) else (0.0, -2.0, -3.0, -0.2)
 
-    with pytest.raises(ValueError, match="got NaN from the step function at piece 2"):
+    with pytest.raises(ValueError, match="got NaN from the step function at token 2"):
         search(diverged, [5, 5, 5], width=2)

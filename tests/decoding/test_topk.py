@@ -1,4 +1,4 @@
-"""The likeliest pieces equal those of a softmax over everything, sorted."""
+"""The likeliest tokens equal those of a softmax over everything, sorted."""
 
 import math
 
@@ -16,25 +16,25 @@ from repro.model.special_tokens import PAD
 def sorted_whole(weight: Tensor, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
     log_prob = (hidden @ weight.T).float().log_softmax(-1)
     log_prob[:, PAD] = -math.inf
-    value, piece = log_prob.sort(dim=1, descending=True, stable=True)
-    return value[:, :k], piece[:, :k]
+    value, token = log_prob.sort(dim=1, descending=True, stable=True)
+    return value[:, :k], token[:, :k]
 
 
 @pytest.mark.parametrize("block", [32, 96, 4_096])
-@pytest.mark.parametrize("n_pieces", [13, 32, 33, 64, 1_000])
+@pytest.mark.parametrize("n_tokens", [13, 32, 33, 64, 1_000])
 @pytest.mark.parametrize("n_rows", [1, 7])
 def test_the_same_as_sorting_the_whole_softmax(
-    n_rows: int, n_pieces: int, block: int, monkeypatch: pytest.MonkeyPatch
+    n_rows: int, n_tokens: int, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topk, "BLOCK", block)
-    generator = torch.Generator().manual_seed(n_pieces)
-    weight = 3 * torch.randn(n_pieces, 5, generator=generator)
+    generator = torch.Generator().manual_seed(n_tokens)
+    weight = 3 * torch.randn(n_tokens, 5, generator=generator)
     softmax = Softmax(weight)
     for _ in range(2):  # the second time in the first one's room
         hidden = torch.randn(n_rows, 5, generator=generator)
-        value, piece = softmax.likeliest(hidden, 8)
-        expected_value, expected_piece = sorted_whole(weight, hidden, 8)
-        assert torch.equal(piece, expected_piece)
+        value, token = softmax.top_k(hidden, 8)
+        expected_value, expected_token = sorted_whole(weight, hidden, 8)
+        assert torch.equal(token, expected_token)
         torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
 
 
@@ -43,7 +43,7 @@ def test_rows_in_number_come_and_go() -> None:
     softmax, hidden = Softmax(weight), torch.randn(9, 5, generator=torch.Generator().manual_seed(1))
     expected = sorted_whole(weight, hidden, 4)[1]
     for n in (3, 9, 1, 4):
-        assert torch.equal(softmax.likeliest(hidden[:n], 4)[1], expected[:n])
+        assert torch.equal(softmax.top_k(hidden[:n], 4)[1], expected[:n])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -52,46 +52,46 @@ def test_of_equals_the_first(dtype: torch.dtype) -> None:
     generator = torch.Generator().manual_seed(0)
     weight = torch.randint(-2, 3, (300, 3), generator=generator).to(dtype)
     hidden = torch.randint(-2, 3, (50, 3), generator=generator).to(dtype)
-    value, piece = Softmax(weight).likeliest(hidden, 10)
-    expected_value, expected_piece = sorted_whole(weight, hidden, 10)
-    assert torch.equal(piece, expected_piece)
+    value, token = Softmax(weight).top_k(hidden, 10)
+    expected_value, expected_token = sorted_whole(weight, hidden, 10)
+    assert torch.equal(token, expected_token)
     torch.testing.assert_close(value.float(), expected_value, rtol=0, atol=2e-6)
 
 
 def test_padding_has_its_share_and_is_never_chosen() -> None:
     weight = torch.tensor([[9.0], [1.0], [0.0]])
-    value, piece = Softmax(weight).likeliest(torch.tensor([[1.0]]), 2)
-    assert piece.tolist() == [[1, 2]]
+    value, token = Softmax(weight).top_k(torch.tensor([[1.0]]), 2)
+    assert token.tolist() == [[1, 2]]
     log_sum = math.log(math.exp(9) + math.exp(1) + 1)
     assert value.tolist() == [[pytest.approx(1 - log_sum), pytest.approx(-log_sum)]]
 
 
 def test_fewer_pieces_than_are_wanted() -> None:
-    value, piece = Softmax(torch.tensor([[0.0], [0.0], [0.0]])).likeliest(torch.tensor([[1.0]]), 70)
-    assert piece[0, :2].tolist() == [1, 2]
-    assert value.shape == piece.shape == (1, 70)
+    value, token = Softmax(torch.tensor([[0.0], [0.0], [0.0]])).top_k(torch.tensor([[1.0]]), 70)
+    assert token[0, :2].tolist() == [1, 2]
+    assert value.shape == token.shape == (1, 70)
     assert value[0, 2:].tolist() == [-math.inf] * 68
-    assert piece.max() < 3
+    assert token.max() < 3
 
 
 def test_nan_is_not_lost() -> None:
-    value, _ = Softmax(torch.ones(100, 1)).likeliest(torch.tensor([[math.nan], [1.0]]), 2)
+    value, _ = Softmax(torch.ones(100, 1)).top_k(torch.tensor([[math.nan], [1.0]]), 2)
     assert value.isnan().all(dim=1).tolist() == [True, False]
 
 
 def test_large_logits_do_not_overflow() -> None:
-    value, piece = Softmax(torch.tensor([[0.0], [300.0], [299.0]])).likeliest(torch.tensor([[1.0], [-1.0]]), 1)
-    assert piece.tolist() == [[1], [2]]
+    value, token = Softmax(torch.tensor([[0.0], [300.0], [299.0]])).top_k(torch.tensor([[1.0], [-1.0]]), 1)
+    assert token.tolist() == [[1], [2]]
     assert value[:, 0].tolist() == [pytest.approx(-math.log1p(math.exp(-1)), abs=1e-6), -299.0]
 
 
 def test_products_may_be_of_lower_precision_than_sums() -> None:
     generator = torch.Generator().manual_seed(0)
     weight, hidden = torch.randn(1_000, 16, generator=generator), torch.randn(4, 16, generator=generator)
-    value, piece = Softmax(weight, torch.bfloat16).likeliest(hidden, 4)
-    expected_value, expected_piece = sorted_whole(weight.bfloat16(), hidden.bfloat16(), 4)
+    value, token = Softmax(weight, torch.bfloat16).top_k(hidden, 4)
+    expected_value, expected_token = sorted_whole(weight.bfloat16(), hidden.bfloat16(), 4)
     assert value.dtype == torch.float32
-    assert torch.equal(piece, expected_piece)
+    assert torch.equal(token, expected_token)
     torch.testing.assert_close(value, expected_value, rtol=0, atol=2e-6)
 
 

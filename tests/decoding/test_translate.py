@@ -1,4 +1,4 @@
-"""Translation of 200 sentences by the fast way equals the plain search, piece for piece."""
+"""Translation of 200 sentences by the fast way equals the plain search, token for token."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_the_fast_way_finds_what_the_plain_search_finds(
     found = translate(model, text, width=width, alpha=alpha, extra=9)
     assert found == expected
     assert len(set(found)) > 100, "the sentences are to differ"
-    assert EOS not in {piece for ids in found for piece in ids}
+    assert EOS not in {token for ids in found for token in ids}
 
 
 def test_the_search_is_the_papers() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Defect:
-    """One piece of text replaced by another; it stands exactly once in its file."""
+    """One token of text replaced by another; it stands exactly once in its file."""
 
     name: str
     file: str  # from the root of the checkout

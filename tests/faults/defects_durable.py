@@ -72,7 +72,7 @@ DEFECTS: tuple[Defect, ...] = (
         ),
     ),
     Defect(
-        "half a piece stays on a full disk",
+        "half a token stays on a full disk",
         DURABLE,
         "                os.ftruncate(self.file, self.end)  # whole",
         "                pass  # whole",

@@ -40,8 +40,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a validation that was cut off is forgotten",
         FIT,
-        '        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.recorder.journal',
-        "        owes = False",
+        'owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.journal_callback.journal',
+        "owes = False",
         (f"{RUNS}test_validations_that_were_cut_off_are_made_up_for",),
     ),
     Defect(
@@ -200,8 +200,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a signal during validation waits for its end",
         FIT,
-        "        if self._is_asked(trainer):\n            raise _Asked\n\n    def _is_asked",
-        "        self._is_asked(trainer)\n\n    def _is_asked",
+        "        if self._stop_requested(trainer):\n            raise _StopRequested\n\n    def _stop_requested",
+        "        self._stop_requested(trainer)\n\n    def _stop_requested",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
     ),
     # many at once
@@ -266,18 +266,18 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a badge whatever was read",
         "repro/runs/determinism.py",
-        "    if evidence.followed != shares or evidence.order != plan:",
+        "    if report.followed != shares or report.order != plan:",
         "    if False:",
-        ("tests/runs/test_determinism.py::test_another_order_has_no_badge[evidence0]",),
+        ("tests/runs/test_determinism.py::test_another_order_has_no_badge[report0]",),
     ),
     Defect(
         "a badge under changed conditions",
         "repro/runs/determinism.py",
-        "    against = list(changes(evidence.conditions))",
+        "    against = list(changes(report.conditions))",
         "    against: list[str] = []",
         (
             "tests/runs/test_determinism.py::test_what_was_not_looked_at_or_failed_leaves_the_order_alone"
-            "[evidence4-now4-From step 3 on: threads 1, then 2]",
+            "[report4-now4-From step 3 on: threads 1, then 2]",
         ),
     ),
     Defect(
@@ -309,7 +309,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/runs/test_launch.py::test_the_first_to_fail_decides[exit code]",),
     ),
     Defect(
-        "the gradient of the softmax matrix is that of the last piece",
+        "the gradient of the softmax matrix is that of the last token",
         "repro/model/loss.py",
         "d_weight = made.to(exact) if d_weight is None else d_weight.add_(made)",
         "d_weight = made.to(exact)",

@@ -208,7 +208,7 @@ class Disk:
                 yield when, files
 
 
-def lay_out(files: Files, folder: Path) -> Path:
+def prepack(files: Files, folder: Path) -> Path:
     """Make `folder` hold `files` and nothing else."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()

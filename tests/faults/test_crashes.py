@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from faults.disk import Disk, fill, lay_out, tmpfs
+from faults.disk import Disk, fill, prepack, tmpfs
 from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.pages import build
 from repro.results import record
-from repro.results.frame import Shelf
+from repro.results.frame import ResultSet
 from repro.storage.atomic import DiskError, sweep
 from repro.storage.journal import Journal, read
 from repro.training import checkpoint
@@ -55,7 +55,7 @@ def test_a_journal_after_a_crash_at_any_call(tmp_path: Path) -> None:
                 journal.sync()
                 synced.append((len(disk.moments), step))
     for when, left in disk.left():
-        path = lay_out(left, run) / "journal.jsonl"
+        path = prepack(left, run) / "journal.jsonl"
         found = lines(path)
         assert found == [("train", step, step / 8) for step in range(1, len(found) + 1)], when
         with Journal(path) as journal:
@@ -98,7 +98,7 @@ def test_a_run_after_a_crash_at_any_call(tmp_path: Path) -> None:
     ways = list(disk.left())
     assert len(ways) > 20
     for when, left in ways:
-        lay_out(left, run)
+        prepack(left, run)
         sweep(run, alone=True)
         whole = steps_of(run)
         assert whole[:2] in ([3, 2], [4, 3], [5, 4]), when
@@ -135,12 +135,12 @@ def test_a_table_after_a_crash_at_any_call(tmp_path: Path) -> None:
     for seed in (1, 2):
         one = paper_run(settings=SETTINGS, seed=seed)
         one.save(record.path(results, one))
-    build.write_scale(Shelf.read(results / "paper"))
+    build.write_scale(ResultSet.read(results / "paper"))
     old = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
     more = paper_run(settings=SETTINGS, seed=3)
     more.save(record.path(results, more))
     with Disk(results / "paper").watching() as disk:
-        build.write_scale(Shelf.read(results / "paper"))
+        build.write_scale(ResultSet.read(results / "paper"))
     new = {path.name: path.read_bytes() for path in (results / "paper").iterdir() if path.is_file()}
     assert {name for name in new if new[name] != old[name]} >= {"README.md", "table3.md", "table3.csv"}
     for when, left in disk.left():
@@ -153,15 +153,15 @@ def test_a_full_disk_keeps_the_old_tables(tmp_path: Path, pages: int) -> None:
     with tmpfs(tmp_path / "disk", 2**18) as disk:
         one, another = paper_run(settings=SETTINGS), paper_run(settings=SETTINGS, seed=2)
         one.save(record.path(disk, one))
-        old = {path: path.read_bytes() for path in build.write_scale(Shelf.read(disk / "paper"))}
+        old = {path: path.read_bytes() for path in build.write_scale(ResultSet.read(disk / "paper"))}
         another.save(record.path(disk, another))
         fill(disk, spare=pages * 4_096)
         with contextlib.suppress(DiskError):
-            build.write_scale(Shelf.read(disk / "paper"))
+            build.write_scale(ResultSet.read(disk / "paper"))
         written = {path: path.read_bytes() for path in old}
         assert {path for path in (disk / "paper").iterdir() if path.is_file()} == set(old)
         (disk / "filling").unlink()
-        new = {path: path.read_bytes() for path in build.write_scale(Shelf.read(disk / "paper"))}
+        new = {path: path.read_bytes() for path in build.write_scale(ResultSet.read(disk / "paper"))}
         assert all(written[path] in (old[path], new[path]) for path in old)
         assert pages or written == old
 

@@ -24,21 +24,21 @@ if os.environ["LISTED"] == "backwards":
 from repro.results import record; from repro.pages import build as report; from repro.results import provenance as stamp
 from repro.data.batching import updates
 from repro.data.corpora import GrammarSizes, open_corpus
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.data.prepare import prepare
-from repro.results.frame import Shelf
+from repro.results.frame import ResultSet
 sys.path.insert(0, sys.argv[2])
 from paper_runs import PAPER_SETTINGS, paper_run
 here = Path(sys.argv[1])
 corpus = open_corpus("grammar", "en-de", data_dir=None, cache=here, sizes=GrammarSizes(n_train=300, n_dev=9, n_test=9))
-done = prepare(corpus, pieces=Pieces("bpe", 300), cache=here, max_length=64, workers=int(os.environ["WORKERS"]))
+done = prepare(corpus, subwords=Subwords("bpe", 300), cache=here, max_length=64, workers=int(os.environ["WORKERS"]))
 print(corpus.sha256, done.data_hash, done.manifest_hash, done.tokenizer.sha256, stamp.fingerprint())
 plan = updates(done.train.source.lengths, done.train.target.lengths, budget=512, data_hash=done.data_hash, seed=1)
 print(hashlib.sha256(b"".join(next(plan).sentences.tobytes() for _ in range(40))).hexdigest())
 for row, seed in (("base", 2), ("base", 1)):
     one = paper_run(row=row, seed=seed, settings=PAPER_SETTINGS | {"claim": "the numbers"})
     one.save(record.path(here / "results", one))
-for path in sorted(report.write_scale(Shelf.read(here / "results" / "paper"))):
+for path in sorted(report.write_scale(ResultSet.read(here / "results" / "paper"))):
     print(path.name, hashlib.sha256(path.read_bytes()).hexdigest())
 """
 

@@ -335,7 +335,7 @@ def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: 
 def test_a_batch_that_does_not_fit_is_named_and_not_skipped(folder: Path, unbroken: Outcome) -> None:
     assert spoil(folder, "memory", 12) == 71, said(folder)
     assert re.search(
-        r"base seed 1: Out of memory at step 6: a batch of \d+ sentences, \d+ source and \d+ target pieces long, did "
+        r"base seed 1: Out of memory at step 6: a batch of \d+ sentences, \d+ source and \d+ target tokens long, did "
         r"not fit \(CUDA out of memory\.\)\. Nothing was skipped",
         said(folder),
     )

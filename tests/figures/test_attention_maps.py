@@ -1,4 +1,4 @@
-"""What heads look at: pieces put together to words by hand, a measured model, a file that can be believed."""
+"""What heads look at: tokens put together to words by hand, a measured model, a file that can be believed."""
 
 import hashlib
 import json
@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from repro.data.tokenizer import train_tokenizer
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.figures import attention_maps as maps
-from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_piece
+from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_token
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
@@ -26,7 +26,7 @@ Make = Callable[..., Record]
 
 def test_keys_are_summed_and_queries_averaged() -> None:
     weights = np.array([[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]]])
-    expected = [[[0.5, 0.5], [0.5, 0.5]]]  # pieces 0 and 1 are one word: the mean of 0.3 and 0.7 in its own corner
+    expected = [[[0.5, 0.5], [0.5, 0.5]]]  # tokens 0 and 1 are one word: the mean of 0.3 and 0.7 in its own corner
     np.testing.assert_allclose(merged(weights, [0, 0, 1]), expected)
 
 
@@ -38,14 +38,14 @@ def test_rows_that_sum_to_one_still_do() -> None:
 def test_pieces_find_their_words() -> None:
     spelled = {5: "La", 6: "w", 7: " wi", 8: "ll", 9: "."}
     decode = lambda ids: "".join(spelled[id] for id in ids)  # noqa: E731
-    words, numbers = word_of_piece("Law will.", [5, 6, 7, 8, 9, EOS], decode)
+    words, numbers = word_of_token("Law will.", [5, 6, 7, 8, 9, EOS], decode)
     assert words == ["Law", "will", ".", "</s>"]
     assert numbers == [0, 0, 1, 1, 2, 3]
 
 
 def test_a_word_without_pieces_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected pieces of each word in turn"):
-        word_of_piece("Law will.", [5, EOS], lambda ids: "Law will.")
+    with pytest.raises(ValueError, match="expected tokens of each word in turn"):
+        word_of_token("Law will.", [5, EOS], lambda ids: "Law will.")
 
 
 def test_entropy_and_distance_by_hand() -> None:
@@ -78,7 +78,7 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
     """A finished run of three layers: its checkpoint, its record and the tokenizer of its text."""
 
     def make(seed: int = 1) -> Record:
-        tokenizer = train_tokenizer(maps.SENTENCES.values(), Pieces("bpe", 300))
+        tokenizer = train_tokenizer(maps.SENTENCES.values(), Subwords("bpe", 300))
         tokenizer.save(tmp_path / "cache/text/tokenizer/tokenizer.json")
         run = a_record("base", seed, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
         torch.manual_seed(seed)
@@ -141,7 +141,7 @@ def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record:
 
 def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
-    train_tokenizer(["other text"], Pieces("bpe", 300)).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
+    train_tokenizer(["other text"], Subwords("bpe", 300)).save(tmp_path / "cache/text/tokenizer/tokenizer.json")
     with pytest.raises(
         ValueError, match=r"expected the tokenizer with SHA-256 .*, which is not there, or below .*cache"
     ):

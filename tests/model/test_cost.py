@@ -103,9 +103,9 @@ def test_twice_the_text_is_twice_the_work() -> None:
 
 def test_the_papers_training_cost() -> None:
     # Table 2 estimates 3.3e18 for the base model from hours and the device's speed; its matrix products are
-    # fewer: 100,000 updates of 25,000 + 25,000 pieces
-    pieces = 100_000 * 25_000
+    # fewer: 100,000 updates of 25,000 + 25,000 tokens
+    tokens = 100_000 * 25_000
     flops = training_flops(
-        BASE, PAPER_VOCABULARY, Text(sentences=pieces / 28, source_tokens=pieces, target_tokens=pieces)
+        BASE, PAPER_VOCABULARY, Text(sentences=tokens / 28, source_tokens=tokens, target_tokens=tokens)
     )
     assert 0.2 < flops / 3.3e18 < 1

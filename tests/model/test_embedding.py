@@ -16,9 +16,9 @@ def test_embedding_by_hand() -> None:
     embedding = TiedEmbedding(3, 4)
     with torch.no_grad():
         embedding.weight.copy_(torch.tensor([[5.0] * 4, [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, -1.0]]))
-    # times sqrt(4); the padding piece is the zero vector
+    # times sqrt(4); the padding token is the zero vector
     assert embedding(torch.tensor([[1, 2, PAD]])).tolist() == [[[2, 4, 6, 8], [0, 0, 0, -2], [0, 0, 0, 0]]]
-    # the softmax reads the same rows, that of the padding piece too, unscaled and without a bias
+    # the softmax reads the same rows, that of the padding token too, unscaled and without a bias
     assert embedding.logits(torch.ones(4)).tolist() == [20, 10, -1]
 
 
@@ -41,8 +41,8 @@ def test_neither_pieces_nor_positions_drown_the_other(d_model: int) -> None:
     def size(x: torch.Tensor) -> float:
         return x.square().mean().sqrt().item()
 
-    pieces = TiedEmbedding(V, d_model)(torch.arange(1, V))
-    assert 0.5 < size(pieces) / size(SinusoidalPositions(d_model)(0, 50)) < 2
+    tokens = TiedEmbedding(V, d_model)(torch.arange(1, V))
+    assert 0.5 < size(tokens) / size(SinusoidalPositions(d_model)(0, 50)) < 2
 
 
 def test_sinusoids_by_the_printed_formula() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, SelfAttention, hidden_bias
 from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward
-from repro.model.prepacked import can_lay_out
+from repro.model.prepacked import can_prepack
 
 B, S, T = 2, 7, 5
 SIZES = {"d_model": 33, "d_ff": 13, "n_heads": 3, "d_k": 11, "d_v": 11, "dropout": 0.0}
@@ -243,13 +243,13 @@ def test_weights_that_were_laid_out_give_the_same(kind: str, dtype: torch.dtype,
     )
     for parameter in part.parameters():
         nn.init.normal_(parameter, std=0.5)
-    if not can_lay_out(x, dtype):
+    if not can_prepack(x, dtype):
         pytest.skip(f"this processor lays out no {dtype}")
     with torch.no_grad():
         expected = part(x)
-        part.lay_out(dtype)
+        part.prepack(dtype)
         found = part(x)
-        part.laid_out.clear()
+        part.prepacked.clear()
         assert torch.equal(part(x), expected)
     assert found.dtype == dtype
     torch.testing.assert_close(found.float(), expected, rtol=close, atol=close)

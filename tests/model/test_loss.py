@@ -1,4 +1,4 @@
-"""The loss against its definition, summed up piece by piece."""
+"""The loss against its definition, summed up token by token."""
 
 import math
 
@@ -26,13 +26,13 @@ def example() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def by_definition(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-    """- sum_v q(v) log p(v) with q spelt out: 1 - epsilon on the gold piece, epsilon over the others."""
+    """- sum_v q(v) log p(v) with q spelt out: 1 - epsilon on the gold token, epsilon over the others."""
     loss, nll = torch.zeros((), dtype=torch.float64), torch.zeros((), dtype=torch.float64)
     for h, gold in zip(hidden.flatten(0, -2), target.flatten(), strict=True):
         if gold == PAD:
             continue
         log_p = (weight @ h).log_softmax(0)
-        q = torch.full((V,), epsilon / (V - 1), dtype=torch.float64)  # the padding piece has its share too
+        q = torch.full((V,), epsilon / (V - 1), dtype=torch.float64)  # the padding token has its share too
         q[gold] = 1 - epsilon
         assert q.sum().item() == pytest.approx(1)
         loss, nll = loss - q @ log_p, nll - log_p[gold]
@@ -65,7 +65,7 @@ def test_equals_its_definition(epsilon: float) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
 def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
-    # PyTorch spreads epsilon over all V pieces, the gold one included; the paper's code over the V - 1 others
+    # PyTorch spreads epsilon over all V tokens, the gold one included; the paper's code over the V - 1 others
     hidden, weight, target = example()
     found, _ = smoothed_cross_entropy(hidden, weight, target, epsilon)
     expected = F.cross_entropy(
@@ -79,11 +79,11 @@ def test_equals_the_librarys_with_its_other_spread(epsilon: float) -> None:
     same(gradients(found, hidden, weight), gradients(expected, hidden, weight))
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+@pytest.mark.parametrize("chunks", [False, True])
+def test_the_gradient_is_the_slope(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
     hidden, weight, target = example()
-    if pieces:
-        in_pieces(monkeypatch)
+    if chunks:
+        in_chunks(monkeypatch)
     assert torch.autograd.gradcheck(
         lambda h, w: smoothed_cross_entropy(h, w, target, 0.1)[0] * 3, (hidden, weight), fast_mode=False
     )
@@ -96,29 +96,29 @@ def test_the_gradient_of_the_states_alone_and_of_the_matrix_alone() -> None:
     same(gradients(smoothed_cross_entropy(hidden.detach(), weight, target, 0.1)[0], weight), both[1:])
 
 
-def in_pieces(monkeypatch: pytest.MonkeyPatch, piece: int = 3, strip: int = 2) -> None:
-    """Have logits made `piece` rows at a time, and made probabilities `strip` rows at a time."""
+def in_chunks(monkeypatch: pytest.MonkeyPatch, chunk: int = 3, strip: int = 2) -> None:
+    """Have logits made `chunk` rows at a time, and made probabilities `strip` rows at a time."""
     monkeypatch.setattr(loss, "AT_ONCE_BYTES", 0)
-    monkeypatch.setattr(loss, "PIECE", piece)
+    monkeypatch.setattr(loss, "CHUNK", chunk)
     monkeypatch.setattr(loss, "STRIP_BYTES", -(-strip * V * 8 // torch.get_num_threads()))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("piece", [1, 3, 5, 100])  # of ten real rows
+@pytest.mark.parametrize("chunk", [1, 3, 5, 100])  # of ten real rows
 @pytest.mark.parametrize("strip", [1, 2, 100])
-def test_any_piece_gives_the_same(monkeypatch: pytest.MonkeyPatch, piece: int, strip: int, epsilon: float) -> None:
+def test_any_chunk_gives_the_same(monkeypatch: pytest.MonkeyPatch, chunk: int, strip: int, epsilon: float) -> None:
     hidden, weight, target = example()
-    in_pieces(monkeypatch, piece, strip)
+    in_chunks(monkeypatch, chunk, strip)
     found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
     same(found, expected)
     same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("rows", [1, 4, 100])  # of a piece
+@pytest.mark.parametrize("rows", [1, 4, 100])  # of a chunk
 def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int, epsilon: float) -> None:
     hidden, weight, target = example()
-    monkeypatch.setattr(loss, "GPU_PIECE_BYTES", rows * V * hidden.element_size())
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", rows * V * hidden.element_size())
     monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
     found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
     same(found, expected)
@@ -136,26 +136,26 @@ def test_compiled_it_gives_the_same() -> None:
     assert not torch.equal(compiled, logits)  # in place
 
 
-def test_many_logits_are_made_in_pieces_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_logits_are_made_in_chunks_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden, weight, target = example()
-    for name in ("_at_once", "_in_pieces"):
+    for name in ("_at_once", "_in_chunks"):
         monkeypatch.setattr(loss, name, lambda *_, name=name: pytest.fail(name))
-    for spare, expected in ((0, "_at_once"), (-1, "_in_pieces")):
+    for spare, expected in ((0, "_at_once"), (-1, "_in_chunks")):
         monkeypatch.setattr(loss, "AT_ONCE_BYTES", B * T * V * 8 + spare)
         with pytest.raises(pytest.fail.Exception, match=expected):
             smoothed_cross_entropy(hidden, weight, target, 0.1)
 
 
-def test_float32_is_as_exact_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_float32_is_as_exact_in_chunks_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     hidden, weight = torch.randn(300, 32, requires_grad=True), torch.randn(501, 32, requires_grad=True)
     target = torch.randint(PAD, 501, (300,))
     fine = [x.detach().double().requires_grad_() for x in (hidden, weight)]
     exact, _ = smoothed_cross_entropy(fine[0], fine[1], target, 0.1)
     slopes, errors = gradients(exact, *fine), []
-    for pieces in (False, True):
-        if pieces:
-            in_pieces(monkeypatch, piece=32, strip=7)
+    for chunked in (False, True):
+        if chunked:
+            in_chunks(monkeypatch, chunk=32, strip=7)
         found, _ = smoothed_cross_entropy(hidden, weight, target, 0.1)
         assert found.item() == pytest.approx(exact.item(), rel=1e-6)
         pairs = zip(gradients(found, hidden, weight), slopes, strict=True)
@@ -165,7 +165,7 @@ def test_float32_is_as_exact_in_pieces_as_at_once(monkeypatch: pytest.MonkeyPatc
 
 def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     hidden, weight, target = example()
-    in_pieces(monkeypatch)
+    in_chunks(monkeypatch)
     sizes = []
 
     class Watch(torch.overrides.TorchFunctionMode):
@@ -181,34 +181,34 @@ def test_the_logits_never_exist_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> N
     assert 3 * V <= max(sizes) < B * T * V / 2
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+@pytest.mark.parametrize("chunks", [False, True])
+def test_a_target_of_padding_weighs_nothing(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
     hidden, weight, target = example()
-    if pieces:
-        in_pieces(monkeypatch)
+    if chunks:
+        in_chunks(monkeypatch)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.full_like(target, PAD), 0.1)
     assert (found.item(), nll.item()) == (0, 0)
     assert not any(g.any() for g in gradients(found, hidden, weight))
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+@pytest.mark.parametrize("chunks", [False, True])
+def test_a_padded_position_gets_no_gradient(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
     hidden, weight, target = example()
-    if pieces:
-        in_pieces(monkeypatch)
+    if chunks:
+        in_chunks(monkeypatch)
     (d_hidden,) = gradients(smoothed_cross_entropy(hidden, weight, target, 0.1)[0], hidden)
     assert torch.equal(d_hidden.any(-1), target != PAD)
 
 
-@pytest.mark.parametrize(("pieces", "rows"), [(False, B * T), (True, B * T - 4)])
+@pytest.mark.parametrize(("chunks", "rows"), [(False, B * T), (True, B * T - 4)])
 @pytest.mark.parametrize("quiet", [torch.no_grad, torch.inference_mode])
 def test_no_gradient_is_made_where_none_is_wanted(
-    monkeypatch: pytest.MonkeyPatch, quiet: type[torch.no_grad], pieces: bool, rows: int
+    monkeypatch: pytest.MonkeyPatch, quiet: type[torch.no_grad], chunks: bool, rows: int
 ) -> None:
     hidden, weight, target = example()
     expected = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    if pieces:
-        in_pieces(monkeypatch)
+    if chunks:
+        in_chunks(monkeypatch)
     with quiet(), FlopCounterMode(display=False) as counter:
         found = smoothed_cross_entropy(hidden, weight, target, 0.1)
     same(found, tuple(x.detach() for x in expected))
@@ -222,12 +222,12 @@ def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
     same(nll, smoothed_cross_entropy(hidden, weight, target, 0.0)[0].detach())
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
+@pytest.mark.parametrize("chunks", [False, True])
+def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
     hidden, weight, target = example()
     exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
-    if pieces:
-        in_pieces(monkeypatch)
+    if chunks:
+        in_chunks(monkeypatch)
     h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):
         found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
@@ -239,10 +239,10 @@ def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, pieces: b
         assert (rough - fine).norm() < 0.02 * fine.norm()
 
 
-@pytest.mark.parametrize("pieces", [False, True])
-def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, pieces: bool) -> None:
-    if pieces:
-        in_pieces(monkeypatch)
+@pytest.mark.parametrize("chunks", [False, True])
+def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
+    if chunks:
+        in_chunks(monkeypatch)
     hidden, weight = torch.full((1, 1), 1e4, requires_grad=True), torch.arange(V).float().unsqueeze(1)
     found, nll = smoothed_cross_entropy(hidden, weight, torch.tensor([1]), 0.1)
     (slope,) = gradients(found, hidden)
@@ -251,7 +251,7 @@ def test_large_logits_stay_finite(monkeypatch: pytest.MonkeyPatch, pieces: bool)
 
 def test_the_smoothed_perplexity_has_a_floor() -> None:
     # the best model of a smoothed target is the smoothed target: its loss is the entropy of q, and
-    # exp(entropy) = 3.96 at 37,000 pieces, so the paper's 4.67 to 6.11 cannot be smoothed ones
+    # exp(entropy) = 3.96 at 37,000 tokens, so the paper's 4.67 to 6.11 cannot be smoothed ones
     v, epsilon = 37_000, 0.1
     q = torch.full((v, 1), epsilon / (v - 1), dtype=torch.float64)
     q[7] = 1 - epsilon

@@ -15,10 +15,10 @@ from torch import Tensor
 from repro.data.batch import Batch, make_batch
 from repro.data.shards import Encoded
 from repro.model import attention, ragged
-from repro.model.attention import Spans, attention_in_spans
+from repro.model.attention import RaggedMask, ragged_attention
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
-from repro.model.ragged import Packed, pack
+from repro.model.ragged import Ragged, pack
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 
@@ -29,7 +29,7 @@ LENGTHS = [5, 1, 3, 7, 2], [2, 6, 4, 1, 3]
 
 @pytest.fixture(autouse=True)
 def _rounded_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ragged, "ROUND", 16)  # 18 and 16 pieces: with and without padding at the end
+    monkeypatch.setattr(ragged, "ROUND", 16)  # 18 and 16 tokens: with and without padding at the end
 
 
 def side(lengths: list[int], seed: int) -> Encoded:
@@ -79,7 +79,7 @@ def test_packed_equals_padded(learned: bool) -> None:
     torch.manual_seed(0)
     model = Transformer(replace(HYPER, learned_positions=learned), V).double()
     padded, in_a_row = batch(packed=False), batch(packed=True)
-    assert isinstance(in_a_row.source, Packed)
+    assert isinstance(in_a_row.source, Ragged)
     assert (in_a_row.source.numel(), in_a_row.target.numel()) == (32, 16)
     assert in_a_row.slots == 48
     assert len(in_a_row.source.ends) == len(in_a_row.target.ends)  # though one side needs sentences to fill up
@@ -96,7 +96,7 @@ def test_an_empty_share_is_padding_and_weighs_nothing() -> None:
 
 def test_it_can_be_moved_and_lies_where_its_batch_does() -> None:
     moved = move_data_to_device(batch(packed=True), torch.device("meta"))
-    assert isinstance(moved.source, Packed)
+    assert isinstance(moved.source, Ragged)
     assert {part.device.type for part in (moved.source.ids, moved.target.position, moved.decoder_in.ends)} == {"meta"}
     assert batch(packed=True).target.to("meta").ids.is_meta
 
@@ -139,8 +139,8 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(3, int(n[-1]), d_k, generator=generator, dtype=torch.float64) for n in (ends, other))
     v = torch.randn(3, int(other[-1]), d_v, generator=generator, dtype=torch.float64)
-    spans = Spans(ends, other, 7, 7, causal)
-    found = attention_in_spans(q, k, v, spans)
+    spans = RaggedMask(ends, other, 7, 7, causal)
+    found = ragged_attention(q, k, v, spans)
     assert kernel.width == width
     monkeypatch.setattr(attention, "has_kernel", lambda q: False)
-    torch.testing.assert_close(found, attention_in_spans(q, k, v, spans), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found, ragged_attention(q, k, v, spans), rtol=1e-12, atol=1e-12)

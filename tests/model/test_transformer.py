@@ -30,13 +30,13 @@ def model(hyper: Hyper = TINY, vocab_size: int = V) -> Transformer:
     return made
 
 
-def pieces(*shape: int) -> Tensor:
+def tokens(*shape: int) -> Tensor:
     """Random ids without padding."""
     return torch.randint(EOS, V, shape)
 
 
 def shifted(target: Tensor) -> Tensor:
-    """What the decoder reads: padding first, then all but the last piece."""
+    """What the decoder reads: padding first, then all but the last token."""
     return F.pad(target[:, :-1], (1, 0), value=PAD)
 
 
@@ -67,7 +67,7 @@ def library_layer(ours: EncoderLayer | DecoderLayer, hyper: Hyper) -> nn.Module:
 def test_both_stacks_equal_the_librarys() -> None:
     hyper = replace(TINY, n_heads=7, d_k=2, d_v=2)
     ours = model(hyper)
-    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source, decoder_in = tokens(B, S), shifted(tokens(B, T))
     source[1, 4:] = PAD
 
     encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(14, 7), 0, enable_nested_tensor=False)
@@ -91,18 +91,18 @@ def test_both_stacks_equal_the_librarys() -> None:
 @pytest.mark.parametrize("learned_positions", [False, True])
 def test_no_logit_sees_a_later_piece(learned_positions: bool) -> None:
     ours = model(replace(TINY, learned_positions=learned_positions))
-    source, decoder_in = pieces(B, S), pieces(B, T)
+    source, decoder_in = tokens(B, S), tokens(B, T)
     logits = ours(source, decoder_in)
     for i in range(T):
         other = decoder_in.clone()
-        other[:, i:] = 1 + other[:, i:] % (V - 1)  # every piece from i on is another one
+        other[:, i:] = 1 + other[:, i:] % (V - 1)  # every token from i on is another one
         changed = ours(source, other)
         assert torch.equal(changed[:, :i], logits[:, :i])
         assert (changed[:, i:] != logits[:, i:]).all()
 
 
 def test_every_logit_sees_the_whole_source_and_all_before() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    ours, source, decoder_in = model(), tokens(B, S), tokens(B, T)
     logits = ours(source, decoder_in)
     for i in range(S):
         other = source.clone()
@@ -111,7 +111,7 @@ def test_every_logit_sees_the_whole_source_and_all_before() -> None:
 
 
 def test_order_matters_by_the_positions_alone() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    ours, source, decoder_in = model(), tokens(B, S), tokens(B, T)
     turned = source.flip(1)
     assert not torch.allclose(ours(turned, decoder_in), ours(source, decoder_in))
     ours.source_positions.table.zero_()
@@ -120,14 +120,14 @@ def test_order_matters_by_the_positions_alone() -> None:
 
 @pytest.mark.parametrize("extra", [1, 6])
 def test_padding_changes_no_logit(extra: int) -> None:
-    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    ours, source, decoder_in = model(), tokens(B, S), shifted(tokens(B, T))
     logits = ours(source, decoder_in)
     same(ours(F.pad(source, (0, extra), value=PAD), decoder_in), logits)
     same(ours(source, F.pad(decoder_in, (0, extra), value=PAD))[:, :T], logits)
 
 
 def test_a_sentence_is_the_same_alone_and_beside_a_longer_one() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    ours, source, decoder_in = model(), tokens(B, S), shifted(tokens(B, T))
     source[1, 4:], decoder_in[1, 3:] = PAD, PAD
     together = ours(source, decoder_in)
     same(together[:1], ours(source[:1], decoder_in[:1]))
@@ -137,7 +137,7 @@ def test_a_sentence_is_the_same_alone_and_beside_a_longer_one() -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_a_sentence_of_padding_stays_finite(dtype: torch.dtype) -> None:
     ours = model().to(dtype)
-    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source, decoder_in = tokens(B, S), shifted(tokens(B, T))
     source[1], decoder_in[1] = PAD, PAD
     with torch.autograd.set_detect_anomaly(True):
         logits = ours(source, decoder_in)
@@ -195,7 +195,7 @@ def test_dropout_is_where_the_paper_prints_it(p: float) -> None:
         if isinstance(module, Dropout):
             assert module.p == p
             module.register_forward_hook(lambda module, inputs, output: calls.append(output.shape))
-    ours(pieces(B, S), pieces(B, T))
+    ours(tokens(B, S), tokens(B, T))
     assert calls == [(B, S, 14)] * (1 + 3 * 2) + [(B, T, 14)] * (1 + 3 * 3)
 
 
@@ -204,17 +204,17 @@ def test_dropout_falls_on_the_sum_of_embedding_and_position_of_both_stacks(in_a_
     # section 5.4: "to the sums of the embeddings and the positional encodings in both ... stacks"
     ours = Transformer(replace(TINY, dropout=0.5), V).double()
     ours.encoder, ours.decoder = nn.ModuleList(), nn.ModuleList()  # what comes out is what a stack reads
-    source, decoder_in = pieces(1, S), pieces(1, T)
+    source, decoder_in = tokens(1, S), tokens(1, T)
     for ids, read in ((source, ours.encode), (decoder_in, lambda ids: ours.decode(ids, torch.zeros(()), ids))):
         expected = torch.tensor(
             [
                 [
-                    math.sqrt(14) * ours.embedding.weight[piece, 2 * pair + part].item()
+                    math.sqrt(14) * ours.embedding.weight[token, 2 * pair + part].item()
                     + (math.cos if part else math.sin)(position / 10_000 ** (2 * pair / 14))
                     for pair in range(7)
                     for part in range(2)
                 ]
-                for position, piece in enumerate(ids[0].tolist())
+                for position, token in enumerate(ids[0].tolist())
             ],
             dtype=torch.float64,
         )
@@ -225,14 +225,14 @@ def test_dropout_falls_on_the_sum_of_embedding_and_position_of_both_stacks(in_a_
 
 
 def test_dropout_is_for_training_only() -> None:
-    ours, source, decoder_in = Transformer(replace(TINY, dropout=0.5), V), pieces(B, S), pieces(B, T)
+    ours, source, decoder_in = Transformer(replace(TINY, dropout=0.5), V), tokens(B, S), tokens(B, T)
     assert not torch.equal(ours(source, decoder_in), ours(source, decoder_in))
     ours.eval()
     assert torch.equal(ours(source, decoder_in), ours(source, decoder_in))
 
 
 def test_attention_maps() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    ours, source, decoder_in = model(), tokens(B, S), shifted(tokens(B, T))
     source[1, 4:] = PAD
     maps = ours.attention_maps(source, decoder_in)
     shapes = {f"encoder.{i}.self_attention": (B, 3, S, S) for i in range(3)}
@@ -249,14 +249,14 @@ def test_attention_maps() -> None:
 
 
 def test_attention_maps_leave_no_trace() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), pieces(B, T)
+    ours, source, decoder_in = model(), tokens(B, S), tokens(B, T)
     ours.attention_maps(source, decoder_in)
     with pytest.raises(IndexError):
-        ours.attention_maps(source, torch.full_like(decoder_in, V))  # no such piece
+        ours.attention_maps(source, torch.full_like(decoder_in, V))  # no such token
     assert all(m.recorded is None for m in ours.modules() if isinstance(m, MultiHeadAttention))
 
 
-# A search reads one piece at a time; what it computes must be what training computed.
+# A search reads one token at a time; what it computes must be what training computed.
 
 
 def written(ours: Transformer, cache: Cache, decoder_in: Tensor) -> tuple[Tensor, Cache]:
@@ -275,14 +275,14 @@ def in_one_pass(ours: Transformer, source: Tensor, decoder_in: Tensor) -> Tensor
 @pytest.mark.parametrize("learned_positions", [False, True])
 def test_step_by_step_equals_one_pass(learned_positions: bool) -> None:
     ours = model(replace(TINY, learned_positions=learned_positions))
-    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source, decoder_in = tokens(B, S), shifted(tokens(B, T))
     source[1, 4:] = PAD
     steps, _ = written(ours, ours.start(source), decoder_in)
     same(steps, in_one_pass(ours, source, decoder_in))
 
 
 def test_step_by_step_past_the_table_of_positions() -> None:
-    ours, source, decoder_in = model(), pieces(B, S), shifted(pieces(B, T))
+    ours, source, decoder_in = model(), tokens(B, S), shifted(tokens(B, T))
     expected = in_one_pass(ours, source, decoder_in)
     ours.target_positions.table = ours.target_positions.table[:2]
     steps, _ = written(ours, ours.start(source), decoder_in)
@@ -290,43 +290,43 @@ def test_step_by_step_past_the_table_of_positions() -> None:
 
 
 def test_hypotheses_change_places() -> None:
-    ours, source, begun = model(), pieces(B, S), shifted(pieces(2 * B, 3))
+    ours, source, begun = model(), tokens(B, S), shifted(tokens(2 * B, 3))
     source[1, 4:] = PAD
     _, cache = written(ours, ours.start(source).reorder(torch.tensor([0, 0, 1, 1])), begun)
     # sentence 0 goes on with its second hypothesis twice, sentence 1 with both, exchanged
     rows = torch.tensor([1, 1, 3, 2])
-    cache, more = cache.reorder(rows), pieces(2 * B, 2)
+    cache, more = cache.reorder(rows), tokens(2 * B, 2)
     found, _ = written(ours, cache, more)
     whole = torch.cat([begun[rows], more], dim=1)
     same(found, in_one_pass(ours, source.repeat_interleave(2, dim=0), whole)[:, 3:])
 
 
 def test_hypotheses_grow_in_number() -> None:
-    ours, source, begun = model(), pieces(B, S), shifted(pieces(B, 3))
+    ours, source, begun = model(), tokens(B, S), shifted(tokens(B, 3))
     _, cache = written(ours, ours.start(source), begun)
     rows = torch.tensor([0, 0, 0, 1, 1, 1])
-    more = pieces(6, 2)
+    more = tokens(6, 2)
     found, _ = written(ours, cache.reorder(rows), more)
     whole = torch.cat([begun[rows], more], dim=1)
     same(found, in_one_pass(ours, source[[0, 0, 0, 1, 1, 1]], whole)[:, 3:])
 
 
 def test_finished_sentences_leave() -> None:
-    ours, source, begun = model(), pieces(3, S), shifted(pieces(6, 3))
+    ours, source, begun = model(), tokens(3, S), shifted(tokens(6, 3))
     source[2, 4:] = PAD
     _, cache = written(ours, ours.start(source).reorder(torch.tensor([0, 0, 1, 1, 2, 2])), begun)
     cache = cache.keep(torch.tensor([2, 0]))  # sentence 1 is done; the others may change places
-    more = pieces(4, 2)
+    more = tokens(4, 2)
     found, _ = written(ours, cache, more)
     whole = torch.cat([begun[[4, 5, 0, 1]], more], dim=1)
     same(found, in_one_pass(ours, source[[2, 2, 0, 0]], whole)[:, 3:])
 
 
 def test_a_step_leaves_its_cache_as_it_was() -> None:
-    ours, source = model(), pieces(B, S)
+    ours, source = model(), tokens(B, S)
     start = ours.start(source)
     first, _ = ours.step(torch.full((B,), PAD), start)
-    ours.step(pieces(B), start)
+    ours.step(tokens(B), start)
     again, _ = ours.step(torch.full((B,), PAD), start)
     assert torch.equal(first, again)
 
@@ -338,7 +338,7 @@ def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
     compiled = copy.deepcopy(plain)
     compiled.compile_layers(backend="aot_eager")  # the whole way but the code generator, which takes a minute
     assert compiled.state_dict().keys() == plain.state_dict().keys()
-    source, decoder_in = pieces(B, S), shifted(pieces(B, T))
+    source, decoder_in = tokens(B, S), shifted(tokens(B, T))
     if in_a_row:  # two sentences of unequal length: who sees whom matters
         source, decoder_in = paired(
             *(pack(ids.flatten()[:9], torch.tensor(n)) for ids, n in ((source, [6, 3]), (decoder_in, [2, 7])))
@@ -355,11 +355,11 @@ def test_compiled_layers_equal_plain_ones(in_a_row: bool) -> None:
 def test_a_search_with_weights_laid_out_finds_what_it_finds_without() -> None:
     torch.manual_seed(0)
     made = Transformer(TINY, V).eval()
-    source, last = pieces(B, S), torch.tensor([3, 4])
+    source, last = tokens(B, S), torch.tensor([3, 4])
     with torch.no_grad():
         expected, _ = made.step(last, made.start(source))
-        with made.laid_out(torch.float32):
+        with made.prepacked(torch.float32):
             found, _ = made.step(last, made.start(source))
-            assert all(part.laid_out for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
-        assert not any(part.laid_out for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
+            assert all(part.prepacked for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
+        assert not any(part.prepacked for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

@@ -136,9 +136,9 @@ def save(results: Path, records: Sequence[Record] = FULL) -> Path:
     return results
 
 
-def laptop(results: Path) -> frames.Shelf:
+def laptop(results: Path) -> frames.ResultSet:
     """What is published at `laptop`."""
-    return frames.Shelf.read(results / "laptop")
+    return frames.ResultSet.read(results / "laptop")
 
 
 def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str]:
@@ -275,23 +275,23 @@ def test_uncommitted_code_stays_out_and_is_named() -> None:
     assert frame.attrs["notes"][0] == "Run from uncommitted code, so left out: h=1 (seed 3)."
 
 
-def own(results: Path, published: Path, *uncommitted: str) -> frames.Shelf:
+def own(results: Path, published: Path, *uncommitted: str) -> frames.ResultSet:
     """One's own results at `laptop`, with the rows there should be."""
     frames.note_rows(results / "laptop", EXPECTED)
-    return frames.Shelf.read_own(results / "laptop", published, uncommitted)
+    return frames.ResultSet.read_own(results / "laptop", published, uncommitted)
 
 
 def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> None:
     # it was said to be missing, and that every run kept to the paper's recipe
     save(tmp_path, [run("base"), run("h=1", bleu=55.25, dirty=True), run("h=4", bleu=61.5)])
-    shelf = own(tmp_path, tmp_path / "nothing")
-    shown = build.console(shelf, ["table3_A"])
+    result_set = own(tmp_path, tmp_path / "nothing")
+    shown = build.console(result_set, ["table3_A"])
     assert re.search(r"h=1 †  .* 55\.2 ", shown)
     assert re.search(r"h=4  .* 61\.5 ", shown)
     note = "† Made by code that no commit has (not committed: repro/model/config.py): commit it and type the same"
     assert f"{note}\n  command again. Finished runs are kept." in shown
     assert "left out" not in shown
-    page = build.build_scale(shelf)[tmp_path / "laptop/table3_A.md"]
+    page = build.build_scale(result_set)[tmp_path / "laptop/table3_A.md"]
     assert "| h=1 † |" in page
     assert f"- {note}" in page
     shown = build.console(own(tmp_path, tmp_path / "nothing", "table3_A"), ["table3_A"])
@@ -305,15 +305,15 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
 def test_yours_stand_beside_the_published_and_the_papers(tmp_path: Path) -> None:
     save(tmp_path / "results")
     save(tmp_path / "own", [run("base", bleu=50.25), run("h=1", bleu=45.5)])
-    shelf = own(tmp_path / "own", tmp_path / "results")
-    frame = shelf.frame(["table3_A"])
+    result_set = own(tmp_path / "own", tmp_path / "results")
+    frame = result_set.frame(["table3_A"])
     assert cell(frame, "BLEU (dev)", "yours") == {"base": "50.2", "h=1": "45.5", "h=4": "missing", "h=16": "missing"}
     assert cell(frame, "BLEU (dev)", "published")["h=1"] == "63.0 ± 2.5"
     assert cell(frame, "BLEU (dev)", "paper")["h=1"] == "24.9"
     assert cell(frame, "BLEU (dev)", "Δ")["h=1"] == "\N{MINUS SIGN}4.8"  # of yours to yours
     assert cell(frame, "", "n")["h=1"] == "1"
-    assert "63.0 ± 2.5" in build.console(shelf, ["table3_A"])
-    assert cell(shelf.published.frame(["table3_A"]), "BLEU (dev)", "ours")["h=1"] == "63.0 ± 2.5"  # type: ignore
+    assert "63.0 ± 2.5" in build.console(result_set, ["table3_A"])
+    assert cell(result_set.published.frame(["table3_A"]), "BLEU (dev)", "ours")["h=1"] == "63.0 ± 2.5"  # type: ignore
 
 
 def test_ones_own_cells_never_mix_what_is_no_repetition(tmp_path: Path) -> None:
@@ -322,19 +322,19 @@ def test_ones_own_cells_never_mix_what_is_no_repetition(tmp_path: Path) -> None:
     other = [stamped(one, fingerprint="01" * 32) for one in newer]
     save(tmp_path, [*older, run("h=1", bleu=55.0)])
     save(tmp_path, other)  # takes the place of seeds 1 and 3
-    shelf = own(tmp_path, tmp_path / "nothing")
-    frame = shelf.frame(["table3_A"])
+    result_set = own(tmp_path, tmp_path / "nothing")
+    frame = result_set.frame(["table3_A"])
     assert cell(frame, "BLEU (dev)", "yours")["base"] == "60.0 [60.0, 60.0]"
     left = "Left out of base: seed 2, made before with other code or settings. The same command with --seeds 2 makes"
     assert [note for note in frame.attrs["notes"] if note.startswith(left)]  # type: ignore[union-attr]
-    assert [record.seed for record in shelf.everything if record.row == "base"] == [1, 3]
+    assert [record.seed for record in result_set.everything if record.row == "base"] == [1, 3]
 
 
 def test_a_row_that_was_renamed_stands_in_ones_own_table_once(tmp_path: Path) -> None:
     save(tmp_path, [run("base"), run("h=1"), run("one head", position=0)])
     frames.note_rows(tmp_path / "laptop", {("base", "base"): EXPECTED["base", "base"]})
     frames.note_rows(tmp_path / "laptop", {("table3_A", "one head"): EXPECTED["table3_A", "h=1"]})
-    frame = frames.Shelf.read_own(tmp_path / "laptop", tmp_path / "nothing").frame(["table3_A"])
+    frame = frames.ResultSet.read_own(tmp_path / "laptop", tmp_path / "nothing").frame(["table3_A"])
     assert frame is not None
     assert list(frame["row"]) == ["base", "one head"]
     assert "Left out: h=1 (seed 1), which table3_A.py has no more." in frame.attrs["notes"]
@@ -540,7 +540,7 @@ def test_no_results_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         report.main(["--results", str(tmp_path / "nowhere")])
     assert "expected a folder of records, found none" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"found none\. Run experiments/table3_A\.py first"):
-        build.build(frames.Shelf.read(tmp_path / "laptop"), "table3_A")
+        build.build(frames.ResultSet.read(tmp_path / "laptop"), "table3_A")
 
 
 def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
@@ -680,16 +680,16 @@ def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:
 
 
 def test_a_document_quotes_what_the_experiment_shows_to_somebody_who_runs_one_seed(tmp_path: Path) -> None:
-    shelf = laptop(save(tmp_path))
+    result_set = laptop(save(tmp_path))
     document = "before\n<!-- closing table: laptop table3_A seed 2 -->\n| old |\n<!-- end -->\nafter\n"
-    renewed = build.quote(document, {"laptop": shelf})
+    renewed = build.quote(document, {"laptop": result_set})
     [h1] = [line for line in renewed.split("\n") if line.startswith("| h=1 ")]
     shown = [text.strip() for text in h1.split("|")[2:-1]]
     shown = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
     assert shown == ["1", "1.90", "1.90 ± 0.00", "5.29", "63.0", "+1.0", "63.0 ± 2.5", "24.9", "\N{MINUS SIGN}0.9"]
     assert renewed.startswith("before\n<!-- closing table: laptop table3_A seed 2 -->\n| row ")
     assert renewed.endswith("|\n<!-- end -->\nafter\n")
-    assert build.quote(renewed, {"laptop": shelf}) == renewed
+    assert build.quote(renewed, {"laptop": result_set}) == renewed
     assert "| old |" not in build.quote(document, {})
 
 

@@ -12,7 +12,7 @@ from repro.claims.judge import judge
 from repro.cli import report
 from repro.pages import build
 from repro.pages import scale as scale_page
-from repro.results.frame import Listed, Shelf, note_rows, record_folders
+from repro.results.frame import Listed, ResultSet, note_rows, record_folders
 from repro.results.record import path
 
 ROOT = Path(__file__).parents[2]
@@ -37,8 +37,8 @@ def fill_one(results: Path, row: str, table: str, position: int, seed: int, scal
 
 
 def made(results: Path) -> dict[Path, str]:
-    shelf = Shelf.read(results / "laptop")
-    return scale_page.build(shelf, judge(shelf.everything, shelf.rows))
+    result_set = ResultSet.read(results / "laptop")
+    return scale_page.build(result_set, judge(result_set.everything, result_set.rows))
 
 
 def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     figures.mkdir()
     for name in ("learning_rate", "curves_table3_B", "something_else"):
         (figures / f"{name}.png").touch()
-    written = build.write_scale(Shelf.read(tmp_path / "laptop"))
+    written = build.write_scale(ResultSet.read(tmp_path / "laptop"))
     text = (tmp_path / "laptop/README.md").read_text("utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []

@@ -8,7 +8,7 @@ from paper_runs import changed, paper_run, told_apart
 
 from repro.pages import table2
 from repro.render.grid import NO_BREAK
-from repro.results.frame import Listed, Shelf, note_rows, table
+from repro.results.frame import Listed, ResultSet, note_rows, table
 from repro.results.record import PaperNumbers, SubsetScore, path
 from repro.runs.table import printed
 
@@ -17,7 +17,7 @@ CORPUS = paper_run().corpus
 
 def page(results: Path) -> list[list[str]]:
     """The cells of all lines but those that say what our rows are."""
-    text = table2.build(Shelf.read(results / "paper"))[results / "paper/table2.md"].replace(NO_BREAK, " ")
+    text = table2.build(ResultSet.read(results / "paper"))[results / "paper/table2.md"].replace(NO_BREAK, " ")
     before, _, after = text.partition("## What our rows are")
     text = before + after.partition("## As printed")[2]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.split("\n") if line.startswith("|")]
@@ -56,7 +56,7 @@ def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
 
 def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Path) -> None:
     fill(tmp_path)
-    assert "subset" not in table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    assert "subset" not in table2.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
     for seed in (1, 2, 3):
         subset = SubsetScore(
             name="newstest2014",
@@ -68,7 +68,7 @@ def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Pat
         )
         record = paper_run(seed=seed, test_subset=subset)
         record.save(path(tmp_path, record))
-    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    text = table2.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
     assert "The **test subset** is newstest2014, 2,737 of the lines of test" in text
     lines = {line[0]: line[1:] for line in page(tmp_path)}
     assert lines["base"][2:7] == ["1.5 ± 0.0", "1.5 ± 0.0", "", "22.0 ± 2.5", "30.0 ± 0.0"]
@@ -81,10 +81,10 @@ def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
     assert lines["base"][:5] == ["1", "3", "1.5 ± 0.0", "1.5 ± 0.0", ""], "27.3 is the averaged model's"
     assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
     assert lines["base en-fr"][4] == "38.1"
-    text = table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
+    text = table2.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table2.md"]
     assert "None: every run keeps to it." in text
     sheet = list(
-        csv.DictReader(io.StringIO(table2.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table2.csv"]))
+        csv.DictReader(io.StringIO(table2.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table2.csv"]))
     )
     assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
 
@@ -98,7 +98,7 @@ def test_a_row_without_a_run_is_missing(tmp_path: Path) -> None:
 
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert table2.build(Shelf.read(tmp_path / "paper")) == {}
+    assert table2.build(ResultSet.read(tmp_path / "paper")) == {}
 
 
 def test_each_number_stands_under_its_heading() -> None:

@@ -10,7 +10,7 @@ from paper_runs import changed, paper_run, told_apart
 from repro.pages import table3
 from repro.render.grid import Column
 from repro.results import frame as frames
-from repro.results.frame import Listed, Shelf, note_rows, noted_rows
+from repro.results.frame import Listed, ResultSet, note_rows, noted_rows
 from repro.results.record import PaperNumbers, path
 
 NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
@@ -28,7 +28,7 @@ def fill(results: Path) -> None:
 
 def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
     fill(tmp_path)
-    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    page = table3.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"] * 2
     assert "None: every run keeps to it." in page
@@ -40,7 +40,7 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
         tmp_path / "paper",
         {("table3_E", "learned positions"): Listed(0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))},
     )
-    files = table3.build(Shelf.read(tmp_path / "paper"))
+    files = table3.build(ResultSet.read(tmp_path / "paper"))
     line, _ = (line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line)
     assert line.split("|")[1].strip() == "(E) learned positions"
     assert "missing" in line
@@ -50,10 +50,10 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
 
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert table3.build(Shelf.read(tmp_path / "paper")) == {}
+    assert table3.build(ResultSet.read(tmp_path / "paper")) == {}
     record = paper_run()
     record.save(path(tmp_path, record))
-    assert len(table3.build(Shelf.read(tmp_path / "paper"))) == 3, "the base row is one of its rows"
+    assert len(table3.build(ResultSet.read(tmp_path / "paper"))) == 3, "the base row is one of its rows"
 
 
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
 def test_names_are_text_on_the_page(tmp_path: Path) -> None:
     record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
     record.save(path(tmp_path, record))
-    page = table3.build(Shelf.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    page = table3.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
     assert "a|b" not in page
     assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
 

@@ -19,7 +19,7 @@ from repro.model.config import BASE
 from repro.pages import build, table2, table3
 from repro.render.grid import NO_BREAK
 from repro.results import frame as frames
-from repro.results.frame import Shelf, columns, note_rows, noted_rows
+from repro.results.frame import ResultSet, columns, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, label, relation
 from repro.results.record import Record, path
 from repro.runs.forecast import forecast
@@ -55,11 +55,11 @@ def runs(scale: str = "laptop") -> list[Record]:
 
 
 @pytest.fixture
-def shelf(tmp_path: Path) -> Shelf:
+def result_set(tmp_path: Path) -> ResultSet:
     for record in runs():
         record.save(path(tmp_path, record))
     note_rows(tmp_path / "laptop", ROWS)
-    return Shelf.read(tmp_path / "laptop")
+    return ResultSet.read(tmp_path / "laptop")
 
 
 def grid(page: str, row: str) -> dict[str, str]:
@@ -125,8 +125,8 @@ def test_the_relation_in_a_line() -> None:
 # Every output
 
 
-def test_a_page_shows_both_sizes_of_a_row_and_both_counts(shelf: Shelf) -> None:
-    page = build.build(shelf, "table3_C")[shelf.folder / "table3_C.md"]
+def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
+    page = build.build(result_set, "table3_C")[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
     assert (base["N"], shallow["N"], dropped["N"]) == ("3 (6)", "1 (2)", "")
     p_drop = "P<sub>drop</sub>"
@@ -137,14 +137,14 @@ def test_a_page_shows_both_sizes_of_a_row_and_both_counts(shelf: Shelf) -> None:
     assert "Base row: N 3 (6), d<sub>model</sub> 512, " in page
 
 
-def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(shelf: Shelf) -> None:
-    page = table3.build(shelf)[shelf.folder / "table3.md"]
+def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: ResultSet) -> None:
+    page = table3.build(result_set)[result_set.folder / "table3.md"]
     shallow = grid(page, "(C) N=2 (here 1)")
     assert shallow["N"] == "1 (2)"
     assert shallow["parameters (M)<br>here"] == "0.31"
     assert shallow["parameters (M)<br>at paper size"] == "35.7"
-    build.write_scale(Shelf.read(shelf.folder))
-    of_scale = grid((shelf.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
+    build.write_scale(ResultSet.read(result_set.folder))
+    of_scale = grid((result_set.folder / "README.md").read_text("utf-8"), "(C) N=2 (here 1)")
     assert of_scale["parameters (M)<br>here"] == "0.31"
 
 
@@ -158,13 +158,13 @@ def test_table_2_shows_them(tmp_path: Path) -> None:
     base = paper_run(scale="laptop", hyper=changed(d_model=64))
     base.save(path(tmp_path, base))
     note_rows(tmp_path / "laptop", listed([Table(name="table2", rows=[big], title="")]))
-    found = grid(table2.build(Shelf.read(tmp_path / "laptop"))[tmp_path / "laptop/table2.md"], "big en-de")
+    found = grid(table2.build(ResultSet.read(tmp_path / "laptop"))[tmp_path / "laptop/table2.md"], "big en-de")
     assert found["d<sub>model</sub>"] == "128 (1,024)"
     assert (found["parameters (M)<br>here"], found["parameters (M)<br>at paper size"]) == ("1.77", "218.3")
 
 
-def test_latex_the_sheet_and_the_terminal_show_them(shelf: Shelf) -> None:
-    frame = shelf.frame(["table3_C"])
+def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
+    frame = result_set.frame(["table3_C"])
     assert frame is not None
     tex = frames.latex(frame, "laptop", "table3_C")
     assert "N=2 (here 1)" in tex
@@ -175,7 +175,7 @@ def test_latex_the_sheet_and_the_terminal_show_them(shelf: Shelf) -> None:
     assert (line["d_model"], line["d_model/paper_size"]) == ("512", "512")
     assert (line["learned_positions"], line["learned_positions/paper_size"]) == ("False", "False")
     assert (line["params/here"], line["params/paper_size"], line["paper/params"]) == ("310000", "35700000", "36")
-    shown = build.console(shelf, ["table3_C"])
+    shown = build.console(result_set, ["table3_C"])
     assert "N=2 (here 1)" in shown
     assert "P_drop=0.2 (here 0.4)" in shown
 
@@ -199,10 +199,10 @@ def test_figures_name_rows_alike() -> None:
     assert [point.label for point in points(runs(), "bleu")] == names
 
 
-def test_verdicts_say_what_the_sizes_of_their_claims_are_here(shelf: Shelf) -> None:
-    build.write_scale(Shelf.read(shelf.folder))
+def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: ResultSet) -> None:
+    build.write_scale(ResultSet.read(result_set.folder))
     for page in ("claims.md", "README.md"):
-        text = (shelf.folder / page).read_text("utf-8")
+        text = (result_set.folder / page).read_text("utf-8")
         assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
     at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
     assert sizes_here(at_paper_size) == ""

@@ -135,7 +135,7 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
         (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
         (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
         (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
-        (["repro.data", "prepare", "grammar-en-de"], "grammar-en-de: pieces and ids come into cache"),
+        (["repro.data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids come into cache"),
         (["repro.tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
         (["experiments/table1.py"], "Table 1: layers are built, counted and timed for results/own/table1"),
     ],

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from repro.runs.determinism import digest, judge, repeated
-from repro.training.replay_check import Evidence
+from repro.training.replay_check import ReproducibilityReport
 
 CPU = {"threads": 1, "processes": 1, "on GPU": False, "deterministic mode": False}
 
@@ -23,11 +23,11 @@ def line(step: int, attempt: int = 1, **values: float) -> dict[str, Any]:
 
 
 def badge(
-    evidence: dict[str, Any] | None = None, lines: list[dict[str, Any]] | None = None, **now: Any
+    report: dict[str, Any] | None = None, lines: list[dict[str, Any]] | None = None, **now: Any
 ) -> tuple[Any, Any]:
     """Of a run in which all was as it should be, but for what is given."""
     seen: dict[str, Any] = {"order": "ab", "followed": 6, "replayed": 1, "conditions": [(0, CPU | now)]}
-    made = judge(Evidence(**seen | (evidence or {})), plan="ab", shares=6, lines=lines or [], weights="cd")
+    made = judge(ReproducibilityReport(**seen | (report or {})), plan="ab", shares=6, lines=lines or [], weights="cd")
     return made["badge"], made["against"]
 
 
@@ -39,7 +39,7 @@ def test_all_was_looked_at_and_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "now", "why"),
+    ("report", "now", "why"),
     [
         ({"replayed": 0}, {}, "no micro-batch was computed twice"),
         ({"unequal": 1}, {}, "1 of 1 micro-batches computed twice differ"),
@@ -48,13 +48,13 @@ def test_all_was_looked_at_and_good() -> None:
         ({"conditions": [(0, CPU), (3, CPU | {"threads": 2})]}, {}, "From step 3 on: threads 1, then 2"),
     ],
 )
-def test_what_was_not_looked_at_or_failed_leaves_the_order_alone(evidence: Any, now: Any, why: str) -> None:
-    assert badge(evidence, **now) == ("L0", [why])
+def test_what_was_not_looked_at_or_failed_leaves_the_order_alone(report: Any, now: Any, why: str) -> None:
+    assert badge(report, **now) == ("L0", [why])
 
 
-@pytest.mark.parametrize("evidence", [{"order": "ac"}, {"followed": 5}, {"followed": 0}])
-def test_another_order_has_no_badge(evidence: Any) -> None:
-    found, why = badge(evidence)
+@pytest.mark.parametrize("report", [{"order": "ac"}, {"followed": 5}, {"followed": 0}])
+def test_another_order_has_no_badge(report: Any) -> None:
+    found, why = badge(report)
     assert found is None
     assert "or they were not those planned" in why[0]
 

@@ -23,7 +23,7 @@ from repro.data.batching import updates
 from repro.data.corpora import open_corpus
 from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
-from repro.data.vocabulary import Pieces
+from repro.data.vocabulary import Subwords
 from repro.decoding import backend
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
@@ -73,7 +73,7 @@ def make(folder: Path, *more: str) -> None:
 def prepared(folder: Path) -> Prepared:
     cache = folder / "cache"
     corpus = open_corpus("folder", "en-de", data_dir=folder / "text", cache=cache)
-    return prepare(corpus, pieces=Pieces("bpe", 320), cache=cache, max_length=SMOKE.max_length)
+    return prepare(corpus, subwords=Subwords("bpe", 320), cache=cache, max_length=SMOKE.max_length)
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Made:
     folder: Path
     record: record.Record
     ids: dict[str, list[tuple[Tensor, Tensor]]]  # of each split: source and target, each with its end
-    n_pieces: int
+    n_tokens: int
     data_hash: str
 
     @property
@@ -114,13 +114,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 def log_probs(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
-    """[T, V] of each next piece, after padding and all the pieces before it."""
+    """[T, V] of each next token, after padding and all the tokens before it."""
     read = torch.cat([torch.zeros(1, dtype=torch.int64), target[:-1]])
     return model(source[None], read[None])[0].log_softmax(-1)
 
 
 def nll_by_hand(model: Transformer, pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
-    """Sum over all pieces of a split / their number."""
+    """Sum over all tokens of a split / their number."""
     total, n = 0.0, 0
     with torch.no_grad():
         for source, target in pairs:
@@ -133,7 +133,7 @@ def nll_by_hand(model: Transformer, pairs: Iterable[tuple[Tensor, Tensor]]) -> f
 
 @dataclass(frozen=True)
 class ByHand:
-    losses: list[float]  # of each update: sum over its pieces
+    losses: list[float]  # of each update: sum over its tokens
     nlls: list[float]
     n_source: list[int]
     n_target: list[int]
@@ -144,7 +144,7 @@ class ByHand:
 def by_hand(made: Made) -> ByHand:
     """Sections 5.3 and 5.4: Adam by its formulas, the printed rate, smoothed targets written out."""
     torch.manual_seed(random_seed(SEED, -1, 0))
-    model = Transformer(made.hyper, made.n_pieces).double()
+    model = Transformer(made.hyper, made.n_tokens).double()
     parameters = list(model.parameters())
     first, second = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
     train, done = made.ids["train"], ByHand([], [], [], [], {})
@@ -156,7 +156,7 @@ def by_hand(made: Made) -> ByHand:
         for source, target in pairs:
             log_p = log_probs(model, source, target)
             gold = (torch.arange(len(target)), target)
-            smoothed = torch.full_like(log_p, 0.1 / (made.n_pieces - 1))
+            smoothed = torch.full_like(log_p, 0.1 / (made.n_tokens - 1))
             smoothed[gold] = 0.9
             loss = loss - (smoothed * log_p).sum()
             nll -= log_p[gold].sum().item()
@@ -177,7 +177,7 @@ def by_hand(made: Made) -> ByHand:
 
 
 def with_weights(made: Made, state: dict[str, Tensor]) -> Transformer:
-    model = Transformer(made.hyper, made.n_pieces).double().eval()
+    model = Transformer(made.hyper, made.n_tokens).double().eval()
     model.load_state_dict(state)
     return model
 
@@ -212,7 +212,7 @@ def test_what_was_read_is_counted_by_sides(made: Made, by_hand: ByHand) -> None:
     assert made.record.cost["target_tokens"] == sum(by_hand.n_target)
     corpus = made.record.corpus
     assert [corpus["n_train"], corpus["n_dev"], corpus["n_test"]] == [*SIZES.values()]
-    assert made.record.params["here"] == sum(p.numel() for p in Transformer(made.hyper, made.n_pieces).parameters())
+    assert made.record.params["here"] == sum(p.numel() for p in Transformer(made.hyper, made.n_tokens).parameters())
 
 
 def test_curves_are_those_of_their_split(made: Made, by_hand: ByHand) -> None:
@@ -236,14 +236,14 @@ def test_dev_has_batches_whose_mean_is_another(made: Made, by_hand: ByHand) -> N
     # what the test above stands on: short and long sentences are batched apart and are not equally hard
     model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
     short, long = (nll_by_hand(model, made.ids["dev"][part::2]) for part in range(2))
-    pieces = [sum(len(target) for _, target in made.ids["dev"][part::2]) for part in range(2)]
-    whole = (short * pieces[0] + long * pieces[1]) / sum(pieces)
+    subwords = [sum(len(target) for _, target in made.ids["dev"][part::2]) for part in range(2)]
+    whole = (short * subwords[0] + long * subwords[1]) / sum(subwords)
     assert abs(whole - (short + long) / 2) > 0.1 * whole
 
 
 @pytest.mark.parametrize(("split", "n"), [("dev", 3), ("test", 5)])
 def test_translations_are_those_of_the_plain_search(made: Made, split: str, n: int) -> None:
-    # section 6.1: beam 4, alpha 0.6, at most 50 pieces more than the source
+    # section 6.1: beam 4, alpha 0.6, at most 50 tokens more than the source
     kept = [weights(path_of(made.runs / "checkpoints", step), made.record.run) for step in AVERAGED]
     model = with_weights(made, mean(kept)).float()
     sources = [source for source, _ in made.ids[split][:n]]
@@ -308,8 +308,8 @@ def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch:
         assert (score["bleu"], score["bleu_published"]) == pytest.approx((bleu, published), abs=1e-6), split
         assert "tok:13a" in score["bleu_signature"]
         assert "tok:moses-de" in score["bleu_published_signature"]
-        n_pieces = sum(len(text.tokenizer.encode([reference])[0]) for _, reference, _ in answers(split))
-        assert score["nll"] == n_pieces / 1_000
-        assert score["ppl"] == pytest.approx(math.exp(n_pieces / 1_000))
+        n_tokens = sum(len(text.tokenizer.encode([reference])[0]) for _, reference, _ in answers(split))
+        assert score["nll"] == n_tokens / 1_000
+        assert score["ppl"] == pytest.approx(math.exp(n_tokens / 1_000))
         written = (tmp_path / "runs" / done.run / f"{split}.hyp").read_text("utf-8")
         assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]

@@ -19,7 +19,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from faults.disk import Disk, lay_out, refusing, tmpfs
+from faults.disk import Disk, prepack, refusing, tmpfs
 
 from repro.storage import atomic
 from repro.storage.atomic import (
@@ -69,12 +69,12 @@ def test_the_bytes_are_on_the_disk_before_they_take_the_name(folder: Path) -> No
 
 @pytest.mark.parametrize("before", [{}, {"x": b"old"}], ids=["first", "again"])
 def test_a_crash_at_any_call_leaves_the_old_file_or_the_new(folder: Path, before: dict[str, bytes]) -> None:
-    lay_out(before, folder)
+    prepack(before, folder)
     with Disk(folder).watching() as disk:
         write_bytes(folder / "x", b"new")
     assert len(list(disk.left())) > 5
     for when, left in disk.left():
-        lay_out(left, folder)
+        prepack(left, folder)
         sweep(folder, alone=True)
         assert files(folder) in (before, {"x": b"new"}), when
     _, end = disk.moments[-1]

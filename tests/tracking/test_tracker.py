@@ -60,7 +60,7 @@ def test_a_server_that_is_silent_at_the_start_is_told_of_once(dead: str) -> None
 
 
 def test_views_are_made_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MLflow's client waits for each piece of an answer, not for the answer: views need an end of their own."""
+    """MLflow's client waits for each token of an answer, not for the answer: views need an end of their own."""
     told: list[str] = []
     end, here = threading.Event(), threading.get_ident()
     seen: list[int] = []

@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 import torch
-from faults.disk import Disk, lay_out, tmpfs
+from faults.disk import Disk, prepack, tmpfs
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -294,7 +294,7 @@ def test_a_crash_at_any_call_of_saving_and_pruning(tmp_path: Path) -> None:
     ways = list(disk.left())
     assert len(ways) > 10
     for when, left in ways:
-        lay_out(left, folder)
+        prepack(left, folder)
         sweep(folder, alone=True)
         assert newest_whole(folder)[:2] in ([2, 1], [3, 2]), when
         assert len(list(folder.iterdir())) == len(checkpoints(folder)), "something was left that nobody sweeps"

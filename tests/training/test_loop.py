@@ -282,12 +282,12 @@ def test_the_cost_is_that_of_the_plan(unbroken: tuple[str, Journal, Fitted]) -> 
 def test_a_line_sums_up_the_steps_since_the_line_before(unbroken: tuple[str, Journal, Fitted], each: Journal) -> None:
     _, few, _ = unbroken
     stream = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
-    pieces = [next(stream).target_tokens for _ in range(10)]
+    tokens = [next(stream).target_tokens for _ in range(10)]
     for name in ("loss", "nll"):
         for last in (5, 10):
             steps = range(last - 4, last + 1)
-            total = sum(pieces[i - 1] * each["train", i][name] for i in steps)
-            assert few["train", last][name] == pytest.approx(total / sum(pieces[i - 1] for i in steps), rel=1e-5)
+            total = sum(tokens[i - 1] * each["train", i][name] for i in steps)
+            assert few["train", last][name] == pytest.approx(total / sum(tokens[i - 1] for i in steps), rel=1e-5)
 
 
 def test_dev_perplexity_is_that_of_the_weights(tmp_path: Path) -> None:
@@ -579,18 +579,18 @@ def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal
 def test_what_was_seen_is_over_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
     for micro_batches in (2 * 5 + 1, 2 * 6):
         train_and_die(tmp_path, Journal(), micro_batches)
-    evidence = train(tmp_path, Journal()).evidence
-    assert evidence == replace(unbroken[2].evidence, replayed=3)
-    assert evidence.followed == MICRO * STEPS
-    assert (evidence.replayed, evidence.unequal) == (3, 0)
+    report = train(tmp_path, Journal()).reproducibility
+    assert report == replace(unbroken[2].reproducibility, replayed=3)
+    assert report.followed == MICRO * STEPS
+    assert (report.replayed, report.unequal) == (3, 0)
     plan = updates(*(side.lengths for side in text(67, seed=0)), budget=BUDGET, data_hash="data", seed=1)
-    assert evidence.order == order_digest.planned(islice(plan, STEPS), MICRO)
+    assert report.order == order_digest.planned(islice(plan, STEPS), MICRO)
 
 
 def test_a_step_that_is_not_the_same_twice_is_seen(tmp_path: Path) -> None:
     with mock.patch.object(TranslationModule, "draw_anew"):  # dropout draws on and on
-        evidence = train(tmp_path, steps=4, average=1).evidence
-    assert (evidence.replayed, evidence.unequal) == (1, 1)
+        report = train(tmp_path, steps=4, average=1).reproducibility
+    assert (report.replayed, report.unequal) == (1, 1)
 
 
 def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def module(hyper: Hyper = HYPER, seed: int = 1, **trainer: int) -> TranslationMo
 
 
 def batch(sentences: list[int], *, n_update: int = sum(LENGTHS), micro: int = 0, step: int = 0) -> Batch:
-    """These of five sentences of random pieces; none give one row of padding."""
+    """These of five sentences of random tokens; none give one row of padding."""
     generator = torch.Generator().manual_seed(0)
     rows = [torch.randint(2, V, (n,), generator=generator) for n in LENGTHS]
     ids = torch.full((max(1, len(sentences)), max([LENGTHS[i] for i in sentences], default=1)), PAD)
@@ -73,7 +73,7 @@ def gradient(made: TranslationModule, shares: list[Batch]) -> list[Tensor]:
 def test_an_update_gives_one_gradient_however_it_is_split(world: int, micro: int) -> None:
     whole = gradient(module(), [batch([0, 1, 2, 3, 4])])
     made = module(world_size=world, accumulate_grad_batches=micro)
-    # ragged: shares of 1 to 17 pieces; of seven, two hold none
+    # ragged: shares of 1 to 17 tokens; of seven, two hold none
     shares = [batch(list(range(5))[part :: world * micro]) for part in range(world * micro)]
     assert len({share.n_target for share in shares}) > 1
     torch.testing.assert_close(gradient(made, shares), whole, rtol=0, atol=1e-12)
@@ -84,7 +84,7 @@ def test_the_loss_is_the_mean_over_the_pieces_of_the_update() -> None:
     hidden = made.model.decode(one.decoder_in, made.model.encode(one.source), one.source)
     loss, nll = smoothed_cross_entropy(hidden, made.model.embedding.weight, one.target, 0.1)
     assert made.training_step(one, 0).item() == pytest.approx(loss.item() / 11)
-    assert made.train_loss.compute().item() == pytest.approx(loss.item() / 7)  # of the share's own 5 + 2 pieces
+    assert made.train_loss.compute().item() == pytest.approx(loss.item() / 7)  # of the share's own 5 + 2 tokens
     assert made.train_nll.compute().item() == pytest.approx(nll.item() / 7)
 
 
@@ -97,9 +97,9 @@ def test_the_loss_is_smoothed_as_the_row_says_and_dev_never(epsilon: float) -> N
         gold = one.target[b, t].item()
         if gold != PAD:
             nll -= log_prob[b, t, gold].item()
-            for piece in range(V):
-                share = 1 - epsilon if piece == gold else epsilon / (V - 1)
-                loss -= share * log_prob[b, t, piece].item()
+            for token in range(V):
+                share = 1 - epsilon if token == gold else epsilon / (V - 1)
+                loss -= share * log_prob[b, t, token].item()
     assert made.training_step(one, 0).item() == pytest.approx(loss / 7)
     made.validation_step(one, 0)
     assert made.dev_nll.compute().item() == pytest.approx(nll / 7)
@@ -125,7 +125,7 @@ def test_dev_is_unsmoothed_and_weighs_pieces() -> None:
 
 
 def test_an_update_without_a_piece_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"Update 42 has no target piece to learn from. Its sentences: \[-1\]"):
+    with pytest.raises(ValueError, match=r"Update 42 has no target token to learn from. Its sentences: \[-1\]"):
         module(global_step=41).training_step(replace(batch([], n_update=0, step=41), sentence=torch.tensor([-1])), 0)
 
 
@@ -148,7 +148,7 @@ def test_a_gradient_is_looked_at_whole() -> None:
 @pytest.mark.parametrize("then", ["the next step", "a checkpoint"])
 def test_looked_at_late_no_update_is_made_and_the_step_is_named(monkeypatch: pytest.MonkeyPatch, then: str) -> None:
     # as on a GPU: the optimizer is told on the device, the error comes when somebody looks
-    monkeypatch.setattr(TranslationModule, "looks_late", True)
+    monkeypatch.setattr(TranslationModule, "defers_check", True)
     made = module()
     optimizer = made.configure_optimizers()
     gradient(made, [batch([0, 1])])

@@ -191,7 +191,7 @@ _COMMON_CRAWL = Source(
 _NEWS_COMMENTARY = Source(
     name="news_commentary_v9",
     archive="training-parallel-nc-v9.tgz",
-    about="News Commentary v9: opinion pieces, the training text that is nearest to the test set",
+    about="News Commentary v9: opinion tokens, the training text that is nearest to the test set",
     urls=(
         "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
         "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
@@ -277,13 +277,13 @@ _NEWSTEST_2014_FULL = replace(
     n_pairs={"en-de": 3_003, "en-fr": 3_003},
 )
 # The set that tensor2tensor's first release read: WMT 2016's training text, with
-# News Commentary v11, tokenised, cleaned and cut into byte-pair pieces by Britz et al. Address: google/seq2seq,
+# News Commentary v11, tokenised, cleaned and cut into byte-pair tokens by Britz et al. Address: google/seq2seq,
 # docs/data.md; MD5 and lines: torchtext's WMT14. Nothing has been there since December 2021 (google/seq2seq#379,
 # facebookresearch/fairseq#4192); the addresses stay because nobody has published another, and the MD5 tells a copy.
 _BRITZ = Source(
     name="wmt16_britz",
     archive="wmt16_en_de.tar.gz",
-    about="WMT 2016 en-de by Britz et al., tokenised and in byte-pair pieces: what the paper's first public code read",
+    about="WMT 2016 en-de by Britz et al., tokenised and in byte-pair tokens: what the paper's first public code read",
     urls=(
         "https://drive.usercontent.google.com/download?id=0B_bZck-ksdkpM25jRUN2X2UxMm8&export=download&confirm=t",
         "https://drive.google.com/uc?export=download&id=0B_bZck-ksdkpM25jRUN2X2UxMm8",

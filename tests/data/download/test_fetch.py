@@ -199,7 +199,7 @@ def test_pieces_of_two_files_are_seen_by_their_hash(tmp_path: Path, server: File
     server.faults[PATH] = [file_server.truncated, lambda handler, _: file_server.careless(handler, OTHER)]
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert server.log[-1] == (PATH, None)
-    assert "x.tgz: the pieces do not fit together; from the start." in watched.told
+    assert "x.tgz: the tokens do not fit together; from the start." in watched.told
 
 
 def test_the_end_is_known_where_the_server_does_not_say_it(
@@ -208,7 +208,7 @@ def test_the_end_is_known_where_the_server_does_not_say_it(
     server.faults[PATH] = [file_server.half_without_length]
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert server.log == [(PATH, None), (PATH, f"bytes={len(ARCHIVE) // 2}-")]
-    # without a hash and without a mark of the file, pieces are not joined
+    # without a hash and without a mark of the file, tokens are not joined
     server.log, server.faults[PATH] = [], [file_server.half_without_length]
     assert watched.fetch(source_at(server.url(PATH), sha256=None), tmp_path / "new").read_bytes() == ARCHIVE
     assert server.log == [(PATH, None), (PATH, None)]
@@ -498,7 +498,7 @@ def test_a_part_that_does_not_fit_costs_one_more_transfer(tmp_path: Path, server
     (tmp_path / "x.tgz.1.part").write_bytes(b"short")
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert [asked for _, asked in server.log] == ["bytes=5002-", None]
-    assert "x.tgz: the pieces do not fit together; from the start." in watched.told
+    assert "x.tgz: the tokens do not fit together; from the start." in watched.told
     (tmp_path / "x.tgz").unlink()
     (tmp_path / "x.tgz.2.part").write_bytes(bytes(len(ARCHIVE) + 5))  # too long
     (tmp_path / "x.tgz.3.part").write_bytes(b"")
