@@ -59,7 +59,7 @@ def run(row: str, seed: int = 1, *, bleu: float = 60.0, ppl: float = 2.0, dirty:
         "fingerprint": "ef" * 32,
         "commit": "12" * 20,
         "dirty": dirty,
-        "why_dirty": "not committed: repro/model/config.py" if dirty else None,
+        "why_dirty": "not committed: repro/paper.py" if dirty else None,
         "python": "3.11.7",
         "platform": "Linux",
         "cpu": "a processor",
@@ -288,7 +288,7 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
     shown = build.console(result_set, ["table3_A"])
     assert re.search(r"h=1 †  .* 55\.2 ", shown)
     assert re.search(r"h=4  .* 61\.5 ", shown)
-    note = "† Made by code that no commit has (not committed: repro/model/config.py): commit it and type the same"
+    note = "† Made by code that no commit has (not committed: repro/paper.py): commit it and type the same"
     assert f"{note}\n  command again. Finished runs are kept." in shown
     assert "left out" not in shown
     page = build.build_scale(result_set)[tmp_path / "laptop/table3_A.md"]
