@@ -92,7 +92,7 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/command.py": {"os.write"},  # a word to the terminal when the output's reader has gone
     "storage/atomic.py": {"os.replace", "os.link", "os.write", "os.ftruncate"},  # the one place
-    "data/download/fetch.py": {
+    "data/download/transfer.py": {
         "tempfile.NamedTemporaryFile"
     },  # a part of an archive, nameless before its hash is known
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
@@ -210,7 +210,8 @@ RULES = {
             and not call.keywords
         ),
         "path.replace(other)",
-        allowed=("data/download/fetch.py",),  # an archive takes its name when its hash is known
+        # an archive takes its name when its hash is known
+        allowed=("data/download/fetch.py", "data/download/transfer.py"),
     ),
     "to_csv": Rule(
         "never half a file: repro/storage/atomic.py writes",

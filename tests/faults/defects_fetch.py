@@ -3,34 +3,36 @@
 from faults.defect import Defect
 
 FETCH = "repro/data/download/fetch.py"
+TRANSFER = "repro/data/download/transfer.py"
 OF_FETCH = "tests/data/download/test_fetch.py::"
+OF_TRANSFER = "tests/data/download/test_transfer.py::"
 OF_COMMANDS = "tests/cli/test_data.py::"
 OF_SUBSET = "tests/data/test_subset.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "an address that is none, in a redirection, breaks the whole fetch",
-        FETCH,
+        TRANSFER,
         "        session.get_redirect_target = lambda _: None",
         "        seconds = seconds",
-        (f"{OF_FETCH}test_a_redirection_to_what_is_no_address[http://[::1/]",),
+        (f"{OF_TRANSFER}test_a_redirection_to_what_is_no_address[http://[::1/]",),
     ),
     Defect(
         "without a network each mirror is waited for",
-        FETCH,
+        TRANSFER,
         "        if is_unreachable and not self._has_answered:",
         "        if is_unreachable and self._has_answered:",
         (
-            f"{OF_FETCH}test_without_a_network_it_says_what_to_do_and_does_not_wait",
-            f"{OF_FETCH}test_a_server_that_goes_away_is_waited_for",
+            f"{OF_TRANSFER}test_without_a_network_it_says_what_to_do_and_does_not_wait",
+            f"{OF_TRANSFER}test_a_server_that_goes_away_is_waited_for",
         ),
     ),
     Defect(
         "any host may give what no hash vouches for",
-        FETCH,
+        TRANSFER,
         "        is_known = self._source.is_pinned and",
         "        is_known =",
-        (f"{OF_FETCH}test_no_redirection_leaves_tls[False]",),
+        (f"{OF_TRANSFER}test_no_redirection_leaves_tls[False]",),
     ),
     Defect(
         "a mirror without TLS may give what no hash vouches for",

@@ -1,0 +1,80 @@
+"""What the tests of downloads share: an archive, a source that names it, and somebody who watches the clock."""
+
+import gzip
+import hashlib
+import io
+import random
+import tarfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from repro.data.download.fetch import fetch
+from repro.data.download.sources import Member, Source
+from repro.data.download.transfer import Clock
+
+N_LINES = 4_000
+PATH, MIRROR = "/wmt13/x.tgz", "/mirror/x.tgz"
+
+
+def noise(seed: int) -> list[str]:
+    """Lines that gzip cannot shrink much."""
+    generator = random.Random(seed)
+    return [f"{generator.getrandbits(200):x}" + "x" * generator.randrange(40) for _ in range(N_LINES)]
+
+
+def tar_of(members: dict[str, bytes]) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return file.getvalue()
+
+
+def lines(texts: list[str]) -> bytes:
+    return "".join(f"{line}\n" for line in texts).encode()
+
+
+EN = noise(1)
+DE = [f"{line[::-1]} ja" for line in EN]
+ARCHIVE = gzip.compress(tar_of({"training/x.de-en.en": lines(EN), "training/x.de-en.de": lines(DE)}), 1, mtime=0)
+SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
+MD5 = hashlib.md5(ARCHIVE).hexdigest()
+OTHER = ARCHIVE[:-1_000] + bytes([ARCHIVE[-1_000] ^ 1]) + ARCHIVE[-999:]  # one bit
+
+
+def source_at(*urls: str, **changed: Any) -> Source:
+    sides = tuple(Member(language=one, name=f"training/x.de-en.{one}", max_bytes=1_000_000) for one in ("en", "de"))
+    made = Source(
+        name="x_v7",
+        archive="x.tgz",
+        urls=urls,
+        size=len(ARCHIVE),
+        sha256=SHA256,
+        licence="none",
+        members={"en-de": (sides[0], sides[1])},
+        n_pairs={"en-de": N_LINES},
+    )
+    return replace(made, **changed)
+
+
+@dataclass
+class Watched:
+    """What was told and how long it was slept; no test sleeps."""
+
+    told: list[str] = field(default_factory=list)
+    slept: list[float] = field(default_factory=list)
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(now=lambda: 0.0, sleep=self.slept.append, connect_seconds=5, stall_seconds=0.2)
+
+    def fetch(self, source: Source, folder: Path, **others: Any) -> Path:
+        return fetch(source, folder, tell=self.told.append, clock=self.clock, **others)
+
+
+def names(folder: Path) -> list[str]:
+    """What lies in a folder, but for the locks."""
+    return sorted(path.name for path in folder.iterdir() if not path.name.endswith(".lock"))
