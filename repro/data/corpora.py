@@ -362,12 +362,12 @@ def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:
     """The folder of the embedded corpus; another generator or size is another folder."""
     # here, not above: the names of the corpora are wanted without them
-    from repro.data.grammar import english, french, german, lexicon, tree
+    from repro.data.grammar import author, english, french, german, lexicon, tree
     from repro.data.grammar import generate as generator
 
     if sizes is None:
         raise ValueError("Corpus 'grammar' needs its sizes; the scales state them.")
-    sources = (lexicon, tree, english, german, french, generator)
+    sources = (lexicon, tree, author, english, german, french, generator)
     code = b"".join(Path(str(source.__file__)).read_bytes() for source in sources)
     version = hashlib.sha256(code).hexdigest()[:12]
     folder = cache / f"grammar-{sizes.n_train}-{sizes.n_dev}-{sizes.n_test}-{sizes.seed}-{version}"
