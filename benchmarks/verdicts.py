@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from repro.claims.statistics import ALPHA, Best, Contrast, Direction, Equivalence, Magnitude, judged, pool
+from repro.claims.decisions import Best, Direction, Equivalence, Magnitude, judged
+from repro.claims.statistics import ALPHA, Contrast, pool
 from repro.claims.statistics import difference as difference_of
 
 SPREADS = (0.1, 0.15, 0.2, 0.3)  # BLEU, between seeds

@@ -1,313 +1,68 @@
 """Every claim of the paper that can be checked, in our own words, and what would settle it. Paper: all of it.
 
-The list is written before the runs that it judges, and its hash stands on every page of verdicts. What is printed
-for systems comes from `published`, what is printed for rows from their records: no number stands here as well.
+The list is written before the runs that it judges, and its hash stands on every page of verdicts. What a claim is
+stands in `claim.py`; what the paper's own numbers come to in `arithmetic.py`.
 """
 
 import hashlib
-import itertools
 import json
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
 
+from repro.claims.arithmetic import (
+    above_all_parsers_but_one,
+    above_berkeley,
+    base_above_all,
+    base_is_cheapest,
+    best_single_french,
+    bigger_is_better_each_time,
+    longest_wave,
+    one_french_score,
+    one_head_against_the_best,
+    quarter_of_the_cost,
+    twelve_hours,
+    two_above_all,
+)
+from repro.claims.claim import (
+    B0,
+    BASE_DE,
+    BASE_FR,
+    BIG,
+    BIG_DE,
+    BIG_FR,
+    BLEU,
+    D256,
+    D1024,
+    DROP_0,
+    DROP_2,
+    F1024,
+    F4096,
+    H1,
+    H4,
+    H16,
+    H32,
+    K16,
+    K32,
+    LEARNED,
+    LOG_PPL,
+    N2,
+    N4,
+    N8,
+    SMOOTH_0,
+    SMOOTH_2,
+    TABLE3,
+    TEST_BLEU,
+    Claim,
+    arithmetic,
+    best,
+    direction,
+    elsewhere,
+    magnitude,
+    structural,
+    trend,
+    value,
+)
 from repro.claims.statistics import ALPHA, CONFIDENCE
-from repro.model.config import BASE as BASE_HYPER
-from repro.paper import SECONDS_A_DAY, SECONDS_A_STEP, TABLE_2, TABLE_4, Pair, Parser, System
-from repro.results.record import BASE, PaperNumbers, Record
 
-SCALES = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what each may judge, those after it may as well
-Kind = Literal[
-    "direction",
-    "magnitude",
-    "equivalence",
-    "best of family",
-    "trend",
-    "point value",
-    "arithmetic",
-    "structural",
-    "measured",
-    "qualitative",
-]
-Printed = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints for it
-
-
-# What is looked at
-
-
-@dataclass(frozen=True, kw_only=True)
-class Endpoint:
-    """A score by which rows are compared, and which differences in it count as none."""
-
-    name: str
-    split: Literal["dev", "test"]
-    score: Literal["nll", "bleu", "bleu_published"]
-    sign: int  # of what is better: +1 where more is
-    margin: float  # smaller differences are nearly none: the paper's words for 0.1 BLEU and for 0.4 lie around it
-    widest: float  # interval of a point value that still says something
-    decimals: int
-
-    def of(self, record: Record) -> float | None:
-        """More is better; None for a run that diverged."""
-        value: float | None = record.scores[self.split][self.score]
-        return None if record.status == "diverged" or value is None else self.sign * value
-
-    def printed(self, paper: PaperNumbers) -> float | None:
-        """The paper's number for it, more is better; None where nothing is printed."""
-        if self.score == "nll":
-            return None if paper["ppl"] is None else self.sign * math.log(paper["ppl"])
-        return paper["bleu"]
-
-
-LOG_PPL = Endpoint(name="log PPL", split="dev", score="nll", sign=-1, margin=0.01, widest=0.03, decimals=3)
-BLEU = Endpoint(name="BLEU", split="dev", score="bleu", sign=+1, margin=0.3, widest=1.0, decimals=2)
-TEST_BLEU = Endpoint(
-    name="BLEU (test)", split="test", score="bleu_published", sign=+1, margin=0.3, widest=1.0, decimals=2
-)
-BOTH = (LOG_PPL, BLEU)
-
-
-class Checked(NamedTuple):
-    """What the paper's own numbers come to."""
-
-    holds: bool
-    text: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Claim:
-    """One sentence of the paper, in our own words, and what would settle it."""
-
-    id: str  # C28b: the second check of claim 28
-    where: str  # section of the paper
-    sentence: str
-    kind: Kind
-    rows: tuple[str, ...] = ()  # "table/row"; of two the better first, of a trend from small to large
-    endpoints: tuple[Endpoint, ...] = BOTH
-    scale: str = "paper"  # the smallest that may judge it
-    named: tuple[str, ...] = ()  # of a family, the rows said to be best
-    sizes: tuple[float, ...] = ()  # of a trend
-    compute: Callable[[Printed], Checked] | None = None
-    tests: tuple[str, ...] = ()  # which settle it
-    holds: bool = True  # what they settle
-    missing: str = ""  # what it would take, where nothing here settles it
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it is settled by records."""
-        return self.kind in ("direction", "magnitude", "equivalence", "best of family", "trend", "point value")
-
-    @property
-    def table(self) -> str:
-        """The table whose claims share one error rate."""
-        tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
-        return next((table for table in tables if table != BASE), BASE)
-
-
-# Rows by name
-
-B0 = f"{BASE}/{BASE}"
-H1, H4, H16, H32 = (f"table3_A/h={h}" for h in (1, 4, 16, 32))
-K16, K32 = (f"table3_B/d_k={d_k}" for d_k in (16, 32))
-N2, N4, N8 = (f"table3_C/N={n}" for n in (2, 4, 8))
-D256, D1024 = (f"table3_C/d_model={d}" for d in (256, 1024))
-F1024, F4096 = (f"table3_C/d_ff={d}" for d in (1024, 4096))
-DROP_0, DROP_2, SMOOTH_0, SMOOTH_2 = (
-    f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")
-)
-LEARNED, BIG = "table3_E/learned positions", "table3_big/big"
-TABLE3 = (
-    *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
-    *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
-)
-BASE_DE, BIG_DE, BASE_FR, BIG_FR = (f"table2/{row}" for row in ("base en-de", "big en-de", "base en-fr", "big en-fr"))
-BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
-
-
-# The paper's own arithmetic
-
-
-def _best(pair: Pair, *, singles_only: bool = False) -> System:
-    """The best earlier system on a language pair."""
-    earlier = [line for line in TABLE_2 if line.kind != "ours" and pair in line.bleu]
-    return max(
-        (line for line in earlier if not singles_only or line.kind == "single"), key=lambda line: line.bleu[pair]
-    )
-
-
-def _two_above_all(_: Printed) -> Checked:
-    ours, best = BIG_MODEL.bleu["en-de"], _best("en-de")
-    lead = ours - best.bleu["en-de"]
-    return Checked(lead > 2.0, f"{ours} - {best.bleu['en-de']} ({best.name}) = {lead:.2f}")
-
-
-def _best_single_french(_: Printed) -> Checked:
-    best, ours = _best("en-fr", singles_only=True), (BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"])
-    theirs = best.bleu["en-fr"]
-    return Checked(min(ours) > theirs, f"{ours[0]} and {ours[1]}, as it is printed, are above {theirs} ({best.name})")
-
-
-def _one_french_score(_: Printed) -> Checked:
-    ours, other, best = BIG_MODEL.bleu["en-fr"], BIG_MODEL.other_bleu["en-fr"], _best("en-fr")
-    theirs = best.bleu["en-fr"]
-    return Checked(
-        ours == other,
-        f"Table 2 and the abstract print {ours}, section 6.1 and the NeurIPS version {other}: "
-        f"{ours - theirs:+.2f} or {other - theirs:+.2f} against the {theirs} of {best.name}",
-    )
-
-
-def _base_above_all(_: Printed) -> Checked:
-    ours, best = BASE_MODEL.bleu["en-de"], _best("en-de")
-    return Checked(ours > best.bleu["en-de"], f"{ours} against {best.bleu['en-de']} ({best.name})")
-
-
-def _base_is_cheapest(_: Printed) -> Checked:
-    ours = BASE_MODEL.flops["en-de"]
-    cheapest = min(
-        (line for line in TABLE_2 if line.kind != "ours" and "en-de" in line.flops),
-        key=lambda line: line.flops["en-de"],
-    )
-    theirs = cheapest.flops["en-de"]
-    return Checked(
-        ours < theirs, f"{ours:.1e} / {theirs:.1e} ({cheapest.name}) = {ours / theirs:.2f}".replace("e+", "e")
-    )
-
-
-def _quarter_of_the_cost(_: Printed) -> Checked:
-    best = _best("en-fr", singles_only=True)
-    ours, theirs = BIG_MODEL.flops["en-fr"], best.flops["en-fr"]
-    return Checked(
-        ours / theirs < 1 / 4, f"{ours:.1e} / {theirs:.1e} ({best.name}) = {ours / theirs:.2f}".replace("e+", "e")
-    )
-
-
-def _twelve_hours(_: Printed) -> Checked:
-    seconds, hours = SECONDS_A_STEP[BASE_MODEL.name], 24 * BASE_MODEL.hardware["en-de"].days
-    taken = BASE_HYPER.steps * seconds / (SECONDS_A_DAY / 24)
-    return Checked(
-        round(taken) == hours, f"{BASE_HYPER.steps:,} x {seconds:g} s = {taken:.1f} hours, {hours:g} printed"
-    )
-
-
-def _longest_wave(_: Printed) -> Checked:
-    longest, d = 10_000 ** ((BASE_HYPER.d_model - 2) / BASE_HYPER.d_model), BASE_HYPER.d_model
-    return Checked(round(longest) == 10_000, f"the printed formula ends at {longest:,.0f} x 2 pi for d_model {d}")
-
-
-def _one_head_against_the_best(printed: Printed) -> Checked:
-    best = max((B0, H4, H16, H32), key=lambda row: _bleu(printed, row))
-    loss = _bleu(printed, best) - _bleu(printed, H1)
-    return Checked(
-        round(loss, 1) == 0.9, f"{_bleu(printed, best)} ({_label(best)}) - {_bleu(printed, H1)} = {loss:.1f}"
-    )
-
-
-def _bigger_is_better_each_time(printed: Printed) -> Checked:
-    ladders = ((N2, N4, B0, N8), (D256, B0, D1024), (F1024, B0, F4096))
-    falls = [
-        f"{_label(larger)} has {_bleu(printed, larger)} and {_label(smaller)} {_bleu(printed, smaller)}"
-        for ladder in ladders
-        for smaller, larger in itertools.pairwise(ladder)
-        if _bleu(printed, larger) <= _bleu(printed, smaller)
-    ]
-    return Checked(not falls, "; ".join(falls) or "BLEU rises at every step")
-
-
-def _parsers(training: str) -> tuple[Parser, list[Parser]]:
-    """Our parser of this kind of training, and all earlier ones, best first."""
-    ours = next(line for line in TABLE_4 if line.ours and line.training == training)
-    return ours, sorted((line for line in TABLE_4 if not line.ours), key=lambda line: -line.f1)
-
-
-def _above_berkeley(_: Printed) -> Checked:
-    ours, earlier = _parsers("WSJ only")
-    berkeley = next(line for line in earlier if line.name.startswith("Petrov"))
-    return Checked(ours.f1 > berkeley.f1, f"{ours.f1} against {berkeley.f1} ({berkeley.name})")
-
-
-def _above_all_parsers_but_one(_: Printed) -> Checked:
-    ours, earlier = _parsers("semi-supervised")
-    better = [f"{line.name}, {line.training}: {line.f1}" for line in earlier if line.f1 > ours.f1]
-    return Checked(len(better) == 1, f"above its {ours.f1} stand {'; '.join(better)}")
-
-
-def _bleu(printed: Printed, row: str) -> float:
-    bleu = printed[row]["bleu"]
-    if bleu is None:
-        raise ValueError(f"{row}: expected a printed BLEU, got none. Run its experiment anew, which notes it.")
-    return bleu
-
-
-def _label(row: str) -> str:
-    return row.split("/", 1)[1]
-
-
-# The claims
-
-
-def direction(
-    id: str, where: str, sentence: str, better: str, worse: str, *, scale: str, endpoints: tuple[Endpoint, ...] = BOTH
-) -> Claim:
-    """One row is better than another."""
-    return Claim(
-        id=id, where=where, sentence=sentence, kind="direction", rows=(better, worse), scale=scale, endpoints=endpoints
-    )
-
-
-def magnitude(
-    id: str, where: str, sentence: str, better: str, worse: str, *, endpoints: tuple[Endpoint, ...] = BOTH
-) -> Claim:
-    """By as much as the paper prints; its numbers come with the records."""
-    return Claim(id=id, where=where, sentence=sentence, kind="magnitude", rows=(better, worse), endpoints=endpoints)
-
-
-def trend(id: str, where: str, sentence: str, rows: Mapping[str, float]) -> Claim:
-    """More is better, over sizes as the paper has them: a scale divides them all by one number."""
-    return Claim(
-        id=id,
-        where=where,
-        sentence=sentence,
-        kind="trend",
-        rows=tuple(rows),
-        sizes=tuple(rows.values()),
-        scale="laptop",
-    )
-
-
-def best(id: str, where: str, sentence: str, rows: tuple[str, ...], named: tuple[str, ...]) -> Claim:
-    """Some rows of a family are the best."""
-    return Claim(id=id, where=where, sentence=sentence, kind="best of family", rows=rows, named=named, scale="captions")
-
-
-def value(id: str, where: str, sentence: str, row: str, *, endpoints: tuple[Endpoint, ...] = BOTH) -> Claim:
-    """A score as printed."""
-    return Claim(id=id, where=where, sentence=sentence, kind="point value", rows=(row,), endpoints=endpoints)
-
-
-def arithmetic(id: str, where: str, sentence: str, compute: Callable[[Printed], Checked], *rows: str) -> Claim:
-    """Settled by what the paper prints, of systems and of these rows."""
-    return Claim(id=id, where=where, sentence=sentence, kind="arithmetic", compute=compute, rows=rows, scale="smoke")
-
-
-def structural(id: str, where: str, sentence: str, *tests: str, holds: bool = True) -> Claim:
-    """Settled by tests, to be found under tests/."""
-    return Claim(
-        id=id,
-        where=where,
-        sentence=sentence,
-        kind="structural",
-        tests=tuple(f"tests/{test}" for test in tests),
-        holds=holds,
-        scale="smoke",
-    )
-
-
-def elsewhere(id: str, where: str, sentence: str, kind: Kind, missing: str) -> Claim:
-    """Not settled by records of translation; says where, or what is missing."""
-    return Claim(id=id, where=where, sentence=sentence, kind=kind, missing=missing, scale="smoke")
-
+SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what each may judge, those after it may as well
 
 TABLE_1 = "needs the measurements of experiments/table1.py"
 PICTURE = "a picture of our own model's maps, by experiments/figures.py; the paper's weights are not public"
@@ -320,7 +75,7 @@ CLAIMS: tuple[Claim, ...] = (
         "C01a",
         "abstract, 6.1",
         "Big is more than 2.0 BLEU above every earlier system on English-German, ensembles too",
-        _two_above_all,
+        two_above_all,
     ),
     value("C01b", "abstract, 6.1", "Big has the printed BLEU on English-German", BIG_DE, endpoints=(TEST_BLEU,)),
     direction(
@@ -332,8 +87,8 @@ CLAIMS: tuple[Claim, ...] = (
         scale="captions",
         endpoints=(TEST_BLEU,),
     ),
-    arithmetic("C02a", "abstract, 6.1", "Big is the best single model on English-French", _best_single_french),
-    arithmetic("C02b", "abstract, 6.1", "Big has one score on English-French", _one_french_score),
+    arithmetic("C02a", "abstract, 6.1", "Big is the best single model on English-French", best_single_french),
+    arithmetic("C02b", "abstract, 6.1", "Big has one score on English-French", one_french_score),
     value(
         "C02c",
         "abstract",
@@ -342,17 +97,17 @@ CLAIMS: tuple[Claim, ...] = (
         endpoints=(TEST_BLEU,),
     ),
     arithmetic(
-        "C03a", "6.1", "Base alone is above every earlier system on English-German, ensembles too", _base_above_all
+        "C03a", "6.1", "Base alone is above every earlier system on English-German, ensembles too", base_above_all
     ),
-    arithmetic("C03b", "6.1", "Base costs less training than any of them", _base_is_cheapest),
+    arithmetic("C03b", "6.1", "Base costs less training than any of them", base_is_cheapest),
     value("C03c", "6.1", "Base has the printed BLEU on English-German", BASE_DE, endpoints=(TEST_BLEU,)),
     value("C03d", "6.1", "Base has the printed BLEU on English-French", BASE_FR, endpoints=(TEST_BLEU,)),
-    arithmetic("C03e", "5.2", "100,000 steps of base take 12 hours", _twelve_hours),
+    arithmetic("C03e", "5.2", "100,000 steps of base take 12 hours", twelve_hours),
     arithmetic(
         "C04",
         "6.1",
         "Big costs less than a quarter of the best earlier single model on English-French",
-        _quarter_of_the_cost,
+        quarter_of_the_cost,
     ),
     # Sections 1 to 5: how it is built
     elsewhere("C05", "1, 4", "Recurrence waits n times in a row, self-attention once", "measured", TABLE_1),
@@ -434,7 +189,7 @@ CLAIMS: tuple[Claim, ...] = (
         "The wavelengths of the positions are a geometric progression from 2 pi",
         "claims/test_judge.py::test_wavelengths_are_a_geometric_progression",
     ),
-    arithmetic("C17b", "3.5", "It ends at 10,000 x 2 pi", _longest_wave),
+    arithmetic("C17b", "3.5", "It ends at 10,000 x 2 pi", longest_wave),
     structural(
         "C18",
         "3.5",
@@ -515,7 +270,7 @@ CLAIMS: tuple[Claim, ...] = (
         "C27e", "6.2 (D)", "Without smoothing perplexity falls as far as printed", SMOOTH_0, B0, endpoints=(LOG_PPL,)
     ),
     arithmetic(
-        "C28a", "6.2 (A)", "A single head is 0.9 BLEU below the best", _one_head_against_the_best, B0, H1, H4, H16, H32
+        "C28a", "6.2 (A)", "A single head is 0.9 BLEU below the best", one_head_against_the_best, B0, H1, H4, H16, H32
     ),
     direction("C28b", "6.2 (A)", "A single head is worse than eight", B0, H1, scale="laptop"),
     direction("C28c", "6.2 (A)", "Too many heads are worse: 32 than eight", B0, H32, scale="captions"),
@@ -548,7 +303,7 @@ CLAIMS: tuple[Claim, ...] = (
         "C30d",
         "6.2 (C)",
         "Bigger models are better, each time",
-        _bigger_is_better_each_time,
+        bigger_is_better_each_time,
         B0,
         N2,
         N4,
@@ -580,8 +335,8 @@ CLAIMS: tuple[Claim, ...] = (
         "needs the loss on training text without dropout; the curves are taken with it",
     ),
     # Section 6.3: Table 4
-    arithmetic("C32a", "6.3", "Trained on the WSJ alone it is above the BerkeleyParser", _above_berkeley),
-    arithmetic("C32b", "6.3", "It is above all earlier parsers but the recurrent grammar", _above_all_parsers_but_one),
+    arithmetic("C32a", "6.3", "Trained on the WSJ alone it is above the BerkeleyParser", above_berkeley),
+    arithmetic("C32b", "6.3", "It is above all earlier parsers but the recurrent grammar", above_all_parsers_but_one),
     elsewhere("C32c", "6.3", "It reaches the F1 of Table 4 without tuning to the task", "measured", PARSING),
     elsewhere("C33", "6.3", "Recurrent sequence-to-sequence parsers need more text to do well", "measured", PARSING),
     # Appendix
@@ -615,7 +370,7 @@ CLAIMS: tuple[Claim, ...] = (
 """In the paper's order, numbered; a letter splits a sentence that holds several claims."""
 
 
-def fingerprint(claims: tuple[Claim, ...] = CLAIMS) -> str:
+def catalogue_digest(claims: tuple[Claim, ...] = CLAIMS) -> str:
     """16 digits of the SHA-256 of all that decides a verdict: ids, kinds, rows, scales, margins and levels."""
     decides = [
         [

@@ -14,27 +14,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from repro.claims.catalogue import CLAIMS, SCALES, Claim, Endpoint, fingerprint
-from repro.claims.statistics import (
-    ALPHA,
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims.claim import Claim, Endpoint
+from repro.claims.decisions import (
     Best,
-    Contrast,
     Direction,
     Equivalence,
     Magnitude,
-    Noise,
     Outcome,
     PointValue,
-    Sample,
     Tested,
     Trend,
     Verdict,
-    contrast,
     judged,
+    unfit,
+)
+from repro.claims.statistics import (
+    ALPHA,
+    Contrast,
+    Noise,
+    Sample,
+    contrast,
     pool,
     sample,
     slope_weights,
-    unfit,
 )
 from repro.render.escape import markdown_text, sheet_text
 from repro.render.grid import MINUS, sheet_number
@@ -129,7 +132,7 @@ def suite(records: Sequence[Record], rows: Rows = NO_ROWS) -> Suite:
         by_row.setdefault(f"{record.table}/{record.row}", []).append(record)
     endpoints = {endpoint.name: endpoint for claim in CLAIMS for endpoint in claim.endpoints}
     return Suite(
-        scale=scales[0] if scales else SCALES[0],
+        scale=scales[0] if scales else SCALE_ORDER[0],
         runs={
             name: {row: sample(row, [(run.seed, one.of(run)) for run in runs]) for row, runs in by_row.items()}
             for name, one in endpoints.items()
@@ -159,7 +162,7 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
 def may_judge(scale: str, claim: Claim) -> bool:
     """Whether a scale is large enough; of "laptop-en-fr" the first part counts. An unknown one judges as `smoke`."""
     first = scale.split("-")[0]
-    return SCALES.index(first if first in SCALES else SCALES[0]) >= SCALES.index(claim.scale)
+    return SCALE_ORDER.index(first if first in SCALE_ORDER else SCALE_ORDER[0]) >= SCALE_ORDER.index(claim.scale)
 
 
 @dataclass
@@ -203,7 +206,8 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise) -> _Cell
     values = {row: runs.values for row, runs in samples.items()}
     total = contrast(values, claim.rows, weights, noise) if weights and not refused else None
     if not may_judge(suite.scale, claim):
-        return cell(_not_judged(f"needs scale {claim.scale}{' or a larger one' * (claim.scale != SCALES[-1])}"), total)
+        or_larger = " or a larger one" * (claim.scale != SCALE_ORDER[-1])
+        return cell(_not_judged(f"needs scale {claim.scale}{or_larger}"), total)
     if refused:
         return cell(refused)
     if claim.kind == "best of family":
@@ -253,7 +257,7 @@ def _test(claim: Claim, endpoint: Endpoint, scale: str, total: Contrast, printed
         return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
     if claim.kind == "trend":
         return Trend(contrast=total, reported=printed)
-    return Direction(contrast=total, reported=printed, sized=scale.split("-")[0] == SCALES[-1])
+    return Direction(contrast=total, reported=printed, sized=scale.split("-")[0] == SCALE_ORDER[-1])
 
 
 def _judge_family(cells: Mapping[tuple[str, str], _Cell], suite: Suite, claims: Iterable[Claim]) -> None:
@@ -381,7 +385,7 @@ def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int
         *(part for key, members in groups.items() for part in (f"## {ABOUT[key]}", *_section(members))),
         "## How it was judged",
         ABOUT_PROCEDURE,
-        f"List of claims: {fingerprint()}.",
+        f"List of claims: {catalogue_digest()}.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -5,8 +5,8 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
+from repro.claims.decisions import Outcome
 from repro.claims.growth import Growth, compare, fits, judged, order, path_of, steps_of
-from repro.claims.statistics import Outcome
 from repro.results.layer_costs import Count, Measured, ScoringCount, ScoringTime
 
 NEAR = 0.05  # an exponent or a ratio this close to the printed one is it: printed exponents are 1 apart

@@ -1,44 +1,28 @@
-"""Verdicts of known error rate: what rows that were trained with several seeds may be said to show.
+"""The statistics of rows that were trained with several seeds: spread, weighted sums of means, critical values.
 
-Numbers in, verdicts out; nothing here knows a table or a file. A question about rows becomes a weighted sum of
-their means with a standard error (`Contrast`), and each kind of claim is a class with a rule:
+Numbers in, numbers out; nothing here knows a claim, a table or a file. A question about rows becomes a weighted sum of
+their means with a standard error (`Contrast`):
 
-    runs -> pool the spread of all rows -> contrast -> p-values -> levels by Holm -> verdict
+    runs -> pool the spread of all rows -> contrast -> p-values -> levels by Holm
 
-A sum is always turned so that a positive one is what the paper says. The rules in words: docs/claims.md.
+The rules in words: docs/claims.md.
 """
 
 import functools
 import math
 import statistics
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from scipy import special
 
-Outcome = Literal["reproduced", "contradicted", "inconclusive", "unstable", "not judged"]
-Rows = Mapping[str, Sequence[float]]  # name -> one number a run
+RunScores = Mapping[str, Sequence[float]]  # name -> one number a run
 
 ALPHA = 0.05  # chance of a wrong verdict in a family of claims
 CONFIDENCE = 0.95  # of the intervals of magnitudes and point values, which belong to no family
-MIN_RUNS = 3  # of each row, below which nothing is judged
-MAX_DIVERGED = 1  # of each row, above which it is unstable
 RATIO = 4.0  # times the others' variance: a row above it is tested by itself, if chance does not explain it
 DETECTED = 0.80  # a difference is "detectable" if it is found this often
-TELESCOPE = 0.33  # a design that finds a difference less often than this says nothing about it
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verdict:
-    """What came out, why, and what could have come out."""
-
-    outcome: Outcome
-    reason: str
-    detectable: float | None = None  # found with a chance of 80 %; of intervals: their half-width
-    power: float | None = None  # the chance of "reproduced", were the truth what the paper prints
 
 
 # Runs
@@ -63,18 +47,6 @@ def sample(name: str, runs: Iterable[tuple[int, float | None]]) -> Sample:
     return Sample(values=values, diverged=tuple(sorted(seed for seed, value in seeds.items() if value is None)))
 
 
-def unfit(samples: Mapping[str, Sample]) -> Verdict | None:
-    """Why rows cannot be judged: more than one run diverged, or fewer than three finished; None if they can."""
-    for name, runs in samples.items():
-        if len(runs.diverged) > MAX_DIVERGED:
-            n = len(runs.values) + len(runs.diverged)
-            return Verdict(outcome="unstable", reason=f"{len(runs.diverged)} of {n} runs of {name} diverged")
-    fewest = min(samples, key=lambda name: len(samples[name].values))
-    if (n := len(samples[fewest].values)) < MIN_RUNS:
-        return Verdict(outcome="not judged", reason=f"n = {n} ({fewest}), {MIN_RUNS} are needed")
-    return None
-
-
 def _finite(name: str, values: Sequence[float]) -> tuple[float, ...]:
     if not all(math.isfinite(value) for value in values):
         raise ValueError(f"{name}: expected finite numbers, got {list(values)}. Pass a diverged run as None.")
@@ -94,7 +66,7 @@ class Noise:
     equal: float = 1.0  # p-value of the check that the rows pooled have one variance
 
 
-def pool(rows: Rows) -> Noise:
+def pool(rows: RunScores) -> Noise:
     """Pool the variance within rows, without those that are found wider and are more than four times as variable.
 
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
@@ -113,7 +85,7 @@ def pool(rows: Rows) -> Noise:
     return Noise(variance=variance, df=df, taken_out=tuple(taken), equal=brown_forsythe(list(kept.values())))
 
 
-def _is_wider(widest: Sequence[float], others: Rows) -> bool:
+def _is_wider(widest: Sequence[float], others: RunScores) -> bool:
     """Whether a row is to be tested by itself."""
     own, (variance, df) = _variance(widest), _within(others)
     if own <= RATIO * variance:
@@ -136,7 +108,7 @@ def brown_forsythe(rows: Sequence[Sequence[float]]) -> float:
     return float(special.fdtrc(k - 1, n - k, between / within))
 
 
-def _within(rows: Rows) -> tuple[float, int]:
+def _within(rows: RunScores) -> tuple[float, int]:
     """Mean of the rows' variances, weighted by their degrees of freedom, and the sum of these."""
     df = sum(len(values) - 1 for values in rows.values())
     return (sum((len(values) - 1) * _variance(values) for values in rows.values()) / df if df else 0.0), df
@@ -164,12 +136,12 @@ class Contrast:
 
     def interval(self, alpha: float = 1 - CONFIDENCE) -> tuple[float, float]:
         """The two-sided t-interval that holds the true sum with a chance of 1 - alpha."""
-        half = _t(alpha / 2, self.df) * self.se
+        half = t_value(alpha / 2, self.df) * self.se
         return self.value - half, self.value + half
 
     def prediction(self) -> float:
         """Half-width of the interval for the same sum in a repetition with one run a row."""
-        return _t((1 - CONFIDENCE) / 2, self.df) * math.hypot(self.se, self.single)
+        return t_value((1 - CONFIDENCE) / 2, self.df) * math.hypot(self.se, self.single)
 
     def p_above(self, bound: float) -> float:
         """p-value against "the true sum is at most `bound`"."""
@@ -181,14 +153,14 @@ class Contrast:
 
     def detectable(self, alpha: float) -> float:
         """The true sum that is found to be positive with a chance of 80 %."""
-        return self.se * float(special.nctdtrinc(self.df, 1 - DETECTED, _t(alpha, self.df)))
+        return self.se * float(special.nctdtrinc(self.df, 1 - DETECTED, t_value(alpha, self.df)))
 
     def power(self, truth: float, alpha: float) -> float:
         """The chance to find a sum that is truly `truth` to be positive."""
-        return float(1 - special.nctdtr(self.df, truth / self.se, _t(alpha, self.df)))
+        return float(1 - special.nctdtr(self.df, truth / self.se, t_value(alpha, self.df)))
 
 
-def contrast(rows: Rows, names: Sequence[str], weights: Sequence[float], noise: Noise) -> Contrast:
+def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], noise: Noise) -> Contrast:
     """sum of weights x means. Where a row was taken out, each row's own variance: Welch's test for two rows."""
     squares = [weight**2 for weight in weights]
     counts = [len(rows[name]) for name in names]
@@ -210,7 +182,7 @@ def contrast(rows: Rows, names: Sequence[str], weights: Sequence[float], noise: 
     )
 
 
-def difference(rows: Rows, first: str, second: str, noise: Noise) -> Contrast:
+def difference(rows: RunScores, first: str, second: str, noise: Noise) -> Contrast:
     """mean of `first` - mean of `second`."""
     return contrast(rows, (first, second), (1.0, -1.0), noise)
 
@@ -224,12 +196,12 @@ def slope_weights(sizes: Sequence[float]) -> list[float]:
     return [float(weight) for weight in logs / (logs**2).sum()]
 
 
-def _t(alpha: float, df: float) -> float:
+def t_value(alpha: float, df: float) -> float:
     """What a t-value exceeds with a chance of `alpha`."""
     return float(special.stdtrit(df, 1 - alpha))
 
 
-# Claims with a p-value, which share the error rate of a family
+# Critical values
 
 
 def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
@@ -247,237 +219,6 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
         else:
             levels[i] = alpha / (m - rank)
     return levels
-
-
-@dataclass(frozen=True, kw_only=True)
-class Direction:
-    """ "B is worse than A." Reproduced: A - B is above zero. Contradicted: too small for the paper to have seen it.
-
-    The bound for that is the difference which one run a side finds a third of the time ("small telescopes"),
-    and never more than the paper reports. A sum significantly below zero lies under it in any case.
-    """
-
-    contrast: Contrast
-    reported: float  # by the paper, above zero
-    sized: bool = True  # whether the paper's size means anything at this scale
-
-    def __post_init__(self) -> None:
-        if not self.reported > 0:
-            raise ValueError(f"reported: expected a difference above zero, got {self.reported}. Turn the rows round.")
-
-    @property
-    def unseen(self) -> float:
-        """The largest difference at which the paper's own design would have been blind."""
-        df = self.contrast.df
-        seen = self.contrast.single * special.nctdtrinc(df, 1 - TELESCOPE, _t(ALPHA, df))
-        return np.minimum(seen, self.reported)
-
-    @property
-    def p_reproduced(self) -> float:
-        """Against "no better"."""
-        return self.contrast.p_above(0.0)
-
-    @property
-    def p_contradicted(self) -> float:
-        """Against "large enough to be seen"."""
-        return self.contrast.p_below(self.unseen)
-
-    def verdict(self, alpha: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        low, high = self.contrast.interval(2 * alpha)
-        return Verdict(
-            outcome=_outcome(self.p_reproduced, self.p_contradicted, alpha),
-            reason=self._reason(low, high, alpha),
-            detectable=self.contrast.detectable(alpha),
-            power=self.contrast.power(self.reported, alpha),
-        )
-
-    def _reason(self, low: float, high: float, alpha: float) -> str:
-        if self.p_reproduced <= alpha:
-            smaller = self.sized and high < self.reported / 2
-            return f"reproduced, smaller than reported: below {high:.3g}" if smaller else f"above {low:.3g}"
-        if self.contrast.p_below(0.0) <= alpha:
-            return f"the other way round: below {high:.3g}"
-        if self.p_contradicted <= alpha:
-            return f"below {high:.3g}; the paper's single runs could not have seen less than {self.unseen:.3g}"
-        return f"between {low:.3g} and {high:.3g}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Equivalence:
-    """ "A and B are nearly the same." Reproduced: the difference lies inside the margin; contradicted: outside it."""
-
-    contrast: Contrast
-    margin: float
-    reported: float = 0.0  # by the paper
-
-    @property
-    def p_reproduced(self) -> float:
-        """Two one-sided tests: the larger p-value of the two."""
-        return np.maximum(self.contrast.p_above(-self.margin), self.contrast.p_below(self.margin))
-
-    @property
-    def p_contradicted(self) -> float:
-        """Against "inside", on the side where the difference is."""
-        return np.minimum(self.contrast.p_above(self.margin), self.contrast.p_below(-self.margin))
-
-    def verdict(self, alpha: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        low, high = self.contrast.interval(2 * alpha)
-        outcome = _outcome(self.p_reproduced, self.p_contradicted, alpha)
-        where = f"between {low:.3g} and {high:.3g}, margin {self.margin:.3g}"
-        differs = outcome == "reproduced" and not low <= 0 <= high
-        return Verdict(
-            outcome=outcome,
-            reason=f"different but negligible: {where}" if differs else where,
-            power=self.power(alpha),
-        )
-
-    def power(self, alpha: float) -> float:
-        """The chance of "reproduced" were the true difference the paper's, over the chances of the spread found."""
-        c = self.contrast
-        ratio = np.sqrt(special.chdtri(c.df, (np.arange(500) + 0.5) / 500) / c.df)  # of spread found to true spread
-        room = self.margin - _t(alpha, c.df) * c.se * ratio
-        inside = special.ndtr((room - self.reported) / c.se) - special.ndtr((-room - self.reported) / c.se)
-        return float(np.maximum(inside, 0).mean())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trend:
-    """ "More is better." Reproduced: the slope per doubling is above zero; contradicted: below."""
-
-    contrast: Contrast  # with the weights of `slope_weights`
-    reported: float  # the paper's slope
-
-    @property
-    def p_reproduced(self) -> float:
-        """Against "no rise"."""
-        return self.contrast.p_above(0.0)
-
-    @property
-    def p_contradicted(self) -> float:
-        """Against "no fall"."""
-        return self.contrast.p_below(0.0)
-
-    def verdict(self, alpha: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        low, high = self.contrast.interval(2 * alpha)
-        return Verdict(
-            outcome=_outcome(self.p_reproduced, self.p_contradicted, alpha),
-            reason=f"slope per doubling between {low:.3g} and {high:.3g}",
-            detectable=self.contrast.detectable(alpha),
-            power=self.contrast.power(self.reported, alpha),
-        )
-
-
-Tested = Direction | Equivalence | Trend
-
-
-def _outcome(p_reproduced: float, p_contradicted: float, alpha: float) -> Outcome:
-    if p_reproduced <= alpha:
-        return "reproduced"
-    return "contradicted" if p_contradicted <= alpha else "inconclusive"
-
-
-def judged(tests: Sequence[Tested | None], alpha: float = ALPHA) -> list[tuple[Verdict, float] | None]:
-    """A family of claims, each with its verdict and the level it was tested at.
-
-    Only what is reproduced steps down. Were a contradiction to give its place up as well, claims that are false
-    would leave the family although they can still be judged wrongly. None is a claim that cannot be tested yet: it
-    keeps its place, so that the levels of the others do not depend on what has been run.
-    """
-    levels = holm([1.0 if test is None else test.p_reproduced for test in tests], alpha)
-    return [None if test is None else (test.verdict(level), level) for test, level in zip(tests, levels, strict=True)]
-
-
-# Claims with an interval
-
-
-@dataclass(frozen=True, kw_only=True)
-class Magnitude:
-    """ "0.9 worse." Reproduced: one more such pair of single runs could well give the paper's value.
-
-    An interval wider to each side than the value itself holds zero as well, and says nothing.
-    """
-
-    contrast: Contrast
-    reported: float
-
-    def verdict(self) -> Verdict:
-        """By the 95 % prediction interval."""
-        half = self.contrast.prediction()
-        return _predicted(self.contrast.value, half, self.reported, informative=half <= abs(self.reported))
-
-
-@dataclass(frozen=True, kw_only=True)
-class PointValue:
-    """ "25.8." Reproduced: one more run could well give it. An interval wider than `widest` says nothing."""
-
-    contrast: Contrast  # the mean of one row
-    reported: float
-    widest: float
-
-    def verdict(self) -> Verdict:
-        """By the 95 % prediction interval."""
-        half = self.contrast.prediction()
-        return _predicted(self.contrast.value, half, self.reported, informative=2 * half <= self.widest)
-
-
-def _predicted(value: float, half: float, reported: float, *, informative: bool) -> Verdict:
-    is_inside = abs(reported - value) <= half
-    where = f"a repetition gives {value - half:.4g} to {value + half:.4g}, the paper {reported:.4g}"
-    if not is_inside:
-        return Verdict(outcome="contradicted", reason=where, detectable=half)
-    if not informative:
-        return Verdict(outcome="inconclusive", reason=f"uninformative: {where}", detectable=half)
-    return Verdict(outcome="reproduced", reason=f"consistent: {where}", detectable=half)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Best:
-    """ "8 heads are best." By Hsu's comparison with the best: each row against the best of the others.
-
-    Reproduced: no other row than those named can be the best; contradicted: none of those named can.
-    """
-
-    rows: Rows  # of the family; more is better
-    named: Collection[str]
-    noise: Noise
-
-    def possible(self, alpha: float = ALPHA) -> list[str]:
-        """The rows that may be best: the true best is among them with a chance of 1 - alpha."""
-        return [row for row in self.rows if not any(self._beats(other, row, alpha) for other in self.rows)]
-
-    def verdict(self, alpha: float = ALPHA) -> Verdict:
-        """By the set of rows that cannot be excluded as the best."""
-        possible = self.possible(alpha)
-        outcome: Outcome = "inconclusive"
-        if {*possible} <= {*self.named}:
-            outcome = "reproduced"
-        elif not {*possible} & {*self.named}:
-            outcome = "contradicted"
-        return Verdict(outcome=outcome, reason=f"may be best: {', '.join(possible)}", detectable=self._lead(alpha))
-
-    def _beats(self, other: str, row: str, alpha: float) -> bool:
-        if other == row:
-            return False
-        ahead = difference(self.rows, other, row, self.noise)
-        return ahead.value > self._critical(row, other, ahead.df, alpha) * ahead.se
-
-    def _critical(self, row: str, other: str, df: float, alpha: float) -> float:
-        """Dunnett's value with `row` as the control; Bonferroni's, which is larger, where a variance is not shared."""
-        others = [name for name in self.rows if name != row]
-        if {row, other} & {*self.noise.taken_out}:
-            return _t(alpha / len(others), df)
-        ratios = Counter(len(self.rows[row]) / len(self.rows[name]) for name in others)
-        return dunnett(tuple(sorted(ratios.items())), self.noise.df, alpha)
-
-    def _lead(self, alpha: float) -> float:
-        """The lead over every other row that excludes one of them with a chance of 80 %."""
-        first, *_, last = self.rows
-        apart = difference(self.rows, first, last, self.noise)
-        critical = self._critical(first, last, apart.df, alpha)
-        return apart.se * float(special.nctdtrinc(apart.df, 1 - DETECTED, critical))
 
 
 @functools.cache

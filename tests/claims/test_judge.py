@@ -20,23 +20,8 @@ from markdown_it import MarkdownIt
 from paper_runs import told_apart
 
 from repro.claims import judge as judging
-from repro.claims.catalogue import (
-    B0,
-    BLEU,
-    BOTH,
-    CLAIMS,
-    DROP_0,
-    H1,
-    H32,
-    LEARNED,
-    LOG_PPL,
-    SCALES,
-    TABLE3,
-    TEST_BLEU,
-    Claim,
-    direction,
-    fingerprint,
-)
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims.claim import B0, BLEU, BOTH, DROP_0, H1, H32, LEARNED, LOG_PPL, TABLE3, TEST_BLEU, Claim, direction
 from repro.claims.judge import Judged, Suite, build, judge, judge_suite, may_judge
 from repro.claims.statistics import Sample
 from repro.model.config import BASE
@@ -45,7 +30,7 @@ from repro.model.embedding import sinusoids
 from repro.model.layers import FeedForward
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
-from repro.runs.scales import SCALES as WORLDS
+from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
 
 ROOT = Path(__file__).parents[2]
@@ -109,11 +94,11 @@ def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
         ways = [one.is_trained, one.compute is not None, bool(one.tests), bool(one.missing)]
         assert sum(ways) == 1, one.id
         assert one.where, one.id
-        assert one.scale in SCALES, one.id
+        assert one.scale in SCALE_ORDER, one.id
 
 
 def test_the_scales_are_those_of_the_suite() -> None:
-    assert tuple(WORLDS) == SCALES
+    assert tuple(SCALES) == SCALE_ORDER
 
 
 def test_a_direction_is_what_the_paper_prints() -> None:
@@ -138,12 +123,12 @@ def test_a_laptop_judges_large_effects_only() -> None:
 
 
 def test_the_hash_is_that_of_what_decides() -> None:
-    assert re.fullmatch("[0-9a-f]{16}", fingerprint())
+    assert re.fullmatch("[0-9a-f]{16}", catalogue_digest())
     reworded = (replace(CLAIMS[0], sentence="another"), *CLAIMS[1:])
-    assert fingerprint(reworded) == fingerprint()
+    assert catalogue_digest(reworded) == catalogue_digest()
     wider = tuple(replace(one, endpoints=(replace(BLEU, margin=0.5),)) if one.id == "C19" else one for one in CLAIMS)
-    assert fingerprint(wider) != fingerprint()
-    assert fingerprint(CLAIMS[1:]) != fingerprint()
+    assert catalogue_digest(wider) != catalogue_digest()
+    assert catalogue_digest(CLAIMS[1:]) != catalogue_digest()
 
 
 # Claims that are settled here
@@ -478,7 +463,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     (line,) = [line for line in page.split("\n") if line.startswith("| C28b |")]
     assert "+0.90 [" in line
     assert line.endswith("| **reproduced** |")
-    assert f"List of claims: {fingerprint()}." in page
+    assert f"List of claims: {catalogue_digest()}." in page
     assert "| C28c |" in page
     assert "not judged: no run of h=32" in page
     assert max(len(line) for line in page.split("\n") if not line.startswith(("|", "-"))) <= 120

@@ -10,27 +10,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from repro.claims.judge import statistics
-from repro.claims.statistics import (
-    ALPHA,
+from repro.claims.decisions import (
     Best,
-    Contrast,
     Direction,
     Equivalence,
     Magnitude,
-    Noise,
     PointValue,
-    Sample,
     Trend,
+    judged,
+    unfit,
+)
+from repro.claims.judge import statistics
+from repro.claims.statistics import (
+    ALPHA,
+    Contrast,
+    Noise,
+    Sample,
     brown_forsythe,
     difference,
     dunnett,
     holm,
-    judged,
     pool,
     sample,
     slope_weights,
-    unfit,
 )
 
 A, B = [25.8, 25.6, 25.9, 26.1, 25.6], [25.0, 24.7, 25.3, 25.2]

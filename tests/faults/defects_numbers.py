@@ -271,7 +271,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "claims about the test set are judged on dev",
-        "repro/claims/catalogue.py",
+        "repro/claims/claim.py",
         "record.scores[self.split][self.score]",
         'record.scores["dev"][self.score]',
         (OF_ENDPOINTS,),

@@ -1,0 +1,178 @@
+"""What a claim of the paper is, which scores settle it, and the forms that claims have."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from repro.results.record import BASE, PaperNumbers, Record
+
+Kind = Literal[
+    "direction",
+    "magnitude",
+    "equivalence",
+    "best of family",
+    "trend",
+    "point value",
+    "arithmetic",
+    "structural",
+    "measured",
+    "qualitative",
+]
+PrintedRows = Mapping[str, PaperNumbers]  # "table/row" -> what the paper prints for it
+
+
+# What is looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class Endpoint:
+    """A score by which rows are compared, and which differences in it count as none."""
+
+    name: str
+    split: Literal["dev", "test"]
+    score: Literal["nll", "bleu", "bleu_published"]
+    sign: int  # of what is better: +1 where more is
+    margin: float  # smaller differences are nearly none: the paper's words for 0.1 BLEU and for 0.4 lie around it
+    widest: float  # interval of a point value that still says something
+    decimals: int
+
+    def of(self, record: Record) -> float | None:
+        """More is better; None for a run that diverged."""
+        value: float | None = record.scores[self.split][self.score]
+        return None if record.status == "diverged" or value is None else self.sign * value
+
+    def printed(self, paper: PaperNumbers) -> float | None:
+        """The paper's number for it, more is better; None where nothing is printed."""
+        if self.score == "nll":
+            return None if paper["ppl"] is None else self.sign * math.log(paper["ppl"])
+        return paper["bleu"]
+
+
+LOG_PPL = Endpoint(name="log PPL", split="dev", score="nll", sign=-1, margin=0.01, widest=0.03, decimals=3)
+BLEU = Endpoint(name="BLEU", split="dev", score="bleu", sign=+1, margin=0.3, widest=1.0, decimals=2)
+TEST_BLEU = Endpoint(
+    name="BLEU (test)", split="test", score="bleu_published", sign=+1, margin=0.3, widest=1.0, decimals=2
+)
+BOTH = (LOG_PPL, BLEU)
+
+
+class Checked(NamedTuple):
+    """What the paper's own numbers come to."""
+
+    holds: bool
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """One sentence of the paper, in our own words, and what would settle it."""
+
+    id: str  # C28b: the second check of claim 28
+    where: str  # section of the paper
+    sentence: str
+    kind: Kind
+    rows: tuple[str, ...] = ()  # "table/row"; of two the better first, of a trend from small to large
+    endpoints: tuple[Endpoint, ...] = BOTH
+    scale: str = "paper"  # the smallest that may judge it
+    named: tuple[str, ...] = ()  # of a family, the rows said to be best
+    sizes: tuple[float, ...] = ()  # of a trend
+    compute: Callable[[PrintedRows], Checked] | None = None
+    tests: tuple[str, ...] = ()  # which settle it
+    holds: bool = True  # what they settle
+    missing: str = ""  # what it would take, where nothing here settles it
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether it is settled by records."""
+        return self.kind in ("direction", "magnitude", "equivalence", "best of family", "trend", "point value")
+
+    @property
+    def table(self) -> str:
+        """The table whose claims share one error rate."""
+        tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
+        return next((table for table in tables if table != BASE), BASE)
+
+
+# Rows by name
+
+B0 = f"{BASE}/{BASE}"
+H1, H4, H16, H32 = (f"table3_A/h={h}" for h in (1, 4, 16, 32))
+K16, K32 = (f"table3_B/d_k={d_k}" for d_k in (16, 32))
+N2, N4, N8 = (f"table3_C/N={n}" for n in (2, 4, 8))
+D256, D1024 = (f"table3_C/d_model={d}" for d in (256, 1024))
+F1024, F4096 = (f"table3_C/d_ff={d}" for d in (1024, 4096))
+DROP_0, DROP_2, SMOOTH_0, SMOOTH_2 = (
+    f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")
+)
+LEARNED, BIG = "table3_E/learned positions", "table3_big/big"
+TABLE3 = (
+    *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
+    *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
+)
+BASE_DE, BIG_DE, BASE_FR, BIG_FR = (f"table2/{row}" for row in ("base en-de", "big en-de", "base en-fr", "big en-fr"))
+
+
+# The forms
+
+
+def direction(
+    id: str, where: str, sentence: str, better: str, worse: str, *, scale: str, endpoints: tuple[Endpoint, ...] = BOTH
+) -> Claim:
+    """One row is better than another."""
+    return Claim(
+        id=id, where=where, sentence=sentence, kind="direction", rows=(better, worse), scale=scale, endpoints=endpoints
+    )
+
+
+def magnitude(
+    id: str, where: str, sentence: str, better: str, worse: str, *, endpoints: tuple[Endpoint, ...] = BOTH
+) -> Claim:
+    """By as much as the paper prints; its numbers come with the records."""
+    return Claim(id=id, where=where, sentence=sentence, kind="magnitude", rows=(better, worse), endpoints=endpoints)
+
+
+def trend(id: str, where: str, sentence: str, rows: Mapping[str, float]) -> Claim:
+    """More is better, over sizes as the paper has them: a scale divides them all by one number."""
+    return Claim(
+        id=id,
+        where=where,
+        sentence=sentence,
+        kind="trend",
+        rows=tuple(rows),
+        sizes=tuple(rows.values()),
+        scale="laptop",
+    )
+
+
+def best(id: str, where: str, sentence: str, rows: tuple[str, ...], named: tuple[str, ...]) -> Claim:
+    """Some rows of a family are the best."""
+    return Claim(id=id, where=where, sentence=sentence, kind="best of family", rows=rows, named=named, scale="captions")
+
+
+def value(id: str, where: str, sentence: str, row: str, *, endpoints: tuple[Endpoint, ...] = BOTH) -> Claim:
+    """A score as printed."""
+    return Claim(id=id, where=where, sentence=sentence, kind="point value", rows=(row,), endpoints=endpoints)
+
+
+def arithmetic(id: str, where: str, sentence: str, compute: Callable[[PrintedRows], Checked], *rows: str) -> Claim:
+    """Settled by what the paper prints, of systems and of these rows."""
+    return Claim(id=id, where=where, sentence=sentence, kind="arithmetic", compute=compute, rows=rows, scale="smoke")
+
+
+def structural(id: str, where: str, sentence: str, *tests: str, holds: bool = True) -> Claim:
+    """Settled by tests, to be found under tests/."""
+    return Claim(
+        id=id,
+        where=where,
+        sentence=sentence,
+        kind="structural",
+        tests=tuple(f"tests/{test}" for test in tests),
+        holds=holds,
+        scale="smoke",
+    )
+
+
+def elsewhere(id: str, where: str, sentence: str, kind: Kind, missing: str) -> Claim:
+    """Not settled by records of translation; says where, or what is missing."""
+    return Claim(id=id, where=where, sentence=sentence, kind=kind, missing=missing, scale="smoke")
