@@ -32,11 +32,12 @@ from torch import Tensor
 
 from repro.data.shards import Encoded
 from repro.decoding.ctranslate import export, load, translate_ctranslate2
-from repro.decoding.translate import ALPHA, BEAM, translate
+from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
 from repro.results.provenance import provenance
+from repro.results.search import PAPER_SEARCH as SEARCH
 from repro.storage import atomic
 from repro.training import cpu_tuning
 
@@ -130,7 +131,7 @@ def contestant(engine: str, size: str, n: int, threads: int, folder: Path, pipe:
     run: Callable[[], list[Sequence[int]]]
     if name == "ours":
         model = rambling(hyper, vocab_size)
-        cpu_tuning.tune(BEAM * n * hyper.d_model**2)
+        cpu_tuning.tune(SEARCH.beam * n * hyper.d_model**2)
         bf16 = dtype == "bfloat16"
         run = lambda: ours(model, text, bf16)  # noqa: E731
     else:
@@ -231,8 +232,8 @@ def main() -> None:
             part = table(turns(options.size, options.sentences, threads, options.turns, Path(name)), threads)
             lines += part
             print(
-                f"{options.size}, beam {BEAM}, alpha {ALPHA}, {options.sentences} sentences, {threads} threads, "
-                f"medians of {options.turns} turns"
+                f"{options.size}, beam {SEARCH.beam}, alpha {SEARCH.alpha}, {options.sentences} sentences, "
+                f"{threads} threads, medians of {options.turns} turns"
             )
             print(
                 f"{'engine':<22}{'sent/CPU-s':>12}{'sent/s':>9}{'tokens/CPU-s':>14}{'tokens/s':>10}"
@@ -249,7 +250,12 @@ def main() -> None:
     if options.json:
         origin = provenance("cpu")
         versions = {**origin["versions"], "ctranslate2": version("ctranslate2")}
-        settings = {"size": options.size, "beam": BEAM, "alpha": ALPHA, "sentences": options.sentences}
+        settings = {
+            "size": options.size,
+            "beam": SEARCH.beam,
+            "alpha": SEARCH.alpha,
+            "sentences": options.sentences,
+        }
         stamp = {**origin, "versions": versions, "n_threads": options.threads}
         atomic.write_json(options.json, {"settings": settings, "lines": lines, "stamp": stamp})
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.data.parallel_text import Parallel, read_lines
 from repro.results.latest import run_folder
+from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import ENGINES, Parser
 from repro.runs.load import TOKENIZER, Trained, finished, open_run
 from repro.storage import atomic
@@ -64,19 +65,13 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     translate.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; else standard input"
     )
-    translate.add_argument("--beam", type=_positive, default=4, help="hypotheses kept of each sentence (default: 4)")
-    translate.add_argument("--alpha", type=float, default=0.6, help="strength of the length penalty (default: 0.6)")
+    beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
+    translate.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept of each sentence (default: {beam})")
+    translate.add_argument("--alpha", type=float, default=alpha, help=f"of the length penalty (default: {alpha})")
     score.add_argument("source", type=Path)
     score.add_argument("target", type=Path)
     export.add_argument("folder", type=Path, help="new, empty or of the same run")
     return parser.parse_args(argv)
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
-    return number
 
 
 def _opened(options: argparse.Namespace) -> Trained:
@@ -90,13 +85,14 @@ def _opened(options: argparse.Namespace) -> Trained:
 
 
 def _translate(options: argparse.Namespace) -> None:
+    search = Search(options.beam, options.alpha)
     trained = _opened(options)
     from repro.decoding.backend import opened
 
     lines = list(read_lines(options.source))
     full = [line for line in lines if line]
     with opened(options.engine, trained.model, bf16=options.precision == "bf16") as engine:
-        ids = engine.translate(_encoded(trained.tokenizer, full), width=options.beam, alpha=options.alpha)
+        ids = engine.translate(_encoded(trained.tokenizer, full), search)
     translations = map(trained.tokenizer.decode, ids)
     for line in lines:
         text = next(translations) if line else ""

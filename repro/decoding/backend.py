@@ -12,8 +12,9 @@ import torch
 from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding import ctranslate
-from repro.decoding.translate import ALPHA, BEAM, mean_nll, translate
+from repro.decoding.translate import mean_nll, translate
 from repro.model.transformer import Transformer
+from repro.results.search import PAPER_SEARCH, Search
 
 Name = Literal["torch", "ctranslate2", "ctranslate2-int8"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -30,9 +31,8 @@ class Engine(Protocol):
     def translate(
         self,
         source: Side,
+        search: Search = PAPER_SEARCH,
         *,
-        width: int = BEAM,
-        alpha: float = ALPHA,
         between: Callable[[int], None] = lambda done: None,
     ) -> list[Sequence[int]]:
         """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`."""
@@ -62,9 +62,9 @@ class _Own:
         with self._precision():
             return mean_nll(self.model, batches)
 
-    def translate(self, source: Side, **options: Any) -> list[Sequence[int]]:
+    def translate(self, source: Side, search: Search = PAPER_SEARCH, **options: Any) -> list[Sequence[int]]:
         with self._precision():
-            return translate(self.model, source, **options)
+            return translate(self.model, source, search, **options)
 
     def _precision(self) -> torch.autocast:
         return torch.autocast(self.model.embedding.weight.device.type, torch.bfloat16, enabled=self.bf16)
@@ -77,5 +77,5 @@ class _CTranslate2:
     def mean_nll(self, batches: Iterable[Batch]) -> float:
         return ctranslate.mean_nll_ctranslate2(self.translator, batches)
 
-    def translate(self, source: Side, **options: Any) -> list[Sequence[int]]:
-        return ctranslate.translate_ctranslate2(self.translator, source, **options)
+    def translate(self, source: Side, search: Search = PAPER_SEARCH, **options: Any) -> list[Sequence[int]]:
+        return ctranslate.translate_ctranslate2(self.translator, source, search, **options)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from repro.model.special_tokens import EOS, PAD
+from repro.results.search import Search
 
 
 class State(Protocol):
@@ -49,25 +50,19 @@ class Hypothesis:
     finished: bool  # False: cut at the limit, no hypothesis of its sentence had ended by then
 
 
-def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alpha: float = 0.6) -> list[Hypothesis]:
+def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list[Hypothesis]:
     """The best hypothesis found for each sentence, in order. `state` starts with one row per sentence.
 
     `limits`, int64 [N], holds the most tokens of each sentence, its end symbol counted. Equal candidates
     are taken by earlier end, then better hypothesis, then likelier token, so that no other sentence has a say.
     """
-    if width < 1:
-        raise ValueError(f"width must be at least 1, got {width}.")
-    if not 0 <= alpha < math.inf:  # below 0 a penalty falls with length and step 5 would stop too early
-        raise ValueError(f"alpha must be finite and at least 0, got {alpha}.")
     if len(limits) == 0:
         return []
     shortest, longest = (int(limit) for limit in limits.aminmax())
     if shortest < 1:
         raise ValueError(f"every sentence needs room for its end symbol: limits start at 1, got {shortest}.")
 
-    # As in the first public code: 2W candidates, since up to W of them end; and width 1 is greedy search,
-    # where an end symbol in second place is no candidate.
-    n_candidates = 2 * width if width > 1 else 1
+    width, alpha, n_candidates = search.beam, search.alpha, _n_candidates(search.beam)
     best = _Best.none(limits, longest)
     live = _Live.start(limits)
     last_R = limits.new_full((len(limits),), PAD)
@@ -104,11 +99,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
 
         # 6. Drop the sentences that are done, then let the model's rows follow their hypotheses.
         done_B, broken_B = torch.stack([done_B, value_BK[:, 0].isnan()]).cpu()  # the one wait for the device
-        if broken_B.any():
-            raise ValueError(
-                f"expected log-probabilities, got NaN from the step function at token {length}. "
-                "The model has probably diverged: decode an earlier checkpoint."
-            )
+        _refuse_nan(broken_B, length)
         if done_B.all():
             break
         going = _stay(done_B).to(limits.device)
@@ -119,6 +110,22 @@ def beam_search(step: Step[S], state: S, limits: Tensor, *, width: int = 4, alph
         state = state.reorder((first_row_B1 + parent_BW[going]).flatten())
         last_R = live.ids[:, :, -1].flatten()
     return best.hypotheses()
+
+
+def _n_candidates(width: int) -> int:
+    """As in the first public code: 2W candidates, since up to W of them end.
+
+    Width 1 is greedy search, where an end symbol in second place is no candidate.
+    """
+    return 2 * width if width > 1 else 1
+
+
+def _refuse_nan(broken_B: Tensor, length: int) -> None:
+    if broken_B.any():
+        raise ValueError(
+            f"expected log-probabilities, got NaN from the step function at token {length}. "
+            "The model has probably diverged: decode an earlier checkpoint."
+        )
 
 
 def length_penalty(length: Tensor, alpha: float) -> Tensor:

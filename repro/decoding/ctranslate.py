@@ -28,12 +28,13 @@ from torch import Tensor, nn
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
-from repro.decoding.translate import ALPHA, BATCH_TOKENS, BEAM, EXTRA, batches_by_length
+from repro.decoding.translate import BATCH_TOKENS, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer, FeedForward
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
+from repro.results.search import PAPER_SEARCH, Search
 from repro.storage import atomic
 
 INSTALL = 'pip install -c constraints.txt -e ".[fast]"'
@@ -104,10 +105,8 @@ def load(folder: Path, *, compute_type: str = "float32", threads: int | None = N
 def translate_ctranslate2(
     translator: Any,
     source: Side,
+    search: Search = PAPER_SEARCH,
     *,
-    width: int = BEAM,
-    alpha: float = ALPHA,
-    extra: int = EXTRA,
     batch_tokens: int = BATCH_TOKENS,
     between: Callable[[int], None] = lambda done: None,
 ) -> list[Sequence[int]]:
@@ -119,9 +118,9 @@ def translate_ctranslate2(
         return translator.translate_batch(
             [_names(source.sentence(i)) for i in sentences],
             asynchronous=True,
-            beam_size=width,
-            num_hypotheses=width,
-            length_penalty=1 if alpha else 0,
+            beam_size=search.beam,
+            num_hypotheses=search.beam,
+            length_penalty=1 if search.alpha else 0,
             max_input_length=0,
             max_decoding_length=limit,
             min_decoding_length=0,
@@ -131,14 +130,14 @@ def translate_ctranslate2(
         )
 
     batches = [batch.tolist() for batch in batches_by_length(lengths, batch_tokens)]
-    begun = [start(batch, int(lengths[batch].max()) + extra) for batch in batches]
+    begun = [start(batch, int(lengths[batch].max()) + search.extra) for batch in batches]
     found: dict[int, Sequence[int]] = {}
     for batch, results in zip(batches, begun, strict=True):
         for i, pending in zip(batch, results, strict=True):
-            limit, result = int(lengths[i]) + extra, pending.result()
+            limit, result = int(lengths[i]) + search.extra, pending.result()
             if max(map(len, result.hypotheses)) > limit:  # it had the limit of the longest sentence of its batch
                 result = start([i], limit)[0].result()
-            found[i] = _best(result, alpha)
+            found[i] = _best(result, search.alpha)
         between(len(found))
     return [found[i] for i in range(len(found))]
 

@@ -17,10 +17,8 @@ from repro.decoding.topk import Softmax
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Cache, Transformer
+from repro.results.search import PAPER_SEARCH, Search
 
-BEAM = 4
-ALPHA = 0.6
-EXTRA = 50  # the longest output: source length + 50
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
 
 
@@ -28,10 +26,8 @@ BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
 def translate(
     model: Transformer,
     source: Side,
+    search: Search = PAPER_SEARCH,
     *,
-    width: int = BEAM,
-    alpha: float = ALPHA,
-    extra: int = EXTRA,
     batch_tokens: int = BATCH_TOKENS,
     between: Callable[[int], None] = lambda done: None,
 ) -> list[Sequence[int]]:
@@ -51,8 +47,8 @@ def translate(
     with model.prepacked(_dtype(model)):
         for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
             ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
-            limits = (ids != PAD).sum(dim=1) + extra
-            hypotheses = beam_search(step, model.start(ids), limits, width=width, alpha=alpha)
+            limits = (ids != PAD).sum(dim=1) + search.extra
+            hypotheses = beam_search(step, model.start(ids), limits, search)
             found.update((int(i), best.ids) for i, best in zip(sentences, hypotheses, strict=True))
             between(len(found))
     return [found[i] for i in range(len(found))]

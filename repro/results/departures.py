@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.record import BASE, Record
+from repro.results.search import PAPER_SEARCH, Search
 
 PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": section 5.1
 # The paper says "newstest2014" alone. Its first code's data (Britz et al.) has all 3,003 lines, and others scored them
@@ -167,15 +168,9 @@ RULES = (
     ),
     Rule(
         name="search",
-        paper="beam 4, alpha 0.6, at most input + 50",
-        here=lambda record: (
-            f"beam {record.settings['beam']}, alpha {record.settings['alpha']}, at most input + "
-            f"{record.settings['extra_length']}{_by_another(record)}"
-        ),
-        kept=lambda record: (
-            (record.settings["beam"], record.settings["alpha"], record.settings["extra_length"]) == (4, 0.6, 50)
-            and not _by_another(record)
-        ),
+        paper=f"{PAPER_SEARCH}",
+        here=lambda record: f"{Search.of(record.settings)}{_by_another(record)}",
+        kept=lambda record: Search.of(record.settings) == PAPER_SEARCH and not _by_another(record),
     ),
     Rule(
         name="precision",

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repro.results.record import Record
+from repro.results.search import PAPER_SEARCH
 
-SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulate", "beam", "alpha", "extra_length")
+SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulate", *PAPER_SEARCH.settings)
 
 
 def kind(record: Record) -> dict[str, Any]:

@@ -418,7 +418,8 @@ class Run:
             "engine": self.settings.engine,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
-            **{name: self.trial.decides[name] for name in ("beam", "alpha", "extra_length", "threads")},
+            **self.trial.search.settings,
+            "threads": self.trial.threads,
             "claim": self.settings.scale.claim,
         }
 

@@ -18,9 +18,9 @@ from repro.data.datamodule import DevBatches, Translation
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as engines
 from repro.decoding.bleu import Score, published_protocol, published_score, sacrebleu_score
-from repro.decoding.translate import ALPHA, BEAM, EXTRA
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
+from repro.results.search import PAPER_SEARCH, Search
 from repro.training import cpu_tuning, loop
 from repro.training.module import TranslationModule
 
@@ -51,6 +51,7 @@ class Trial:
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: loop.Precision
     engine: engines.Name
+    search: Search = PAPER_SEARCH
 
     @property
     def shares(self) -> int:
@@ -71,9 +72,7 @@ class Trial:
             "shares": self.shares,  # each has its own dropout
             "threads": self.threads,  # sums are made in other orders
             "precision": self.precision,
-            "beam": BEAM,
-            "alpha": ALPHA,
-            "extra_length": EXTRA,
+            **self.search.settings,
             "engine": self.engine,
         }
 
@@ -133,7 +132,8 @@ class Trial:
                 yield batches[i]
 
         nll = model.mean_nll(some())
-        hypotheses = [self.prepared.tokenizer.decode(line) for line in model.translate(split.source, between=between)]
+        found = model.translate(split.source, self.search, between=between)
+        hypotheses = [self.prepared.tokenizer.decode(line) for line in found]
         plain, published = self.bleu(hypotheses, split.references)
         return Scored(
             nll=nll,

@@ -20,6 +20,7 @@ from repro.decoding import ctranslate
 from repro.decoding.translate import translate
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
+from repro.results.search import Search
 from repro.training import checkpoint
 
 LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]
@@ -122,7 +123,7 @@ def test_each_line_is_translated_and_blank_lines_stay(
     text = tmp_path / "news.en"
     text.write_bytes("\n".join([LINES[0], "", *LINES[1:], "  "]).encode() + b"\n")
     assert asked(run, "translate", text, "--beam=2", "--alpha=1") == 0
-    ids = translate(run.model, Encoded(*run.tokenizer.encode(LINES)), width=2, alpha=1.0)
+    ids = translate(run.model, Encoded(*run.tokenizer.encode(LINES)), Search(2, 1.0))
     first, *rest = map(run.tokenizer.decode, ids)
     assert capsysbinary.readouterr().out == "".join(f"{line}\n" for line in [first, "", *rest, ""]).encode()
 

