@@ -35,9 +35,10 @@ from repro.data.batching import by_tokens, updates, updates_per_epoch
 from repro.data.corpora import open_corpus
 from repro.data.datamodule import TrainingBatches
 from repro.data.parallel_text import CHUNK
-from repro.data.prepare import prepare, whole
+from repro.data.prepare import prepare
 from repro.data.shards import OFFSETS, SIDES, Store, shard_folder
 from repro.data.vocabulary import Subwords
+from repro.data.workers import whole
 from repro.model.special_tokens import EOS
 from repro.storage.folder_cache import made_once
 

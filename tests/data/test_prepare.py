@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repro.data import parallel_text
+from repro.data import encode, parallel_text
 from repro.data import prepare as preparing
+from repro.data import workers as processes
 from repro.data.corpora import Corpus, open_corpus
-from repro.data.prepare import Encoder, prepare
+from repro.data.encode import Encoder
+from repro.data.prepare import prepare
 from repro.data.shards import Prepared
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
@@ -170,7 +172,7 @@ def test_held_out_text_in_the_training_text_is_counted(tmp_path: Path) -> None:
 def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepared(written(tmp_path / "whole", REPEATING * 3), max_length=60)
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
-    monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
     assert len(shards.train.source.ids) == 5
     assert shards.repeats == whole.repeats
@@ -187,7 +189,7 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
     train = [*TRAIN[:9], ("", "leer"), *TRAIN[5:]]
     whole = prepared(written(tmp_path / "whole", train), rules=rules)
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
-    monkeypatch.setattr(preparing, "PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", train), rules=rules)
     assert (len(whole.train.source.ids), len(shards.train.source.ids)) == (1, 4)
     for side, other in ((whole.train.source, shards.train.source), (whole.train.target, shards.train.target)):
@@ -373,7 +375,8 @@ from pathlib import Path
 from repro.data import parallel_text as text
 from repro.data.corpora import open_corpus
 from repro.data.vocabulary import Subwords
-from repro.data.prepare import Encoder, prepare
+from repro.data.encode import Encoder
+from repro.data.prepare import prepare
 
 if __name__ == "__main__":
     folder, workers = Path(sys.argv[1]), int(sys.argv[2])
@@ -435,7 +438,7 @@ def test_killed_at_any_moment_it_goes_on(tmp_path: Path, workers: int) -> None:
 def test_an_ended_helper_is_named_and_the_rest_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = {tmp_path / "a": _end, tmp_path / "b": _end}
     with pytest.raises(OSError, match="has ended: from outside, for want of memory"):
-        list(preparing._each(tasks, workers=2))
+        list(processes.made_each(tasks, workers=2))
 
 
 def _end(folder: Path) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from faults.defect import Defect
 
 BLEU, CARD, CORPUS = "repro/decoding/bleu.py", "repro/data/datacard.py", "repro/data/corpora.py"
-IMPORTER, PAIR, PREPARE = "repro/data/importer.py", "repro/data/pair.py", "repro/data/prepare.py"
+IMPORTER, PAIR, ENCODE = "repro/data/importer.py", "repro/data/pair.py", "repro/data/encode.py"
 OF_BLEU, OF_CARD, OF_IMPORTER = (
     f"tests/{name}.py::" for name in ("decoding/test_bleu", "data/test_datacard", "data/test_importer")
 )
@@ -82,7 +82,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "sources that are their targets are not counted",
-        PREPARE,
+        ENCODE,
         "            same_sides += sum(source == target for source, target in zip(*lines, strict=True))\n",
         "",
         (f"{OF_PREPARE}test_held_out_text_in_the_training_text_is_counted",),
