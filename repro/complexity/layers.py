@@ -12,7 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from repro.model.attention import SelfAttention, attention, hidden_bias
+from repro.model.attention import SelfAttention, attention
+from repro.model.masks import hidden_bias
 
 
 def centred(window: int) -> int:

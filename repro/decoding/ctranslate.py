@@ -31,7 +31,7 @@ from repro.data.shards import Side
 from repro.decoding.translate import BATCH_TOKENS, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
-from repro.model.layers import NORM_EPS, EncoderLayer, FeedForward
+from repro.model.layers import NORM_EPS, EncoderLayer
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
@@ -208,7 +208,7 @@ def _set_attention(theirs: Any, ours: MultiHeadAttention, norm: nn.Module) -> No
     _set_norm(theirs.layer_norm, norm)
 
 
-def _set_feed_forward(theirs: Any, ours: FeedForward, norm: nn.Module) -> None:
+def _set_feed_forward(theirs: Any, ours: Any, norm: nn.Module) -> None:
     for linear, place in ((theirs.linear_0, 0), (theirs.linear_1, 2)):
         linear.weight, linear.bias = _array(ours[place].weight), _array(ours[place].bias)
     _set_norm(theirs.layer_norm, norm)

@@ -14,9 +14,10 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding.beam import beam_search
 from repro.decoding.topk import Softmax
+from repro.model.kv_cache import Cache
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import PAD
-from repro.model.transformer import Cache, Transformer
+from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
 
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included

@@ -1,8 +1,11 @@
 """The hyper-parameters of one row, named as the columns of Table 3."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
+LATER = ("attention_dropout", "lr_factor")  # fields that the first records and ids of runs do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +25,8 @@ class Hyper:
     warmup: int = 4_000  # updates of rising learning rate
     average: int = 1  # checkpoints averaged; Table 3 averages none, Table 2 five or twenty
     average_every: int = 1_500  # updates between them, for the 10 minutes of section 6.1: 1,500 of 0.4 s
+    attention_dropout: float = 0.0  # of the weights after the softmax; the paper names none
+    lr_factor: float = 1.0  # by which the rate of section 5.3 is multiplied
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
@@ -31,9 +36,11 @@ class Hyper:
             raise ValueError(
                 f"d_model must be even, got {self.d_model}: sinusoidal positions pair a sine with a cosine."
             )
-        for name in ("dropout", "label_smoothing"):
+        for name in ("dropout", "label_smoothing", "attention_dropout"):
             if not 0.0 <= getattr(self, name) < 1.0:
                 raise ValueError(f"{name} must lie in [0, 1), got {getattr(self, name)}.")
+        if not 0.0 < self.lr_factor < float("inf"):
+            raise ValueError(f"lr_factor must be a positive number, got {self.lr_factor}.")
         if self.averaged_steps[0] < 1:
             raise ValueError(
                 f"{self.average} checkpoints, {self.average_every} updates apart, do not fit in {self.steps} steps. "
@@ -48,6 +55,15 @@ class Hyper:
 
 
 BASE = Hyper()
+
+
+def written(hyper: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a row as ids and records have them: those of `LATER` only where they are not at their default.
+
+    So a run that could have been made before such a field was added keeps its id, and its record every byte.
+    """
+    defaults = {field.name: field.default for field in fields(Hyper) if field.name in LATER}
+    return {name: value for name, value in hyper.items() if name not in defaults or value != defaults[name]}
 
 
 def divide(whole: int, parts: int) -> int:

@@ -2,10 +2,22 @@
 
 A matrix library lays out a matrix anew for every product. For few rows, as in a search, that is a good part of the
 work. oneDNN takes matrices that were laid out before; PyTorch's own compiler uses it so when weights are frozen.
+
+The paper's pages know nothing of it: while `prepacked` lasts, the methods that multiply by weights are covered by
+others that give the same.
 """
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.layers import FeedForward
+
+Cover = tuple[nn.Module, str, Callable[..., Tensor]]  # of this module this method is covered by this function
 
 
 class PackedLinear:
@@ -35,3 +47,51 @@ def has_bfloat16() -> bool:
     """Whether oneDNN has such products here: PyTorch has its own, slower ones on every processor."""
     supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
     return supported
+
+
+@contextmanager
+def prepacked(decoder: nn.Module, dtype: torch.dtype) -> Iterator[None]:
+    """While it lasts the weights of `decoder` stay as they are, and lie as a search multiplies by them, in `dtype`.
+
+    Nothing changes where the processor does not know how, nor for parts that multiply in their own way.
+    """
+    weight = next(decoder.parameters(), None)
+    covers = list(_covers(decoder.modules(), dtype)) if weight is not None and can_prepack(weight, dtype) else []
+    try:
+        for part, method, function in covers:
+            part.__dict__[method] = function
+        yield
+    finally:
+        for part, method, _ in covers:
+            del part.__dict__[method]
+
+
+def _covers(parts: Iterable[nn.Module], dtype: torch.dtype) -> Iterator[Cover]:
+    for part in parts:
+        if isinstance(part, MultiHeadAttention) and _has(part, MultiHeadAttention, "product"):
+            yield part, "product", _product(part, dtype)
+            yield part.output, "forward", PackedLinear(part.output.weight, part.output.bias, dtype)
+        elif isinstance(part, FeedForward) and _has(part, nn.Sequential, "forward"):
+            yield part, "forward", _feed_forward(part, dtype)
+
+
+def _has(part: nn.Module, kind: type[nn.Module], method: str) -> bool:
+    """Whether the part does it as its class does, and no subclass in another way."""
+    return getattr(type(part), method) is getattr(kind, method)
+
+
+def _product(part: MultiHeadAttention, dtype: torch.dtype) -> Callable[[str, Tensor], Tensor]:
+    """What a search projects token by token: keys and values of the source are made once, as ever."""
+    searched, plain = "all" if isinstance(part, SelfAttention) else "queries", part.product
+    packed = PackedLinear(part.weight[part.rows(searched)], part.bias[part.rows(searched)], dtype)
+
+    def product(what: str, x: Tensor) -> Tensor:
+        return packed(x) if what == searched else plain(what, x)
+
+    return product
+
+
+def _feed_forward(part: FeedForward, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+    linears: list[Any] = [part[0], part[2]]
+    up, down = (PackedLinear(linear.weight, linear.bias, dtype) for linear in linears)
+    return lambda x: down(up(x).relu_())

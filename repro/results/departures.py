@@ -69,6 +69,11 @@ def _is_big(record: Record) -> bool:
     return record.table.startswith(("table2", "table3_big")) and record.row.startswith("big")
 
 
+def _times(factor: float) -> str:
+    """What a rate was multiplied by, where it was."""
+    return "" if factor == PAPER_BASE.lr_factor else f", times {factor:g}"
+
+
 def _by_another(record: Record) -> str:
     """Who searched, where it was not this suite; records older than the choice do not say."""
     engine = record.settings.get("engine", "torch")
@@ -129,6 +134,13 @@ RULES = (
         rows=_is_big,
     ),
     Rule(
+        name="attention dropout",
+        paper="none is named",
+        here=lambda record: f"{record.hyper['attention_dropout']:g} of the weights",
+        kept=lambda record: record.hyper["attention_dropout"] == PAPER_BASE.attention_dropout,
+        rows=lambda record: _is_base(record) or _is_base_of_table_2(record) or _is_big(record),
+    ),
+    Rule(
         name="label smoothing of the base model",
         paper=f"{PAPER_BASE.label_smoothing}",
         here=lambda record: f"{record.hyper['label_smoothing']:g}",
@@ -151,8 +163,12 @@ RULES = (
     Rule(
         name="schedule",
         paper=f"warm-up of {PAPER_BASE.warmup:,} updates",
-        here=lambda record: f"the printed formula with a warm-up of {record.hyper['warmup']:,}",
-        kept=lambda record: record.hyper["warmup"] == PAPER_BASE.warmup,
+        here=lambda record: (
+            f"the printed formula with a warm-up of {record.hyper['warmup']:,}{_times(record.hyper['lr_factor'])}"
+        ),
+        kept=lambda record: (
+            (record.hyper["warmup"], record.hyper["lr_factor"]) == (PAPER_BASE.warmup, PAPER_BASE.lr_factor)
+        ),
     ),
     Rule(
         name="complete training",

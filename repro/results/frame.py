@@ -39,6 +39,7 @@ from repro.results.labels import (
     labels,
     setting_columns,
     size_columns,
+    unused,
 )
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeats import repeated
@@ -554,7 +555,8 @@ def base_in_full(frame: "DataFrame") -> str:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
         return ""
-    pairs = {symbol: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0]) for name, symbol in SYMBOLS.items()}
+    shown = {name: symbol for name, symbol in SYMBOLS.items() if name not in unused(frame)}
+    pairs = {symbol: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0]) for name, symbol in shown.items()}
     said = [f"{markdown_heading(symbol)} {both(*pair)}" for symbol, pair in pairs.items() if pair[0] is not None]
     return f"Base row: {', '.join(said)}."
 
@@ -594,6 +596,7 @@ def files(result_set: ResultSet, name: str, frame: "DataFrame", page: str, tex: 
 
 def sheet(frame: "DataFrame") -> str:
     """A frame as comma-separated values that a spreadsheet takes for values."""
+    frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
     safe = frame.assign(**{str(name): frame[name].map(_sheet_cell) for name in texts})
     return str(safe.to_csv(index=False, float_format=f"%.{SHEET_DIGITS}g", lineterminator="\n"))

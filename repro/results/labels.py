@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from repro.model.config import BASE as PAPER_BASE
+from repro.model.config import LATER
 from repro.render.grid import Column, numbers
 from repro.results.record import BASE
 
@@ -30,6 +31,8 @@ SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "warmup": "warm-up",
     "average": "averaged",
     "average_every": "apart",  # updates between averaged checkpoints
+    "attention_dropout": "attention dropout",
+    "lr_factor": "rate factor",
 }
 FIELDS = {name: name for name in SYMBOLS} | {symbol.replace("ε", "eps"): name for name, symbol in SYMBOLS.items()}
 AT_PAPER_SIZE = "/paper_size"  # ends the names of columns that hold the same row of the paper's own base
@@ -76,6 +79,11 @@ def setting(value: Any) -> str:
 def both(here: Any, paper: Any) -> str:
     """1 (2): a value here, and that at the paper's size where it is another."""
     return setting(here) if here is None or paper is None or here == paper else f"{setting(here)} ({setting(paper)})"
+
+
+def unused(frame: "DataFrame") -> list[str]:
+    """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
+    return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]
 
 
 def relation(base: Mapping[str, Any], row: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
-from repro.model.config import Hyper
+from repro.model.config import Hyper, written
 from repro.results.provenance import Provenance
 from repro.storage import signed_json
 
@@ -192,7 +192,8 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
-        signed_json.write(path, {name: value for name, value in asdict(self).items() if name not in OPTIONAL or value})
+        content = asdict(self) | {"hyper": written(self.hyper)}
+        signed_json.write(path, {name: value for name, value in content.items() if name not in OPTIONAL or value})
 
 
 def load(path: Path) -> Record:

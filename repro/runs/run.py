@@ -19,7 +19,7 @@ from repro.data.corpora import Corpus
 from repro.data.pair import languages
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend
-from repro.model.config import BASE, Hyper
+from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.results import record
 from repro.results.labels import relation
@@ -391,7 +391,7 @@ class Run:
             self.id,
             tags=self.tags,
             params={
-                **asdict(settings.hyper),
+                **written(vars(settings.hyper)),
                 **self._chosen(),
                 "data": self.prepared.data_hash[:16],
                 "row_changes": relation(vars(settings.scale.base), vars(settings.hyper)),

@@ -5,7 +5,7 @@ a number; so nothing here writes a record, a table or to the tracker. Paper: sec
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,7 @@ from repro.data.datamodule import DevBatches, Translation
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as engines
 from repro.decoding.bleu import Score, published_protocol, published_score, sacrebleu_score
-from repro.model.config import Hyper
+from repro.model.config import Hyper, written
 from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
 from repro.training import cpu_tuning, loop
@@ -62,7 +62,7 @@ class Trial:
     def decides(self) -> dict[str, Any]:
         """All that decides the result beside the code and the text itself, by fields."""
         return {
-            **{f"hyper.{name}": value for name, value in asdict(self.hyper).items()},
+            **{f"hyper.{name}": value for name, value in written(vars(self.hyper)).items()},
             "seed": self.seed,
             "tokenizer": self.prepared.tokenizer.sha256,
             "data": self.prepared.data_hash,

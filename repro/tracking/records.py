@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from repro.model.config import written
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
@@ -28,7 +29,7 @@ def show(uri: str, file: Path) -> dict[str, str]:
         client.log_batch(
             run.info.run_id,
             metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
-            params=[Param(k, str(v)[:6_000]) for k, v in {**record.hyper, **record.settings}.items()],
+            params=[Param(k, str(v)[:6_000]) for k, v in {**written(record.hyper), **record.settings}.items()],
         )
         took = record.cost["train_seconds"] + record.cost["decode_seconds"]
         status = "FINISHED" if record.status == "finished" else "FAILED"

@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
 from repro.data.datamodule import DevBatches, Translation
-from repro.model.ragged import Ragged
+from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint
 from repro.training.averaging import average
@@ -187,9 +187,7 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
     batch = module.batch
     if batch is None:
         return f"The model did not fit in memory ({error})."
-    source, target = (
-        side.longest if isinstance(side, Ragged) else side.shape[1] for side in (batch.source, batch.target)
-    )
+    source, target = (arranged(side).longest for side in (batch.source, batch.target))
     return (
         f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and "
         f"{target} target tokens long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "

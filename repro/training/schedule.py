@@ -1,11 +1,11 @@
 """The learning rate. Paper: section 5.3, equation (3)."""
 
 
-def rate(step: int, d_model: int, warmup: int) -> float:
-    """d_model^-0.5 min(step^-0.5, step warmup^-1.5) of the optimizer step with this number (from 1).
+def rate(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5) of the optimizer step with this number (from 1).
 
-    Rises to its peak, (d_model warmup)^-0.5, at step `warmup`.
+    Rises to its peak, factor (d_model warmup)^-0.5, at step `warmup`. The paper's factor is 1.
     """
     if step < 1:
         raise ValueError(f"Optimizer steps are counted from 1, got {step}.")
-    return float(d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
+    return float(factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))

@@ -20,7 +20,7 @@ from repro.complexity.layers import (
     dot_product_attention,
     restricted,
 )
-from repro.model.attention import hidden_bias
+from repro.model.masks import hidden_bias
 
 B, N, D, H = 2, 11, 6, 3
 

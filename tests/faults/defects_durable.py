@@ -234,8 +234,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "importing starts a thread",
         "repro/model/config.py",
-        "from dataclasses import dataclass\n",
-        "from dataclasses import dataclass\nimport threading\nthreading.Timer(9, print).start()\n",
+        "from dataclasses import dataclass, fields\n",
+        "from dataclasses import dataclass, fields\nimport threading\nthreading.Timer(9, print).start()\n",
         (SECURITY + "test_importing_starts_nothing_and_writes_nothing",),
     ),
     Defect(

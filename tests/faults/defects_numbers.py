@@ -2,7 +2,7 @@
 
 from faults.defect import Defect
 
-LAYERS, TRANSFORMER = "repro/model/layers.py", "repro/model/transformer.py"
+LAYERS, TRANSFORMER, RAGGED = "repro/model/layers.py", "repro/model/transformer.py", "repro/model/ragged.py"
 OF_LAYERS, OF_TRANSFORMER = "tests/model/test_layers.py::test_", "tests/model/test_transformer.py::test_"
 SUB_LAYERS = (f"{OF_LAYERS}dropout_falls_on_each_sub_layers_output_before_it_is_added",)
 SUMS = tuple(
@@ -36,52 +36,71 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "dropout after the residual sum",
         LAYERS,
-        "x = self.norms[0](x + self.dropout(self.self_attention(x, source_bias)))",
-        "x = self.norms[0](self.dropout(x + self.self_attention(x, source_bias)))",
-        SUB_LAYERS,
-    ),
-    Defect(
-        "dropout after the residual sum of the decoder",
-        LAYERS,
-        "x = self.norms[1](x + self.dropout(self.cross_attention(x, memory, source_bias)))",
-        "x = self.norms[1](self.dropout(x + self.cross_attention(x, memory, source_bias)))",
+        "norm(x + dropout(sub_layer(x)))",
+        "norm(dropout(x + sub_layer(x)))",
         SUB_LAYERS,
     ),
     Defect(
         "dropout after the norm",
         LAYERS,
-        "        return self.norms[1](x + self.dropout(self.feed_forward(x)))\n\n\n@dataclass",
-        "        return self.dropout(self.norms[1](x + self.feed_forward(x)))\n\n\n@dataclass",
-        SUB_LAYERS,
-    ),
-    Defect(
-        "dropout after the norm of the decoder",
-        LAYERS,
-        "        return self.norms[2](x + self.dropout(self.feed_forward(x)))",
-        "        return self.dropout(self.norms[2](x + self.feed_forward(x)))",
+        "norm(x + dropout(sub_layer(x)))",
+        "dropout(norm(x + sub_layer(x)))",
         SUB_LAYERS,
     ),
     Defect(
         "dropout of what a sub-layer reads",
         LAYERS,
-        "x = self.norms[0](x + self.dropout(self.self_attention(x, causal_bias)))",
-        "x = self.norms[0](x + self.self_attention(self.dropout(x), causal_bias))",
+        "norm(x + dropout(sub_layer(x)))",
+        "norm(x + sub_layer(dropout(x)))",
+        SUB_LAYERS,
+    ),
+    Defect(
+        "the decoder's attention to the source goes without dropout",
+        LAYERS,
+        "x = self.around(x, lambda x: self.cross_attention(x, memory, source_bias), self.norms[1], self.dropout)",
+        "x = self.around(x, lambda x: self.cross_attention(x, memory, source_bias), self.norms[1], lambda x: x)",
         SUB_LAYERS,
     ),
     Defect(
         "dropout on the embedding alone",
         TRANSFORMER,
-        "embedded = self.embedding(ids) + positions(0, ids.shape[1])\n        return self.dropout(embedded)",
-        "return self.dropout(self.embedding(ids)) + positions(0, ids.shape[1])\n        return self.dropout(embedded)",
-        SUMS[:1],
+        "self.dropout(self.embedding(read.ids) + read.encodings(positions))",
+        "self.dropout(self.embedding(read.ids)) + read.encodings(positions)",
+        SUMS,
     ),
     Defect(
-        "dropout on the embedding alone where sentences stand in a row",
-        TRANSFORMER,
-        "= self.embedding(ids.ids) + positions(0, ids.longest)[ids.position]\n",
-        "= self.dropout(self.embedding(ids.ids)) + positions(0, ids.longest)[ids.position]\n"
-        "            return embedded\n",
+        "sentences in a row have the positions of one long sentence",
+        RAGGED,
+        "positions(0, self.longest)[self.position]",
+        "positions(0, self.longest)[self.position * 0]",
         SUMS[1:],
+    ),
+    Defect(
+        "dropout of the scores and not of the weights",
+        "repro/model/attention.py",
+        "        weights_BHQK = dropout(weights_BHQK)\n    return weights_BHQK @ v_BHKE",
+        "        weights_BHQK = dropout(weights_BHQK.log()).softmax(-1)\n    return weights_BHQK @ v_BHKE",
+        ("tests/model/test_attention.py::test_dropout_falls_on_the_weights_after_the_softmax",),
+    ),
+    Defect(
+        "a way of mixing that is handed over is left aside",
+        "repro/model/attention.py",
+        "self.mixing = mix(n_heads",
+        "self.mixing = ScaledDotProduct(n_heads",
+        tuple(
+            f"tests/model/test_attention.py::test_another_way_for_queries_to_meet_keys_is_used[{kind}]"
+            for kind in ("MultiHeadAttention", "SelfAttention")
+        ),
+    ),
+    Defect(
+        "a later field gives every run another id and every record other bytes",
+        "repro/model/config.py",
+        "if name not in defaults or value != defaults[name]}",
+        "}",
+        (
+            "tests/model/test_config.py::test_a_field_that_came_later_is_written_only_where_it_says_something",
+            "tests/results/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",
+        ),
     ),
     # Table 2
     Defect(
@@ -304,9 +323,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "every row drops out like the base",
         TRANSFORMER,
-        'sizes = {name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout")}',
-        'sizes = {name: getattr(hyper, name) for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v")}\n'
-        '        sizes["dropout"] = 0.1',
+        '        parts: dict[str, Any] = {"mix"',
+        '        sizes["dropout"] = 0.1\n        parts: dict[str, Any] = {"mix"',
         (f"{OF_TRANSFORMER}dropout_is_where_the_paper_prints_it[0.4]",),
     ),
     Defect(

@@ -89,7 +89,7 @@ def norm_first(layer: layers.EncoderLayer, x: Tensor, source_bias: Tensor) -> Te
 
 
 def rename(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layers, "FeedForward", GatedNetwork)
+    monkeypatch.setitem(Transformer.__init__.__kwdefaults__, "feed_forward", GatedNetwork)  # type: ignore[arg-type]
 
 
 def forward(function: Callable[..., Tensor]) -> Callable[[pytest.MonkeyPatch], None]:

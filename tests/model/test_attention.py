@@ -8,12 +8,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from repro.model.attention import (
+    Mixing,
     MultiHeadAttention,
+    ScaledDotProduct,
     SelfAttention,
     attention,
     attention_weights,
-    hidden_bias,
 )
+from repro.model.masks import hidden_bias
 
 B, Q, K = 2, 13, 17
 SIZES = {"d_model": 7, "n_heads": 3, "d_k": 5, "d_v": 11}
@@ -200,3 +202,80 @@ def test_first_weights_where_d_k_and_d_v_are_free() -> None:
     assert glorot(layer.weight[: 3 * 8], 96, 3 * 8)
     assert glorot(layer.weight[3 * 8 :], 96, 3 * (8 + 64))
     assert glorot(layer.output.weight, 3 * 64, 96)
+
+
+# Dropout of the weights, and another way for queries to meet keys
+
+
+class Halves(nn.Module):
+    """Stands for dropout at rate 1/2: drops the first key of two, and doubles the other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.tensor([0.0, 2.0], dtype=x.dtype)
+
+
+def test_dropout_falls_on_the_weights_after_the_softmax() -> None:
+    q = torch.tensor([[[[0.0, 2**0.5]]]], dtype=torch.float64)
+    k = torch.tensor([[[[1.0, 0.0], [0.0, 1.0]]]], dtype=torch.float64)
+    v = torch.tensor([[[[3.0], [5.0]]]], dtype=torch.float64)
+    # weights (1, e) / (1 + e), of which the second remains, twice: 2 * 5 e / (1 + e)
+    found = attention(q, k, v, None, Halves())
+    assert found.item() == pytest.approx(10 * math.e / (1 + math.e), rel=1e-12)
+
+
+def test_dropout_of_weights_is_drawn_in_training_only_and_not_at_rate_0() -> None:
+    x, memory = torch.randn(B, Q, 7), torch.randn(B, K, 7)
+    plain, dropping = MultiHeadAttention(**SIZES), MultiHeadAttention(**SIZES, dropout=0.5)
+    dropping.load_state_dict(plain.state_dict())
+    before = torch.get_rng_state()
+    expected = plain(x, memory)
+    assert torch.equal(torch.get_rng_state(), before), "a number was drawn at rate 0"
+    assert torch.equal(dropping.eval()(x, memory), expected)
+    dropping.train()
+    torch.manual_seed(1)
+    found = dropping(x, memory)
+    assert not torch.equal(found, expected)
+    q, (k, v) = dropping.queries(x), dropping.keys_values(memory)
+    torch.manual_seed(1)
+    assert dropping.dropout is not None
+    weights = dropping.dropout(attention_weights(q, k, None))
+    assert torch.equal(found, dropping.output((weights @ v).transpose(1, 2).flatten(-2)))
+
+
+class Unscaled(Mixing):
+    """softmax(q k^T)."""
+
+    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+        scores = q_BHQE @ k_BHKE.transpose(-2, -1)
+        return (scores if bias is None else scores + bias).softmax(-1)
+
+
+class Bilinear(Mixing, nn.Module):
+    """softmax(q W k^T), W learned for each head."""
+
+    def __init__(self, *, n_heads: int, d_k: int) -> None:
+        super().__init__(n_heads=n_heads, d_k=d_k)
+        self.between = nn.Parameter(torch.eye(d_k).repeat(n_heads, 1, 1) / d_k**0.5)
+
+    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+        scores = q_BHQE @ self.between @ k_BHKE.transpose(-2, -1)
+        return (scores if bias is None else scores + bias).softmax(-1)
+
+
+@pytest.mark.parametrize("kind", [MultiHeadAttention, SelfAttention])
+def test_another_way_for_queries_to_meet_keys_is_used(kind: type[MultiHeadAttention]) -> None:
+    plain, unscaled, bilinear = (kind(**SIZES, mix=mix).double() for mix in (ScaledDotProduct, Unscaled, Bilinear))
+    x = normal(B, Q, 7)
+    read = (x,) if kind is SelfAttention else (x, normal(B, K, 7))
+    for other in (unscaled, bilinear):
+        other.load_state_dict(plain.state_dict(), strict=False)
+    expected = plain(*read)
+    assert not torch.allclose(unscaled(*read), expected)
+    with torch.no_grad():
+        unscaled.weight[: plain.d_queries] /= 5**0.5
+        unscaled.bias[: plain.d_queries] /= 5**0.5
+    torch.testing.assert_close(unscaled(*read), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(bilinear(*read), expected, rtol=0, atol=1e-6)
+    bilinear(*read).sum().backward()
+    assert bilinear.mixing.between.grad.any()
+    assert [*plain.state_dict()] == ["weight", "bias", "output.weight", "output.bias"], "no checkpoint is lost"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from repro.model.config import BASE, Hyper, divide
+from repro.model.config import BASE, LATER, Hyper, divide, written
 
 
 def test_the_defaults_are_the_base_model() -> None:
@@ -29,6 +29,9 @@ def test_the_defaults_are_the_base_model() -> None:
         ({"average": 68}, "68 checkpoints, 1500 updates apart, do not fit in 100000 steps"),
         ({"d_model": 7}, "d_model must be even, got 7"),
         ({"dropout": 1.0}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"attention_dropout": 1.0}, r"attention_dropout must lie in \[0, 1\), got 1.0"),
+        ({"lr_factor": 0.0}, "lr_factor must be a positive number, got 0.0"),
+        ({"lr_factor": float("nan")}, "lr_factor must be a positive number, got nan"),
         ({"label_smoothing": -0.1}, r"label_smoothing must lie in \[0, 1\), got -0.1"),
     ],
 )
@@ -46,6 +49,13 @@ def test_averaged_checkpoints_end_with_the_last_step() -> None:
 def test_a_row_does_not_change_the_base() -> None:
     with pytest.raises(FrozenInstanceError):
         BASE.n_layers = 2  # type: ignore[misc]
+
+
+def test_a_field_that_came_later_is_written_only_where_it_says_something() -> None:
+    first = {name for name in vars(BASE) if name not in LATER}
+    assert written(vars(BASE)).keys() == first
+    assert written(vars(replace(BASE, lr_factor=2.0))) == {**written(vars(BASE)), "lr_factor": 2.0}
+    assert (BASE.attention_dropout, BASE.lr_factor) == (0.0, 1.0)
 
 
 def test_divide() -> None:

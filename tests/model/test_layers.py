@@ -7,9 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, SelfAttention, hidden_bias
-from repro.model.layers import DecoderLayer, Dropout, EncoderLayer, FeedForward
-from repro.model.prepacked import can_prepack
+from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.dropout import Dropout
+from repro.model.layers import DecoderLayer, EncoderLayer, FeedForward
+from repro.model.masks import hidden_bias
+from repro.model.prepacked import can_prepack, prepacked
 
 B, S, T = 2, 7, 5
 SIZES = {"d_model": 33, "d_ff": 13, "n_heads": 3, "d_k": 11, "d_v": 11, "dropout": 0.0}
@@ -247,9 +249,8 @@ def test_weights_that_were_laid_out_give_the_same(kind: str, dtype: torch.dtype,
         pytest.skip(f"this processor lays out no {dtype}")
     with torch.no_grad():
         expected = part(x)
-        part.prepack(dtype)
-        found = part(x)
-        part.prepacked.clear()
+        with prepacked(part, dtype):
+            found = part(x)
         assert torch.equal(part(x), expected)
     assert found.dtype == dtype
     torch.testing.assert_close(found.float(), expected, rtol=close, atol=close)

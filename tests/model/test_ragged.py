@@ -14,11 +14,11 @@ from torch import Tensor
 
 from repro.data.batch import Batch, make_batch
 from repro.data.shards import Encoded
-from repro.model import attention, ragged
-from repro.model.attention import RaggedMask, ragged_attention
+from repro.model import ragged
+from repro.model.attention import ScaledDotProduct
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
-from repro.model.ragged import Ragged, pack
+from repro.model.ragged import Ragged, RaggedMask, pack, ragged_attention
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 
@@ -132,15 +132,16 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     monkeypatch: pytest.MonkeyPatch, d_k: int, d_v: int, width: int, causal: bool
 ) -> None:
     kernel = Kernel()
-    monkeypatch.setattr(attention, "varlen_attn", kernel)
-    monkeypatch.setattr(attention, "has_kernel", lambda q: q.dtype == torch.float64)
+    monkeypatch.setattr(ragged, "varlen_attn", kernel)
+    monkeypatch.setattr(ragged, "has_kernel", lambda q: q.dtype == torch.float64)
     ends = torch.tensor([0, 4, 5, 12], dtype=torch.int32)
     other = ends if causal else torch.tensor([0, 2, 8, 11], dtype=torch.int32)
     generator = torch.Generator().manual_seed(0)
     q, k = (torch.randn(3, int(n[-1]), d_k, generator=generator, dtype=torch.float64) for n in (ends, other))
     v = torch.randn(3, int(other[-1]), d_v, generator=generator, dtype=torch.float64)
     spans = RaggedMask(ends, other, 7, 7, causal)
-    found = ragged_attention(q, k, v, spans)
+    mixing = ScaledDotProduct(n_heads=3, d_k=d_k)
+    found = ragged_attention(mixing, q, k, v, spans)
     assert kernel.width == width
-    monkeypatch.setattr(attention, "has_kernel", lambda q: False)
-    torch.testing.assert_close(found, ragged_attention(q, k, v, spans), rtol=1e-12, atol=1e-12)
+    monkeypatch.setattr(ragged, "has_kernel", lambda q: False)
+    torch.testing.assert_close(found, ragged_attention(mixing, q, k, v, spans), rtol=1e-12, atol=1e-12)

@@ -12,10 +12,13 @@ from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention
 from repro.model.config import Hyper
-from repro.model.layers import DecoderLayer, Dropout, EncoderLayer
+from repro.model.dropout import Dropout
+from repro.model.kv_cache import Cache
+from repro.model.layers import DecoderLayer, EncoderLayer
+from repro.model.prepacked import can_prepack
 from repro.model.ragged import pack, paired
 from repro.model.special_tokens import EOS, PAD
-from repro.model.transformer import Cache, Transformer
+from repro.model.transformer import Transformer
 
 B, S, T, V = 2, 7, 5, 23
 TINY = Hyper(n_layers=3, d_model=14, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0)
@@ -360,6 +363,11 @@ def test_a_search_with_weights_laid_out_finds_what_it_finds_without() -> None:
         expected, _ = made.step(last, made.start(source))
         with made.prepacked(torch.float32):
             found, _ = made.step(last, made.start(source))
-            assert all(part.prepacked for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
-        assert not any(part.prepacked for part in made.decoder.modules() if isinstance(part, MultiHeadAttention))
+            covered = {
+                name for name, part in made.decoder.named_modules() if {"product", "forward"} & vars(part).keys()
+            }
+        assert not any({"product", "forward"} & vars(part).keys() for part in made.modules())
+    if can_prepack(made.embedding.weight, torch.float32):
+        parts = ("self_attention", "self_attention.output", "cross_attention", "cross_attention.output", "feed_forward")
+        assert covered == {f"{i}.{part}" for i in range(3) for part in parts}
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

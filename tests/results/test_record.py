@@ -15,7 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from repro.model.config import Hyper
+from repro.model.config import LATER, Hyper
 from repro.results import record
 from repro.results.record import Record, load, path, short, slug, thinned
 
@@ -123,13 +123,26 @@ SHOWN: dict[str, Any] = {
 
 def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
-    file.write_bytes(signed(fields()))  # written when no run was watched
+    content = fields()
+    for name in LATER:
+        del content["hyper"][name]
+    file.write_bytes(signed(content))  # written when no run was watched, and a row had fewer fields
     old = load(file)
     assert old.determinism is None
+    assert (old.hyper["attention_dropout"], old.hyper["lr_factor"]) == (0.0, 1.0)
     old.save(file)
-    assert json.loads(file.read_bytes()) == json.loads(signed(fields()))
+    assert json.loads(file.read_bytes()) == json.loads(signed(content))
     Record(**fields(), determinism=SHOWN).save(file)  # type: ignore[arg-type]
     assert load(file).determinism == SHOWN
+
+
+def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    for change in ({"lr_factor": 0.5}, {"attention_dropout": 0.1}):
+        record = Record(**fields() | {"hyper": asdict(Hyper(**change))})
+        record.save(file)
+        assert {*LATER} & json.loads(file.read_bytes())["hyper"].keys() == change.keys()
+        assert load(file) == record
 
 
 REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
@@ -165,14 +178,14 @@ def test_a_field_that_hyper_gets_later_leaves_older_records_readable(
     @dataclass(frozen=True, kw_only=True)
     class Grown(Hyper):
         attention: str = "dot"  # text, which no count or share is
-        attention_dropout: float = 0.0
+        smoothing_of_weights: float = 0.0
 
     monkeypatch.setattr("repro.results.record.Hyper", Grown)
     file.write_bytes(signed(fields()))
     assert load(file).hyper == asdict(Grown(n_heads=16, d_k=32, d_v=32))
     for old in PUBLISHED:
         assert load(old).hyper["attention"] == "dot"
-    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention', 'attention_dropout'\]"):
+    with pytest.raises(ValueError, match=r"record\.hyper: missing \['attention', 'smoothing_of_weights'\]"):
         Record(**fields())  # a new record has all of them
 
 

@@ -31,6 +31,14 @@ def test_it_rises_in_a_line_and_falls_with_the_root() -> None:
     assert rate(90, 512, 10) == pytest.approx(rate(10, 512, 10) / 3)
 
 
+def test_a_factor_multiplies_every_rate() -> None:
+    assert rate(4_000, 512, 4_000, 0.5) == pytest.approx(3.493_856_214_843_42e-4, rel=1e-12)
+    assert [rate(step, 64, 20, 3.0) for step in (1, 20, 99)] == [
+        pytest.approx(3 * rate(step, 64, 20), rel=1e-15) for step in (1, 20, 99)
+    ]
+    assert rate(7, 64, 20, 1.0) == rate(7, 64, 20)
+
+
 def test_steps_count_from_one() -> None:
     with pytest.raises(ValueError, match="counted from 1, got 0"):
         rate(0, 512, 4_000)
