@@ -26,6 +26,7 @@ from repro.render.grid import (
     terminal_grid,
 )
 from repro.results.departures import Departure, departures
+from repro.results.equal_code import code_name
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import (
     ABOUT_LABELS,
@@ -341,7 +342,7 @@ def _facts(records: Iterable[Record]) -> Facts:
             ("multi-bleu", ""): score["bleu_published_signature"],
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
-            ("deciding code", ""): stamp["fingerprint"][:12],
+            ("deciding code", ""): code_name(stamp["fingerprint"])[:12],
             ("device", ""): stamp["device"] or stamp["cpu"],
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],

@@ -1,11 +1,13 @@
 """Which records may stand in one cell: a mean is over seeds of one thing, each of them once.
 
-Same row, same text, same deciding code, same precision and number of threads: else the seeds are not repetitions.
+Same row, same text, same deciding code or one that was shown to be equal (`equal_code.py`), same precision and number
+of threads: else the seeds are not repetitions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from repro.results.equal_code import code_name
 from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH
 
@@ -15,7 +17,7 @@ SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulat
 def kind(record: Record) -> dict[str, Any]:
     """What the seeds of a cell have in common, by the names a reader is told."""
     return {
-        "deciding code": record.stamp["fingerprint"],
+        "deciding code": code_name(record.stamp["fingerprint"]),
         "text": record.corpus["sha256"],
         "tokenizer": record.tokenizer["sha256"],
         "threads": record.stamp["n_threads"],

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
+from repro.results.equal_code import equal_codes
 from repro.results.provenance import Provenance, fingerprints
 from repro.tracking.run_folder import describe
 from repro.training.checkpoint import checkpoints, step_of
@@ -61,7 +62,7 @@ def differences(before: Origin, decides: Mapping[str, Any]) -> Iterator[str]:
     """A line for each field that differs, with the files for the code."""
     there = before["decides"]
     for name in sorted(there.keys() | decides.keys()):
-        if there.get(name) == decides.get(name):
+        if there.get(name) == decides.get(name) or (name == "code" and _is_equal_code(there, decides)):
             continue
         if name == "code":
             now = {file: digest[:DIGITS] for file, digest in fingerprints().items()}
@@ -73,6 +74,10 @@ def differences(before: Origin, decides: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {_short(there.get(name))} there, {_short(decides.get(name))} now"
 
 
+def _is_equal_code(there: Mapping[str, Any], decides: Mapping[str, Any]) -> bool:
+    return there.get("code") in equal_codes(decides["code"])
+
+
 def _short(value: Any) -> Any:
     return value[:DIGITS] if isinstance(value, str) else value
 
@@ -81,7 +86,7 @@ def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> 
     fork = f"To begin anew and keep {folder}, add --fork."
     if before is None:
         return fork
-    if before["decides"].get("code") == decides["code"]:
+    if _is_equal_code(before["decides"], decides):
         return f"Go on with it by the settings and the text it had. {fork}"
     if before["commit"] is None or before["dirty"]:
         return f"Its code was never committed: undo the changes to go on with it. {fork}"

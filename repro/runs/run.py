@@ -22,6 +22,7 @@ from repro.decoding import backend
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.results import record
+from repro.results.equal_code import code_name, equal_codes
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, cleared, fingerprint, provenance
 from repro.results.record import Record
@@ -94,8 +95,10 @@ class Run:
 
     @cached_property
     def id(self) -> str:
-        """16 hexadecimal digits: a hash of all that decides the result."""
-        return hashlib.sha256(json.dumps(self.decides, sort_keys=True).encode()).hexdigest()[:16]
+        """16 hexadecimal digits: a hash of all that decides the result. What equal code has begun keeps its id."""
+        made_of = [{**self.decides, "code": code} for code in equal_codes(self.decides["code"])]
+        ids = [hashlib.sha256(json.dumps(one, sort_keys=True).encode()).hexdigest()[:16] for one in made_of]
+        return next((one for one in ids if (self.runs / one / "run.json").exists()), ids[0])
 
     @cached_property
     def decides(self) -> dict[str, Any]:
@@ -380,7 +383,7 @@ class Run:
             "devices": settings.devices,
             "precision": settings.precision,
             "threads": settings.threads,
-            "code": fingerprint()[:8],
+            "code": code_name(fingerprint())[:8],
         }
 
     def _describe(self, stamp: Provenance) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.model.config import written
+from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
@@ -53,7 +54,7 @@ def tags_of(record: Record) -> dict[str, str]:
         "devices": str(record.settings.get("devices", UNKNOWN)),
         "precision": str(record.settings.get("precision", UNKNOWN)),
         "threads": str(record.stamp["n_threads"]),
-        "code": record.stamp["fingerprint"][:8],
+        "code": code_name(record.stamp["fingerprint"])[:8],
         "commit": str(record.stamp["commit"]),
         "published": "true",
     }

@@ -1,5 +1,7 @@
 """A changed command is refused field by field, and never where nothing would be lost."""
 
+import hashlib
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -7,6 +9,8 @@ from typing import Any
 import pytest
 
 from repro.model.config import BASE
+from repro.results import equal_code
+from repro.results.equal_code import Code, EqualCode, Evidence
 from repro.results.provenance import provenance
 from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
@@ -76,6 +80,30 @@ def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypa
     assert "Its code" in message
 
 
+def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
+    run = Evidence(scale="smoke", table="base", row="base", seed=1)
+    monkeypatch.setattr(equal_code, "listed", lambda: (EqualCode(codes=codes, run=run),))
+    begun(tmp_path, code="before", corpus="other text")
+    assert "code: " not in refused(tmp_path)
+    assert "Go on with it by the settings and the text it had" in refused(tmp_path)
+
+
+def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def now() -> str:
+        return Run.id.func(SimpleNamespace(decides=DECIDES, runs=tmp_path))  # type: ignore[attr-defined]
+
+    own, before = now(), hashlib.sha256(json.dumps({**DECIDES, "code": "before"}, sort_keys=True).encode()).hexdigest()
+    begun(tmp_path, run=before[:16], code="before")
+    assert now() == own
+    codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
+    run = Evidence(scale="smoke", table="base", row="base", seed=1)
+    monkeypatch.setattr(equal_code, "listed", lambda: (EqualCode(codes=codes, run=run),))
+    assert now() == before[:16]
+    begun(tmp_path, run=own)  # one of this very code goes first
+    assert now() == own
+
+
 @pytest.mark.parametrize(
     ("commit", "dirty", "says"),
     [
@@ -134,9 +162,9 @@ def test_what_decides_is_all_there() -> None:
     assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}
 
 
-def test_the_id_is_made_of_all_fields() -> None:
+def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
     ids = set()
     for field in DECIDES:
-        run = SimpleNamespace(decides={**DECIDES, field: "other"})
+        run = SimpleNamespace(decides={**DECIDES, field: "other"}, runs=tmp_path)
         ids.add(Run.id.func(run))  # type: ignore[attr-defined]
     assert len(ids) == len(DECIDES)

@@ -1,0 +1,127 @@
+"""Do two commits make the same numbers to the last digit? If so, their codes count as one from then on.
+
+Runs one seed under the code of both commits, each from a folder of its own with one thread, and compares scores,
+curves, translations, the order of the batches and every weight of the last checkpoint. Equal codes are appended to
+`repro/results/equal_code.json`, where `tests/results/test_equal_code.py` runs them again.
+
+Run:  python benchmarks/equal_code.py 70d1d4c HEAD          (under a minute on 1 core; the older commit first)
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import tempfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import load_file
+
+from repro.results.equal_code import LIST, Code, EqualCode, Evidence, equal_codes, listed
+from repro.storage.atomic import write_text
+
+ROOT = Path(__file__).parent.parent
+SEED = Evidence(scale="smoke", table="table3_A", row="base", seed=1)
+
+
+def git(*arguments: str) -> bytes:
+    """What git prints of this checkout."""
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True).stdout
+
+
+def unpack(commit: str, folder: Path) -> Path:
+    """The files of a commit, in `folder`."""
+    with tarfile.open(fileobj=BytesIO(git("archive", commit))) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def outcome(code: Path, run: Evidence, folder: Path) -> dict[str, Any]:
+    """What a seed comes to under the code in `code`, without what was measured by a clock; the work is in `folder`."""
+    options = {
+        "scale": run["scale"],
+        "rows": run["row"],
+        "seeds": str(run["seed"]),
+        "runs-dir": str(folder / "runs"),
+        "results-dir": str(folder / "results"),
+        "cache-dir": str(folder / "cache"),
+        "tracking-uri": f"sqlite:///{folder}/mlflow.db",
+    }
+    command = [sys.executable, f"experiments/{run['table']}.py"]
+    command += [word for name, value in options.items() for word in (f"--{name}", value)]
+    environment = {**os.environ, "PYTHONPATH": str(code), "OMP_NUM_THREADS": "1", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    done = subprocess.run(command, cwd=code, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)} in {code} ended with {done.returncode}:\n{done.stderr[-2_000:]}")
+    [work] = {path.parent for path in folder.glob("runs/*/record.json") if is_of(path, run)}
+    record = told(work / "record.json")
+    newest = max((work / "checkpoints").glob("*.safetensors"))
+    return {
+        "fingerprint": record["stamp"]["fingerprint"],
+        "scores": record["scores"],
+        "curves": record["curves"],
+        "order": (record.get("determinism") or {}).get("order"),  # older records do not say
+        "weights": weights(newest),
+        "translations": {path.name: path.read_bytes() for path in work.glob("*.hyp")},
+    }
+
+
+def told(file: Path) -> dict[str, Any]:
+    """The record in a file."""
+    content = json.loads(file.read_bytes())
+    return content.get("record", content)
+
+
+def is_of(file: Path, run: Evidence) -> bool:
+    """Whether a record is the seed that was asked for: a row may bring the base row with it."""
+    record = told(file)
+    return (record["row"], record["seed"]) == (run["row"], run["seed"])
+
+
+def weights(checkpoint: Path) -> str:
+    """SHA-256 of the model's tensors, by name: "12/state_dict/model.encoder.0 ..." without the number."""
+    tensors = {name.partition("/")[2]: tensor for name, tensor in load_file(checkpoint).items()}
+    digest = hashlib.sha256()
+    for name in sorted(name for name in tensors if name.startswith("state_dict/model.")):
+        digest.update(f"{name} {tensors[name].dtype} {tensors[name].shape}\n".encode() + tensors[name].tobytes())
+    return digest.hexdigest()
+
+
+def unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    """What two outcomes differ in; what only one of them says is no difference."""
+    names = [name for name in one if name != "fingerprint" and None not in (one[name], other[name])]
+    return [name for name in names if one[name] != other[name]]
+
+
+def main() -> None:
+    """Compare two commits and write the entry."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("commits", nargs=2, metavar="COMMIT", help="the older one first")
+    for name, value in SEED.items():
+        parser.add_argument(f"--{name}", type=type(value), default=value, help="of the run to compare (%(default)s)")
+    options = parser.parse_args()
+    run = Evidence(**{name: getattr(options, name) for name in SEED})  # type: ignore[typeddict-item]
+    found: list[dict[str, Any]] = []
+    codes: list[Code] = []
+    for name in options.commits:
+        commit = git("rev-parse", "--verify", f"{name}^{{commit}}").decode().strip()
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(outcome(unpack(commit, Path(folder) / "code"), run, Path(folder) / "work"))
+        codes.append(Code(fingerprint=found[-1]["fingerprint"], commit=commit))
+        print(f"{commit[:12]}: code {codes[-1]['fingerprint'][:12]}, weights {found[-1]['weights'][:12]}")
+    if differing := unlike(*found):
+        sys.exit(f"The commits differ in {', '.join(differing)}: nothing is listed.")
+    if codes[1]["fingerprint"] in equal_codes(codes[0]["fingerprint"]):
+        print("Equal to the last digit, and counted as one already.")
+        return
+    entries = [*listed(), EqualCode(codes=codes, run=run)]
+    write_text(LIST, json.dumps(entries, indent=2) + "\n")
+    print(f"Equal to the last digit: listed in {LIST.relative_to(ROOT)}. Commit it.")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Codes that count as one: the list, what follows of it, and each entry run again under both codes."""
+
+import importlib.util
+import json
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from paper_runs import paper_run
+
+from repro.results import equal_code
+from repro.results.equal_code import Code, EqualCode, Evidence, classes, code_name, equal_codes, listed
+from repro.results.kinds import differences, mixtures
+from repro.results.provenance import fingerprint
+
+ROOT = Path(__file__).parents[2]
+RUN = Evidence(scale="smoke", table="table3_A", row="base", seed=1)
+
+
+def entry(one: str, other: str) -> EqualCode:
+    return EqualCode(codes=[Code(fingerprint=one, commit="0"), Code(fingerprint=other, commit="1")], run=RUN)
+
+
+LINE = [entry("a", "b"), entry("x", "y"), entry("b", "c")]
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        ([], []),
+        (LINE, [["a", "b", "c"], ["x", "y"]]),
+        ([*LINE, entry("y", "b")], [["a", "b", "c", "x", "y"]]),  # two classes become one
+        ([entry("b", "c"), entry("a", "b")], [["b", "c", "a"]]),  # the first that was listed stays the first
+    ],
+)
+def test_equality_goes_from_entry_to_entry(entries: list[EqualCode], found: list[list[str]]) -> None:
+    assert classes(entries) == found
+
+
+def test_a_class_has_one_name_and_a_stranger_its_own() -> None:
+    assert [code_name(one, LINE) for one in "abcxyz"] == ["a", "a", "a", "x", "x", "z"]
+    assert equal_codes("c", LINE) == ["c", "a", "b"]
+    assert equal_codes("z", LINE) == ["z"]
+
+
+def test_the_list_is_well_formed() -> None:
+    for one in listed():
+        assert one.keys() == EqualCode.__annotations__.keys()
+        assert one["run"].keys() == Evidence.__annotations__.keys()
+        assert one["run"]["scale"] in ("smoke", "laptop")
+        older, newer = one["codes"]
+        assert older["fingerprint"] != newer["fingerprint"]
+        for code in one["codes"]:
+            assert code.keys() == Code.__annotations__.keys()
+            assert (len(code["fingerprint"]), len(code["commit"])) == (64, 40)
+    assert equal_code.LIST.read_text("utf-8") == json.dumps(listed(), indent=2) + "\n"
+
+
+def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [paper_run(seed=seed) for seed in (1, 2)]
+    records = [
+        replace(run, stamp={**run.stamp, "fingerprint": code})  # type: ignore[typeddict-item]
+        for run, code in zip(runs, "ac", strict=True)
+    ]
+    assert differences(*records) == ["deciding code"]
+    [said] = mixtures(records)
+    assert "seeds 1 and 2 differ in deciding code" in said
+    monkeypatch.setattr(equal_code, "listed", lambda: LINE)
+    assert differences(*records) == []
+    assert list(mixtures(records)) == []
+
+
+# Each entry, run again
+
+
+@cache
+def bench() -> ModuleType:
+    """benchmarks/equal_code.py, which wrote the entries."""
+    spec = importlib.util.spec_from_file_location("bench_equal_code", ROOT / "benchmarks" / "equal_code.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Code, Evidence], dict[str, Any]]:
+    """What a seed comes to under a code; each is run once, that of this checkout where it lies."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def of(code: Code, run: Evidence) -> dict[str, Any]:
+        key = (code["fingerprint"], *map(str, run.values()))
+        if key not in found:
+            place, folder = ROOT, tmp_path_factory.mktemp("equal")
+            if code["fingerprint"] != fingerprint():
+                asked = ["git", "cat-file", "-e", f"{code['commit']}^{{commit}}"]
+                if subprocess.run(asked, cwd=ROOT, capture_output=True).returncode:
+                    pytest.skip(f"no git history with commit {code['commit'][:12]}: the checkout is shallow, or none")
+                place = bench().unpack(code["commit"], folder / "code")
+            found[key] = bench().outcome(place, run, folder / "work")
+        return found[key]
+
+    return of
+
+
+# the newest entry in CI, the others by `tox -e faults`: no entry becomes wrong by what is added after it
+ENTRIES = [
+    pytest.param(one, marks=[] if one is listed()[-1] else pytest.mark.faults, id=one["codes"][1]["commit"][:12])
+    for one in listed()
+]
+
+
+@pytest.mark.parametrize("one", ENTRIES)
+def test_both_codes_give_the_same_run_to_the_last_digit(
+    one: EqualCode, outcome_of: Callable[[Code, Evidence], dict[str, Any]]
+) -> None:
+    older, newer = (outcome_of(code, one["run"]) for code in one["codes"])
+    assert [older["fingerprint"], newer["fingerprint"]] == [code["fingerprint"] for code in one["codes"]]
+    assert older["scores"] == newer["scores"]
+    assert older["curves"] == newer["curves"]
+    assert older["weights"] == newer["weights"]
+    assert older["translations"] == newer["translations"]
+    if older["order"]:  # records did not always say it
+        assert older["order"] == newer["order"]
+
+
+def test_a_run_that_differs_is_seen() -> None:
+    one = {"fingerprint": "a", "scores": {"dev": {"nll": 1.0}}, "order": None, "weights": "w"}
+    assert bench().unlike(one, {**one, "fingerprint": "b", "order": "o"}) == []
+    assert bench().unlike(one, {**one, "scores": {"dev": {"nll": 1.0 + 2**-52}}}) == ["scores"]
+    assert bench().unlike(one, {**one, "weights": "v"}) == ["weights"]
