@@ -69,7 +69,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         devices=1,
         threads=1,
         precision="fp32",
-        engine="torch",
+        backend="torch",
     )
     with world(), Progress("corpus", 1) as progress:  # type: ignore[attr-defined]
         record = Run(

@@ -107,7 +107,7 @@ def batches(source: Encoded, target: Encoded, tokens: int, *, packed: bool) -> I
     """Those of training, without end."""
     return iter(
         TrainingBatches(
-            source, target, budget=tokens, fill=by_tokens, accumulate=1, data_hash="gpu", seed=1, start=0,
+            source, target, budget=tokens, batch_by=by_tokens, accumulate=1, data_hash="gpu", seed=1, start=0,
             rank=0, world=1, packed=packed,
         )
     )  # fmt: skip

@@ -24,7 +24,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from repro.data.batching import FILLS, Fill, plan_epoch, updates, updates_per_epoch
+from repro.data.batching import BATCH_BY, BatchBy, plan_epoch, updates, updates_per_epoch
 
 EPOCH = 7
 AT_ONCE = 2**18
@@ -58,11 +58,11 @@ def write_lengths(path: Path, n: int) -> None:
     lengths.flush()
 
 
-def plan(path: Path, budget: int, fill: Fill) -> Planned:
+def plan(path: Path, budget: int, batch_by: BatchBy) -> Planned:
     """Plan an epoch."""
     source, target = np.load(path)
     started = time.perf_counter()
-    made = plan_epoch(source, target, budget=budget, fill=fill, data_hash="data", seed=1, epoch=EPOCH)
+    made = plan_epoch(source, target, budget=budget, batch_by=batch_by, data_hash="data", seed=1, epoch=EPOCH)
     return Planned(
         seconds=time.perf_counter() - started,
         peak_bytes=peak_bytes(),
@@ -74,12 +74,12 @@ def plan(path: Path, budget: int, fill: Fill) -> Planned:
     )
 
 
-def start(path: Path, budget: int, fill: Fill) -> tuple[float, int]:
+def start(path: Path, budget: int, batch_by: BatchBy) -> tuple[float, int]:
     """Seconds from nothing to the last update of an epoch, and the peak of memory when the next epoch has begun."""
     source, target = np.load(path)
-    step = (EPOCH + 1) * updates_per_epoch(source, target, budget=budget, fill=fill) - 1
+    step = (EPOCH + 1) * updates_per_epoch(source, target, budget=budget, batch_by=batch_by) - 1
     started = time.perf_counter()
-    stream = updates(source, target, budget=budget, fill=fill, data_hash="data", seed=1, start=step)
+    stream = updates(source, target, budget=budget, batch_by=batch_by, data_hash="data", seed=1, start=step)
     assert next(stream).epoch == EPOCH
     seconds = time.perf_counter() - started
     assert next(stream).epoch == EPOCH + 1
@@ -113,9 +113,9 @@ def main() -> None:
         for n in options.pairs:
             path = Path(folder) / f"{n}.npy"
             alone(write_lengths, path, n)
-            for name, fill in FILLS.items():
-                plans = [alone(plan, path, options.budget, fill) for _ in range(options.turns)]
-                starts = [alone(start, path, options.budget, fill) for _ in range(options.turns)]
+            for name, batch_by in BATCH_BY.items():
+                plans = [alone(plan, path, options.budget, batch_by) for _ in range(options.turns)]
+                starts = [alone(start, path, options.budget, batch_by) for _ in range(options.turns)]
                 one = plans[0]
                 print(
                     f"{n:>10}  {name:<9}{one.n_updates:>9}{one.padding:>9.2%}"

@@ -175,14 +175,14 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
         source, target = (Store(place, side, n_shards=n_shards, dtype=np.dtype("<u2")) for side in SIDES)
         assert len(source.lengths) == len(target.lengths) == n_pairs
     with measured("plan an epoch, first update"):
-        next(updates(source.lengths, target.lengths, budget=BUDGET, fill=by_tokens, data_hash="x", seed=1))
-    n = updates_per_epoch(source.lengths, target.lengths, budget=BUDGET, fill=by_tokens)
+        next(updates(source.lengths, target.lengths, budget=BUDGET, batch_by=by_tokens, data_hash="x", seed=1))
+    n = updates_per_epoch(source.lengths, target.lengths, budget=BUDGET, batch_by=by_tokens)
     for workers in (0, 1, 4):
         batches = TrainingBatches(
             source,
             target,
             budget=BUDGET,
-            fill=by_tokens,
+            batch_by=by_tokens,
             accumulate=1,
             data_hash="x",
             seed=1,

@@ -7,12 +7,12 @@ Run:   python experiments/table1.py                        (about a minute, one 
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from repro.figures.table1 import draw
 from repro.pages.table1 import write
 from repro.results.layer_costs import FILE, FOLDER, Grid, save
 from repro.runs.command import Parser, ended
+from repro.runs.options import add_options
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -43,9 +43,8 @@ QUICK = Grid(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the layers, measure them, and write results/table1/."""
     parser = Parser(description=main.__doc__)
-    parser.add_argument("--results-dir", type=Path, default=Path("results/own"), help="where table1/ is made")
+    add_options(parser, "results_dir", "threads", results_dir="where table1/ is made", threads="that PyTorch may use")
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
-    parser.add_argument("--threads", type=int, default=1, help="that PyTorch may use")
     options = parser.parse_args(arguments)
 
     print(f"Table 1: layers are built, counted and timed for {options.results_dir / FOLDER}", flush=True)

@@ -1,9 +1,6 @@
-"""The door of `python -m repro.report`."""
+"""The door of before: `python -m repro.report` is `python -m repro report` now."""
 
-import sys
-
-from repro.cli.report import main
-from repro.runs.command import ended
+from repro.cli.commands import long_form
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    long_form("report")

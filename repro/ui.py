@@ -1,9 +1,6 @@
-"""The door of `python -m repro.ui`."""
+"""The door of before: `python -m repro.ui` is `python -m repro ui` now."""
 
-import sys
-
-from repro.cli.ui import main
-from repro.runs.command import ended
+from repro.cli.commands import long_form
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    long_form("ui")

@@ -437,9 +437,9 @@ def test_divide_names_what_does_not_come_out_even() -> None:
         divide(BASE.d_model, 7)
 
 
-def test_another_engine_translates_in_a_world_of_its_own(made: Path, tmp_path: Path) -> None:
+def test_another_backend_translates_in_a_world_of_its_own(made: Path, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
-    main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--engine=ctranslate2"))
+    main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--backend=ctranslate2"))
     ours = record.load(made / "results" / "smoke" / "base" / "base-seed1.json")
     theirs = record.load(tmp_path / "results" / "smoke-ctranslate2" / "base" / "base-seed1.json")
     assert theirs.run != ours.run
@@ -449,12 +449,12 @@ def test_another_engine_translates_in_a_world_of_its_own(made: Path, tmp_path: P
         assert theirs.scores[split]["nll"] == pytest.approx(ours.scores[split]["nll"], abs=1e-4)  # type: ignore[literal-required]
 
 
-def test_an_engine_that_is_not_there_is_missed_before_anything_is_done(
+def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(SystemExit) as stopped:
-        main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--engine=ctranslate2"))
+        main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--backend=ctranslate2"))
     assert stopped.value.code == 2
     assert '".[fast]"' in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

@@ -285,7 +285,7 @@ def test_the_package_keeps_the_rule(name: str) -> None:
 
 def takes_abbreviations(call: ast.Call) -> bool:
     """Whether the call makes a command line on which an option may be cut short."""
-    names = called("argparse.ArgumentParser", "ArgumentParser", "jsonargparse.ArgumentParser")
+    names = called("argparse.ArgumentParser", "ArgumentParser")
     return names(call) and ast.unparse(keyword(call, "allow_abbrev") or ast.Constant(True)) != "False"
 
 

@@ -32,6 +32,7 @@ EXPERIMENTS = sorted((ROOT / "experiments").glob("*.py"))
 SHOWN = (
     "repro.experiment.",
     "repro.runs.command.",
+    "repro.runs.options.",
     "repro.model.config.",
     "repro.figures.draw.",
     "repro.complexity.",

@@ -41,6 +41,7 @@ from repro.claims.statistics import (
 )
 from repro.render.escape import markdown_text, sheet_text
 from repro.render.grid import MINUS, sheet_number
+from repro.render.origin import made_from
 from repro.results.frame import ResultSet, Rows
 from repro.results.labels import label
 from repro.results.record import PaperNumbers, Record
@@ -376,7 +377,7 @@ def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int
     groups = {key: members for key, members in groups.items() if members}
     left_out = f" {n_dirty} more are of uncommitted code and left out." if n_dirty else ""
     parts = [
-        "<!-- Made by `python -m repro.report` from the records in this folder; do not edit. -->",
+        f"<!-- {made_from('the records in this folder')} -->",
         f"# The claims of the paper at scale {markdown_text(scale)}",
         f"{len(results)} claims, {n_runs} runs.{left_out} {_in_words(results)}",
         _summary(groups),

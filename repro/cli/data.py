@@ -1,9 +1,9 @@
 """Get a corpus, make it ready to train on, and look at it.
 
-    python -m repro.data fetch --list
-    python -m repro.data fetch wmt14-en-de
-    python -m repro.data prepare wmt14-en-de
-    python -m repro.data inspect wmt14-en-de
+    python -m repro data fetch --list
+    python -m repro data fetch wmt14-en-de
+    python -m repro data prepare wmt14-en-de
+    python -m repro data inspect wmt14-en-de
 
 Left to themselves they choose the vocabulary and the longest sentence of the scale that reads the corpus, so an
 experiment at that scale finds it prepared.
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NoReturn
 from repro.data.corpora import CORPORA, FETCHED, PROJECT, open_corpus
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import RULES, check_rules
-from repro.runs.command import Parser, python
+from repro.runs.command import BAD_INPUT, Parser, ours, python
+from repro.runs.options import add_options
 from repro.runs.scales import SCALES, Scale
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return BAD_INPUT
     except KeyboardInterrupt:
         print("\nStopped. The same command goes on from there.", file=sys.stderr)
         return 128 + (received or [signal.SIGINT])[0]
@@ -71,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(prog="python -m repro.data", description=main.__doc__)
+    parser = Parser(prog=ours("data"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ..."
 
@@ -104,11 +105,10 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument(
             "--data-dir", type=Path, help="where the text is; default: data of the project, or $REPRO_DATA"
         )
-        command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="default: %(default)s")
-        command.add_argument("--vocab-size", type=int, help="tokens; the paper's first code: 40960")
+        add_options(command, "cache_dir", "vocab_size")
         command.add_argument("--max-length", type=int, help="tokens of a side")
         rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in RULES.values())
-        command.add_argument("--clean", nargs="+", default=[], metavar="RULE", help=f"leave out pairs. {rules}")
+        add_options(command, "clean", clean=f"leave out pairs. {rules}")
         command.add_argument("--workers", type=int, help="processes; default: one for each core")
     return parser.parse_args(argv)
 
@@ -142,7 +142,7 @@ def _import(options: argparse.Namespace) -> None:
     joined = f"; {made.joined:,} sentences had line feeds inside, which are blanks now" if made.joined else ""
     print(
         f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
-        f"  {python()} -m repro.data prepare folder-{options.pair} --data-dir {options.to}\n"
+        f"  {ours('data', 'prepare')} folder-{options.pair} --data-dir {options.to}\n"
         f"  {python()} experiments/table3_A.py --pair {options.pair} --data-dir {options.to}"
     )
 
@@ -191,7 +191,7 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
         return
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
-    print(f"All text is in {texts}. What next:\n  {python()} -m repro.data prepare {name}-{pair} {_where(options)}")
+    print(f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_where(options)}")
 
 
 def _gigabytes(n_bytes: int) -> str:
@@ -253,24 +253,24 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
 
 def _inspect(prepared: "Prepared") -> None:
     """The card, what an epoch is cut into, and the first pairs as they are read."""
-    from repro.data.batching import FILLS, plan_epoch
+    from repro.data.batching import BATCH_BY, plan_epoch
 
     print((prepared.card / "data_card.md").read_bytes().decode())
     source, target = prepared.train.source, prepared.train.target
-    for name, fill in FILLS.items():
+    for name, batch_by in BATCH_BY.items():
         plan = plan_epoch(
             source.lengths,
             target.lengths,
             budget=PAPER.batch_tokens,
-            fill=fill,
+            batch_by=batch_by,
             data_hash=prepared.data_hash,
             seed=1,
             epoch=0,
         )
         tokens = plan.source_tokens.sum() / len(plan), plan.target_tokens.sum() / len(plan)
         print(
-            f"An epoch in updates of {PAPER.batch_tokens:,} {name} a side: {len(plan):,} updates of {tokens[0]:,.0f} "
-            f"source and {tokens[1]:,.0f} target tokens on average, {plan.padding:.2%} of their slots padding."
+            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} a side: {len(plan):,} updates of "
+            f"{tokens[0]:,.0f} source and {tokens[1]:,.0f} target tokens on average, {plan.padding:.2%} of it padding."
         )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")

@@ -1,23 +1,24 @@
 """Put a finished run to use: translate with it, score with it, hand it to CTranslate2.
 
-python -m repro.decoding translate latest news.en > news.de
-python -m repro.decoding score runs/<id> news.en news.de --engine ctranslate2
-python -m repro.decoding export <id> exported
+python -m repro translate latest news.en > news.de
+python -m repro score runs/<id> news.en news.de --backend ctranslate2
+python -m repro export <id> exported
 """
 
 import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.parallel_text import Parallel, read_lines
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
-from repro.runs.command import ENGINES, Parser
+from repro.runs.command import BAD_INPUT, Parser, ours
 from repro.runs.load import TOKENIZER, Trained, finished, open_run
+from repro.runs.options import RENAMED, add_options
 from repro.storage import atomic
 from repro.storage.folder_cache import made_once
 
@@ -27,51 +28,54 @@ if TYPE_CHECKING:
 
 STDIN = Path("/dev/stdin")
 ORIGIN = "run.json"  # in an exported folder: whose weights these are
-BUDGET = 4_096  # slots of a batch that is scored
+BUDGET = 4_096  # padded tokens of a batch that is scored
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Put a finished run to use."""
-    options = _options(argv)
+def translate(argv: Sequence[str] | None = None) -> int:
+    """Write the translation of each line of a text to standard output, by a finished run."""
+    parser = _parser("translate", translate.__doc__)
+    add_options(parser, "backend", "precision", backend="what translates", precision="of torch's matrix products")
+    parser.add_argument("source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; else standard input")
+    beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
+    parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept of each sentence (default: {beam})")
+    parser.add_argument("--alpha", type=float, default=alpha, help=f"of the length penalty (default: {alpha})")
+    return _done(_translate, parser.parse_args(argv))
+
+
+def score(argv: Sequence[str] | None = None) -> int:
+    """Perplexity and mean loss of given translations under a finished run."""
+    parser = _parser("score", score.__doc__)
+    add_options(parser, "backend", "precision", backend="what scores", precision="of torch's matrix products")
+    parser.add_argument("source", type=Path, help="sentences, one a line")
+    parser.add_argument("target", type=Path, help="their translations, line by line")
+    return _done(_score, parser.parse_args(argv))
+
+
+def export(argv: Sequence[str] | None = None) -> int:
+    """Write the model of a finished run in CTranslate2's format, its tokenizer beside it."""
+    parser = _parser("export", export.__doc__)
+    parser.add_argument("folder", type=Path, help="new, empty or of the same run")
+    return _done(_export, parser.parse_args(argv))
+
+
+def _parser(name: str, does: str | None) -> Parser:
+    """What the three commands share."""
+    parser = Parser(prog=ours(name), renamed=RENAMED, description=does)
+    parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of that")
+    add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="has older runs' tokenizers")
+    return parser
+
+
+def _done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
+    """The exit code of a command; what is wrong with its input is said in a sentence."""
     try:
-        if options.command == "export":
-            _export(options)
-        else:
-            {"translate": _translate, "score": _score}[options.command](options)
+        command(options)
     except BrokenPipeError:
         raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return 2
+        return BAD_INPUT
     return 0
-
-
-def _options(argv: Sequence[str] | None) -> argparse.Namespace:
-    parser = Parser(
-        prog="python -m repro.decoding", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(dest="command", required=True)
-
-    translate = commands.add_parser("translate", help="write the translation of each line to standard output")
-    score = commands.add_parser("score", help="perplexity and mean loss of given translations")
-    export = commands.add_parser("export", help="write the model in CTranslate2's format, its tokenizer beside it")
-    for command in (translate, score, export):
-        command.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of that")
-        command.add_argument("--runs-dir", type=Path, default=Path("runs"), help="where runs are kept")
-        command.add_argument("--cache-dir", type=Path, default=Path("cache"), help="has the tokenizers of older runs")
-    for command in (translate, score):
-        command.add_argument("--engine", choices=ENGINES, default="torch", help="who does the work (default: torch)")
-        command.add_argument("--precision", choices=["fp32", "bf16"], default="fp32", help="of torch's products")
-    translate.add_argument(
-        "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; else standard input"
-    )
-    beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
-    translate.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept of each sentence (default: {beam})")
-    translate.add_argument("--alpha", type=float, default=alpha, help=f"of the length penalty (default: {alpha})")
-    score.add_argument("source", type=Path)
-    score.add_argument("target", type=Path)
-    export.add_argument("folder", type=Path, help="new, empty or of the same run")
-    return parser.parse_args(argv)
 
 
 def _opened(options: argparse.Namespace) -> Trained:
@@ -91,8 +95,8 @@ def _translate(options: argparse.Namespace) -> None:
 
     lines = list(read_lines(options.source))
     full = [line for line in lines if line]
-    with opened(options.engine, trained.model, bf16=options.precision == "bf16") as engine:
-        ids = engine.translate(_encoded(trained.tokenizer, full), search)
+    with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
+        ids = backend.translate(_encoded(trained.tokenizer, full), search)
     translations = map(trained.tokenizer.decode, ids)
     for line in lines:
         text = next(translations) if line else ""
@@ -108,8 +112,8 @@ def _score(options: argparse.Namespace) -> None:
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     source, target = (_encoded(trained.tokenizer, list(side)) for side in zip(*pairs, strict=True))
     batches = DevBatches(source, target, budget=BUDGET, rank=0, world=1)
-    with opened(options.engine, trained.model, bf16=options.precision == "bf16") as engine:
-        nll = engine.mean_nll(batches[i] for i in range(len(batches)))
+    with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
+        nll = backend.mean_nll(batches[i] for i in range(len(batches)))
     print(
         f"{len(pairs):,} pairs, {len(target.ids):,} target tokens: nll {nll:.6f} nats a token, ppl {math.exp(nll):.4f}"
     )
@@ -127,10 +131,10 @@ def _export(options: argparse.Namespace) -> None:
 
     def fill(empty: Path) -> dict[str, Any]:
         trained = _opened(options)
-        from repro.decoding.ctranslate import export
+        from repro.decoding.ctranslate import export as write
 
         trained.tokenizer.save(empty / TOKENIZER)
-        export(trained.model, empty)
+        write(trained.model, empty)
         atomic.write_json(empty / ORIGIN, _origin(trained.record))
         return {}
 

@@ -1,9 +1,9 @@
 """Make the files under results/ from their records, check them, or publish one's own.
 
-python -m repro.report              make every published file under results/ again
-python -m repro.report --check      exit 1 with a diff where a file is not what its records say
-python -m repro.report --own        the same for one's own results, in results/own/
-python -m repro.report publish      put one's own results among the published ones, or say why not
+python -m repro report              make every published file under results/ again
+python -m repro report --check      exit 1 with a diff where a file is not what its records say
+python -m repro report --own        the same for your own results, in results/own/
+python -m repro publish             put your own results among the published ones, or say why not
 """
 
 import difflib
@@ -11,29 +11,22 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from repro.pages.build import EXPERIMENTS, OWN, PUBLISHED, build_all, read, scales
-from repro.results.frame import ResultSet
-from repro.results.publish import publish
-from repro.runs.command import Parser
+from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
+from repro.runs.command import Parser, ours
 from repro.storage.atomic import write_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
-    parser = Parser(prog="python -m repro.report", description=main.__doc__)
+    parser = Parser(prog=ours("report"), description=main.__doc__)
     parser.add_argument(
         "--results", type=Path, help=f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
     )
-    parser.add_argument("--own", action="store_true", help="one's own results: marked rows, beside what is published")
+    parser.add_argument("--own", action="store_true", help="your own results: marked rows, beside what is published")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
-    commands = parser.add_subparsers(dest="command")
-    publishing = commands.add_parser("publish", help="put one's own results among the published ones, or say why not")
-    publishing.add_argument("scale", nargs="*", help="which of them; default: all")
-    publishing.add_argument("--from", dest="source", type=Path, default=OWN, help="default: %(default)s")
-    publishing.add_argument("--to", type=Path, default=PUBLISHED, help="default: %(default)s")
     options = parser.parse_args(arguments)
-    if options.command == "publish":
-        return _publish(options.source, options.to, options.scale)
+    from repro.pages.build import build_all, read  # SciPy, which --help does without
+
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
@@ -54,20 +47,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(differs)
 
 
-def _publish(source: Path, to: Path, names: Sequence[str]) -> int:
-    """The command `publish`."""
-    folders = [source / name for name in names] or scales(source)
+def publish_own(arguments: Sequence[str] | None = None) -> int:
+    """Put your own results among the published ones and make the pages again, or say why not."""
+    parser = Parser(prog=ours("publish"), description=publish_own.__doc__)
+    parser.add_argument("scale", nargs="*", help="which of them (default: all)")
+    parser.add_argument("--from", dest="source", type=Path, default=OWN, help="your results (default: %(default)s)")
+    parser.add_argument("--to", type=Path, default=PUBLISHED, help="the published ones (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    from repro.pages.build import build_all, scales
+    from repro.results.frame import ResultSet
+    from repro.results.publish import publish
+
+    folders = [options.source / name for name in options.scale] or scales(options.source)
     if not folders:
-        print(f"{source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
+        print(f"{options.source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
         return 1
     try:
         for folder in folders:
-            published = publish(ResultSet.read(folder), ResultSet.read(to / folder.name), EXPERIMENTS)
+            published = publish(ResultSet.read(folder), ResultSet.read(options.to / folder.name), EXPERIMENTS)
             print(f"{folder.name}: {len(published)} records are published.")
-        for file, text in build_all(to).items():
+        for file, text in build_all(options.to).items():
             write_text(file, text)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"The pages under {to} are made anew. Look at them, and commit records and pages together.")
+    print(f"The pages under {options.to} are made anew. Look at them, and commit records and pages together.")
     return 0

@@ -1,8 +1,8 @@
 """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow.
 
-    python -m repro.tracking sync [runs/<id> ...]          without folders: all in runs/
-    python -m repro.tracking sync --results results/laptop make runs of published records, to look at
-    python -m repro.tracking restore RUN runs/<id>         RUN as MLflow calls it
+    python -m repro tracking sync [runs/<id> ...]          without folders: all in runs/
+    python -m repro tracking sync --results results/laptop make runs of published records, to look at
+    python -m repro tracking restore RUN runs/<id>         RUN as MLflow calls it
 
 Runs of another machine: copy their folders into runs/ and sync.
 """
@@ -13,8 +13,9 @@ from pathlib import Path
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE
-from repro.runs.command import Parser
-from repro.tracking.client import DEFAULT_URI, RUNS, check_store, connect, reason, say
+from repro.runs.command import Parser, ours
+from repro.runs.options import add_options
+from repro.tracking.client import RUNS, check_store, connect, reason, say
 from repro.tracking.mirror import restore, sync
 from repro.tracking.records import show
 from repro.tracking.run_folder import describe
@@ -26,7 +27,7 @@ OWN = "own"  # the part of results/ that git ignores
 
 def main(argv: list[str] | None = None) -> int:
     """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow."""
-    parser = Parser(prog="python -m repro.tracking", description=main.__doc__)
+    parser = Parser(prog=ours("tracking"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
@@ -37,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     from_mlflow.add_argument("run", metavar="RUN", help="the run as MLflow calls it")
     from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
     for command in (to_mlflow, from_mlflow):
-        command.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
+        add_options(command, "tracking_uri")
     wanted = parser.parse_args(argv)
     try:
         if warning := check_store(wanted.tracking_uri):
@@ -57,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
         if not places:
             raise FileNotFoundError(
                 "runs/ holds no runs; run an experiment first, or name the folders. To look at what is published "
-                "type: python -m repro.tracking sync --results results/laptop"
+                "type: python -m repro tracking sync --results results/laptop"
             )
         try:
             connect(wanted.tracking_uri)

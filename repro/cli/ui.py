@@ -1,6 +1,6 @@
 """Look at the runs: MLflow's page on the saved view of a table.
 
-Run:   python -m repro.ui --table table3_A --scale laptop
+Run:   python -m repro ui --table table3_A --scale laptop
 
 The server listens on this machine only, since whoever reaches it may change and delete runs; it is one
 worker without MLflow's job runners (2 processes instead of 10), and Ctrl-C leaves none behind.
@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from repro.runs.command import Parser
+from repro.runs.command import Parser, ours
+from repro.runs.options import add_options
 from repro.tracking.client import (
-    DEFAULT_URI,
     QUIET,
     check_store,
     experiment_name,
@@ -134,7 +134,7 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         if found and found[1]:
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
     if found is None or (published and found[1] is None):
-        print(f"What is published is brought by: python -m repro.tracking sync --results results/{scale}")
+        print(f"What is published is brought by: python -m repro tracking sync --results results/{scale}")
     if found is None:
         print(f"There are no runs at scale {scale} yet; type: python experiments/{table}.py --scale {scale}")
     elif found[1] is None:
@@ -148,13 +148,12 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
 
 def main(argv: list[str] | None = None) -> int:
     """Open MLflow on the saved view of a table."""
-    parser = Parser(prog="python -m repro.ui", description=main.__doc__)
-    parser.add_argument("--table", default="table3_A", help="default: %(default)s")
-    parser.add_argument("--scale", default="laptop", help="default: %(default)s")
-    parser.add_argument("--tracking-uri", default=DEFAULT_URI, metavar="URI", help="default: %(default)s")
-    parser.add_argument("--published", action="store_true", help="the published runs, not your own")
-    parser.add_argument("--port", type=int, default=5000, help="default: %(default)s, else the next free one")
-    parser.add_argument("--host", default=LOOPBACK, help=f"{LOOPBACK} and no other")
+    parser = Parser(prog=ours("ui"), description=main.__doc__)
+    parser.add_argument("--table", default="table3_A", help="whose saved view (default: %(default)s)")
+    add_options(parser, "scale", "tracking_uri", scale="whose runs")
+    parser.add_argument("--published", action="store_true", help="published runs, not your own")
+    parser.add_argument("--port", type=int, default=5000, help="or the next free one (default: %(default)s)")
+    parser.add_argument("--host", default=LOOPBACK, help=f"this machine only: {LOOPBACK}")
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
     wanted = parser.parse_args(argv)
     uri: str = wanted.tracking_uri

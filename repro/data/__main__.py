@@ -1,9 +1,6 @@
-"""The door of `python -m repro.data`."""
+"""The door of before: `python -m repro.data` is `python -m repro data` now."""
 
-import sys
-
-from repro.cli.data import main
-from repro.runs.command import ended
+from repro.cli.commands import long_form
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    long_form("data")

@@ -7,9 +7,9 @@ The plan of an epoch is a pure function of the data, the seed and the epoch: the
 order on every machine, for any number of processes. So a checkpoint needs to keep nothing but the number
 of updates done, and the number of tokens in an update is known before its first forward pass.
 
-A side of a batch is a rectangle of *slots*, its sentences times the longest of them; what no token fills
-is padding. Lengths count EOS. What fills a batch is counted in one of two ways: `by_tokens` as the paper
-says, by real tokens, or `by_slots` as its first public code does, padding included.
+A side of a batch is a rectangle of *padded tokens* (`slots`), its sentences times the longest of them; what no real
+token fills is padding. Lengths count EOS. The size of a batch is counted in one of two ways: `by_tokens` as the paper
+says, real tokens only, or `by_padded_tokens` as its first public code does, padding included.
 
 Epochs differ in which of the sentences of equal lengths stands where. How long the sentences of each batch
 are does not change, so all numbers of the batches come from how many pairs there are of each kind, and the
@@ -89,11 +89,11 @@ class Runs:
         return np.maximum(self.source, self.target)
 
 
-Fill = Callable[[Runs, int], Ints]  # from the sorted pairs and a budget a side to where batches begin, and the end
+BatchBy = Callable[[Runs, int], Ints]  # from the sorted pairs and a budget a side to where batches begin, and the end
 
 
-def by_slots(runs: Runs, budget: int) -> Ints:
-    """As many pairs as keep each side within `budget` slots: what a device holds, padding included.
+def by_padded_tokens(runs: Runs, budget: int) -> Ints:
+    """As many pairs as keep each side within `budget` padded tokens: what a device holds.
 
     A batch whose longest sentence has n tokens has room for budget // n sentences, and cannot reach beyond
     the last sentence of n tokens. The best n is taken.
@@ -127,7 +127,8 @@ def by_tokens(runs: Runs, budget: int) -> Ints:
     return np.array(bounds)
 
 
-FILLS: dict[str, Fill] = {"slots": by_slots, "tokens": by_tokens}  # by the names that stand in records
+BATCH_BY: dict[str, BatchBy] = {"padded_tokens": by_padded_tokens, "tokens": by_tokens}
+RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # what records, run ids and names of folders call them
 
 
 def plan_epoch(
@@ -135,20 +136,22 @@ def plan_epoch(
     target_lengths: Ints,
     *,
     budget: int,
-    fill: Fill = by_slots,
+    batch_by: BatchBy = by_padded_tokens,
     data_hash: str,
     seed: int,
     epoch: int,
 ) -> EpochPlan:
-    """Cut the corpus into batches of at most `budget` slots or tokens a side, and shuffle them."""
+    """Cut the corpus into batches of at most `budget` tokens a side, padded or real, and shuffle them."""
     source_lengths, target_lengths = _checked(source_lengths, target_lengths, budget)
     runs = _runs(source_lengths, target_lengths)
-    return _shuffled(source_lengths, target_lengths, runs, fill(runs, budget), f"{data_hash}/{seed}/{epoch}")
+    return _shuffled(source_lengths, target_lengths, runs, batch_by(runs, budget), f"{data_hash}/{seed}/{epoch}")
 
 
-def updates_per_epoch(source_lengths: Ints, target_lengths: Ints, *, budget: int, fill: Fill = by_slots) -> int:
+def updates_per_epoch(
+    source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy = by_padded_tokens
+) -> int:
     """The number of batches: the same in every epoch, as only sentences of equal lengths change places."""
-    return len(fill(_runs(*_checked(source_lengths, target_lengths, budget)), budget)) - 1
+    return len(batch_by(_runs(*_checked(source_lengths, target_lengths, budget)), budget)) - 1
 
 
 def updates(
@@ -156,7 +159,7 @@ def updates(
     target_lengths: Ints,
     *,
     budget: int,
-    fill: Fill = by_slots,
+    batch_by: BatchBy = by_padded_tokens,
     data_hash: str,
     seed: int,
     start: int = 0,
@@ -164,7 +167,7 @@ def updates(
     """All updates from number `start` on, epoch after epoch, without end and without any saved state."""
     source_lengths, target_lengths = _checked(source_lengths, target_lengths, budget)
     runs = _runs(source_lengths, target_lengths)
-    bounds = fill(runs, budget)
+    bounds = batch_by(runs, budget)
     n = len(bounds) - 1
     first_epoch, first_batch = divmod(start, n)
     for epoch in itertools.count(first_epoch):

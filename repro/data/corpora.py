@@ -18,7 +18,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
 GIVEN = "vocab"  # the file of tokens in a folder of one's own text
 NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
-FETCHED = "wmt"  # the folder of the texts that `python -m repro.data fetch` unpacks
+FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ CORPORA = {
         dev=("val",),
         test=("test_2016_flickr",),
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Get it with: python -m repro.data fetch multi30k-en-de (or multi30k-en-fr).",
+        origin="Get it with: python -m repro data fetch multi30k-en-de (or multi30k-en-fr).",
     ),
     "multi30k_tok": Named(
         folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
@@ -55,7 +55,7 @@ CORPORA = {
         test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
         in_tokens=True,
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
-        origin="Get it with: python -m repro.data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
+        origin="Get it with: python -m repro data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
     ),
     "tatoeba": Named(
         folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
@@ -71,14 +71,14 @@ CORPORA = {
         dev=("newstest2013",),
         test=NEWSTEST_2014,
         licence=COLLECTIONS["news_commentary-en-de"].licence,
-        origin="Get it with: python -m repro.data fetch news-commentary-en-de (or -en-fr).",
+        origin="Get it with: python -m repro data fetch news-commentary-en-de (or -en-fr).",
     ),
     "wmt14": Named(
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
         dev=("newstest2013",),
         test=NEWSTEST_2014,
         licence=COLLECTIONS["wmt14-en-de"].licence,
-        origin="Get it with: python -m repro.data fetch wmt14-en-de (or wmt14-en-fr).",
+        origin="Get it with: python -m repro data fetch wmt14-en-de (or wmt14-en-fr).",
         subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
     ),
     "wmt16_britz": Named(
@@ -89,7 +89,7 @@ CORPORA = {
         licence=COLLECTIONS["wmt16_britz-en-de"].licence,
         origin=(
             "Its only public address has been dead since December 2021: get wmt16_en_de.tar.gz from somebody who has "
-            "it and put it where this says: python -m repro.data fetch wmt16_britz-en-de --dry-run."
+            "it and put it where this says: python -m repro data fetch wmt16_britz-en-de --dry-run."
         ),
         subwords={"en-de": Subwords("given", 0)},
         in_tokens=True,

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from repro.data import order_digest
 from repro.data.batch import Batch, make_batch
-from repro.data.batching import Fill, by_slots, plan_epoch, share, updates, updates_per_epoch
+from repro.data.batching import BatchBy, by_padded_tokens, plan_epoch, share, updates, updates_per_epoch
 from repro.data.corpora import GrammarSizes, open_corpus
 from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
@@ -54,7 +54,7 @@ class TrainingBatches(IterableDataset[Batch]):
         target: Side,
         *,
         budget: int,
-        fill: Fill,
+        batch_by: BatchBy,
         accumulate: int,
         data_hash: str,
         seed: int,
@@ -64,7 +64,7 @@ class TrainingBatches(IterableDataset[Batch]):
         stop: int | None = None,
         packed: bool = False,
     ) -> None:
-        self.source, self.target, self.fill, self.packed = source, target, fill, packed
+        self.source, self.target, self.batch_by, self.packed = source, target, batch_by, packed
         self.budget, self.data_hash, self.seed = budget, data_hash, seed
         self.start, self.stop = start, stop
         self.accumulate, self.rank, self.world = accumulate, rank, world
@@ -77,7 +77,7 @@ class TrainingBatches(IterableDataset[Batch]):
             self.source.lengths,
             self.target.lengths,
             budget=self.budget,
-            fill=self.fill,
+            batch_by=self.batch_by,
             data_hash=self.data_hash,
             seed=self.seed,
             start=self.start,
@@ -172,17 +172,19 @@ class Translation(L.LightningDataModule):
         budget: int,
         data_hash: str,
         seed: int,
-        fill: Fill = by_slots,
+        batch_by: BatchBy = by_padded_tokens,
         accumulate: int = 1,
         workers: int = 0,
         packed: bool = False,
     ) -> None:
         super().__init__()
-        self._choose(budget=budget, seed=seed, fill=fill, accumulate=accumulate, workers=workers, packed=packed)
+        self._choose(budget=budget, seed=seed, batch_by=batch_by, accumulate=accumulate, workers=workers, packed=packed)
         self.train, self.dev, self.test, self.data_hash = train, dev, test, data_hash
 
-    def _choose(self, *, budget: int, seed: int, fill: Fill, accumulate: int, workers: int, packed: bool) -> None:
-        self.budget, self.fill = budget, fill  # of a side of one update, over all processes and micro-batches
+    def _choose(
+        self, *, budget: int, seed: int, batch_by: BatchBy, accumulate: int, workers: int, packed: bool
+    ) -> None:
+        self.budget, self.batch_by = budget, batch_by  # of a side of one update, over all processes and micro-batches
         self.seed, self.accumulate, self.workers = seed, accumulate, workers
         self.packed = packed  # training batches come without padding, as a GPU likes them
         self._saved: tuple[int, int] | None = None  # epoch and micro-batch of the checkpoint to go on from
@@ -190,9 +192,15 @@ class Translation(L.LightningDataModule):
     def plan_digest(self, step: int) -> str:
         """SHA-256 of the epoch that update `step` belongs to: what processes that train together must agree on."""
         (source, target), budget = (side.lengths for side in self.train), self.budget
-        n = updates_per_epoch(source, target, budget=budget, fill=self.fill)
+        n = updates_per_epoch(source, target, budget=budget, batch_by=self.batch_by)
         plan = plan_epoch(
-            source, target, budget=budget, fill=self.fill, data_hash=self.data_hash, seed=self.seed, epoch=step // n
+            source,
+            target,
+            budget=budget,
+            batch_by=self.batch_by,
+            data_hash=self.data_hash,
+            seed=self.seed,
+            epoch=step // n,
         )
         return plan.digest
 
@@ -201,7 +209,7 @@ class Translation(L.LightningDataModule):
         plan = updates(
             *(side.lengths for side in self.train),
             budget=self.budget,
-            fill=self.fill,
+            batch_by=self.batch_by,
             data_hash=self.data_hash,
             seed=self.seed,
         )
@@ -210,7 +218,7 @@ class Translation(L.LightningDataModule):
     @cached_property
     def updates_per_epoch(self) -> int:
         """As many for every epoch."""
-        return updates_per_epoch(*(side.lengths for side in self.train), budget=self.budget, fill=self.fill)
+        return updates_per_epoch(*(side.lengths for side in self.train), budget=self.budget, batch_by=self.batch_by)
 
     def batches(self, start: int, stop: int | None = None) -> DataLoader[Batch]:
         """This process's micro-batches from update `start` on, over all epochs, to before `stop` or without end."""
@@ -219,7 +227,7 @@ class Translation(L.LightningDataModule):
             TrainingBatches(
                 *self.train,
                 budget=self.budget,
-                fill=self.fill,
+                batch_by=self.batch_by,
                 accumulate=self.accumulate,
                 data_hash=self.data_hash,
                 seed=self.seed,
@@ -289,7 +297,8 @@ class Translation(L.LightningDataModule):
     def _identity(self) -> dict[str, Any]:
         """What decides the order, but for the epoch."""
         fields = {name: getattr(self, name) for name in ("data_hash", "seed", "budget", "accumulate")}
-        return fields | {"fill": self.fill.__name__}
+        way = self.batch_by.__name__.replace("padded_tokens", "slots")  # as checkpoints have said it from the first
+        return fields | {"fill": way}
 
     def state_dict(self) -> dict[str, Any]:
         """For a trainer's checkpoint."""
@@ -333,13 +342,13 @@ class CorpusTranslation(Translation):
         data_dir: Path | str | None = None,
         sizes: GrammarSizes | None = None,
         max_length: int = 128,
-        fill: Fill = by_slots,
+        batch_by: BatchBy = by_padded_tokens,
         accumulate: int = 1,
         workers: int = 0,
         packed: bool = False,
     ) -> None:
         L.LightningDataModule.__init__(self)  # there are no sides yet
-        self._choose(budget=budget, seed=seed, fill=fill, accumulate=accumulate, workers=workers, packed=packed)
+        self._choose(budget=budget, seed=seed, batch_by=batch_by, accumulate=accumulate, workers=workers, packed=packed)
         self.corpus, self.pair, self.subwords, self.max_length = corpus, pair, subwords, max_length
         self.cache, self.data_dir, self.sizes = Path(cache), Path(data_dir) if data_dir else None, sizes
 

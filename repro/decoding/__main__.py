@@ -1,9 +1,6 @@
-"""The door of `python -m repro.decoding`."""
+"""The door of before: `python -m repro.decoding translate` is `python -m repro translate` now."""
 
-import sys
-
-from repro.cli.decode import main
-from repro.runs.command import ended
+from repro.cli.commands import long_form
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    long_form("decoding")

@@ -21,7 +21,7 @@ NAMES: tuple[Name, ...] = get_args(Name)
 COMPUTE: dict[Name, str] = {"ctranslate2": "float32", "ctranslate2-int8": "int8"}
 
 
-class Engine(Protocol):
+class Backend(Protocol):
     """A trained model, ready to be asked."""
 
     def mean_nll(self, batches: Iterable[Batch]) -> float:
@@ -40,8 +40,8 @@ class Engine(Protocol):
 
 
 @contextmanager
-def opened(name: Name, model: Transformer, *, bf16: bool = False) -> Iterator[Engine]:
-    """The engine of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
+def opened(name: Name, model: Transformer, *, bf16: bool = False) -> Iterator[Backend]:
+    """The backend of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
 
     Raises ImportError where CTranslate2 is asked for and not installed.
     """

@@ -19,6 +19,7 @@ from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
 from repro.results.record import BASE, Record
 from repro.runs.command import Parser, ended
+from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 
 BAD_INPUT = 2  # exit code
@@ -61,11 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _main(arguments: Sequence[str] | None) -> int:
     parser = Parser(prog="figures.py", description=main.__doc__)
-    add = parser.add_argument
-    add("--scale", default="laptop", help=f"whose records and runs: {', '.join(SCALES)}, or a folder under results")
-    add("--results-dir", type=Path, default=Path("results/own"), help="where records are, and figures go")
-    add("--runs-dir", type=Path, default=Path("runs"), help="where checkpoints are kept")
-    add("--cache-dir", type=Path, default=Path("cache"), help="where prepared text is kept, the tokenizer with it")
+    add_options(
+        parser,
+        "scale",
+        "results_dir",
+        "runs_dir",
+        "cache_dir",
+        scale=f"whose records and runs: {', '.join(SCALES)}, or a folder under results",
+        results_dir="where records are, and figures go",
+    )
     options = parser.parse_args(arguments)
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:

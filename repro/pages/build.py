@@ -9,11 +9,10 @@ from repro.claims import judge
 from repro.pages import scale, table1, table2, table3
 from repro.render.grid import markdown_grid
 from repro.results.frame import ResultSet, closing, files, latex, markdown, record_folders, render
+from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
 from repro.storage.atomic import write_text
-
-PUBLISHED, OWN, EXPERIMENTS = Path("results"), Path("results/own"), Path("experiments")  # of the project
 
 
 def build(result_set: ResultSet, name: str) -> dict[Path, str]:

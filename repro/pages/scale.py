@@ -8,6 +8,7 @@ from repro.claims.judge import OUTCOMES, Judged, sizes_here
 from repro.pages import table2, table3
 from repro.render.escape import markdown_text
 from repro.render.grid import Column, markdown_grid
+from repro.render.origin import made_from
 from repro.results.frame import ABOUT_SPREADS, FIGURES, ResultSet, about_labels, about_own, departures_list
 from repro.results.labels import ABOUT_SIZE
 from repro.results.record import BASE
@@ -46,7 +47,7 @@ def markdown(result_set: ResultSet, judged: Sequence[Judged]) -> str:
     rows = {(record.table, record.row) for record in records}
     hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
     parts = [
-        "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
+        f"<!-- {made_from('the records beside it')} -->",
         f"# *Attention Is All You Need* at scale {markdown_text(result_set.scale)}",
         f"{_several(len(records), 'run')} of {_several(len(rows), 'row')}, {hours:,.1f} hours in all. "
         f"A page of this scale may claim **{markdown_text(claim)}**, and says so where the paper claims more.",

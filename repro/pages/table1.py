@@ -9,6 +9,7 @@ from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, order, pa
 from repro.claims.layers import CLAIMS, ROWS, WINDOWS, Verdict, in_words, verdicts
 from repro.render.escape import markdown_text
 from repro.render.grid import Column, markdown_grid, sheet_number, tabular, tex_text
+from repro.render.origin import COMMAND, made_from
 from repro.results.layer_costs import FILE, FOLDER, Measured, load
 from repro.storage.atomic import write_text
 
@@ -86,7 +87,7 @@ def markdown(measured: Measured) -> str:
     layer, *costs = cost_columns(measured)  # in two grids, because a code host has no room for all in one
     operations = [column for column in costs if column.group.startswith("operations")]
     parts = [
-        "<!-- Made by `python -m repro.report` from the measurements beside it; do not edit. -->",
+        f"<!-- {made_from('the measurements beside it')} -->",
         "# Table 1: layer types",
         markdown_grid(columns(measured)),
         ABOUT,
@@ -126,7 +127,7 @@ def latex(measured: Measured) -> str:
             text = text.replace(tex_text(formula), f"${formula}$".replace("log", r"\log"))
     return "\n".join(
         [
-            "% Made from measured.json by python -m repro.report; do not edit.",
+            f"% Made from measured.json by {COMMAND}; do not edit.",
             *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
             r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
             text,

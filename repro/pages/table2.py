@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.escape import flat, markdown_text
 from repro.render.grid import BOOKTABS, Column, markdown_grid, numbers, tabular, terminal_grid
+from repro.render.origin import made_from
 from repro.results.frame import (
     ABOUT_MULTI_BLEU,
     MISSING,
@@ -114,7 +115,7 @@ def markdown(frame: "DataFrame", scale: str) -> str:
     claim = frame.attrs["shared"].get(("settings", "claim"))
     notes = frame.attrs["notes"]
     parts = [
-        f"<!-- Made by `python -m repro.report` from the records in {NAME}/ and {BASE}/; do not edit. -->",
+        f"<!-- {made_from(f'the records in {NAME}/ and {BASE}/')} -->",
         f"# Table 2 at scale {markdown_text(scale)}",
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         "## Our runs",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from repro.render.escape import flat, markdown_text
 from repro.render.grid import BOOKTABS, Column, markdown_grid, tabular
+from repro.render.origin import made_from
 from repro.results.frame import (
     ABOUT_SPREADS,
     ResultSet,
@@ -62,7 +63,7 @@ def markdown(frame: "DataFrame", scale: str) -> str:
     claim = frame.attrs["shared"].get(("settings", "claim"))
     scores, varies = page_columns(frame)
     parts = [
-        "<!-- Made by `python -m repro.report` from the records beside it; do not edit. -->",
+        f"<!-- {made_from('the records beside it')} -->",
         f"# Table 3 at scale {markdown_text(scale)}",
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(scores),

@@ -25,6 +25,7 @@ from repro.render.grid import (
     tabular,
     terminal_grid,
 )
+from repro.render.origin import COMMAND, made_from
 from repro.results.departures import Departure, departures
 from repro.results.equal_code import code_name
 from repro.results.kinds import left_out, mixtures, newest
@@ -515,7 +516,7 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
     ]
     page = [
-        f"<!-- Made by `python -m repro.report` from the records in {name}/ and {BASE}/; do not edit. -->",
+        f"<!-- {made_from(f'the records in {name}/ and {BASE}/')} -->",
         f"# {markdown_text(name)} at scale {markdown_text(scale)}",
         f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
         markdown_grid(scores),
@@ -536,7 +537,7 @@ def markdown(frame: "DataFrame", scale: str, name: str) -> str:
         "\n".join(f"- {markdown_text(note)}" for note in notes),
         "## How it was made",
         f"`python experiments/{name}.py --scale {scale}` leaves a record of each run;\n"
-        f"`python -m repro.report` made this page from {frame['n'].sum()} of them.",
+        f"`{COMMAND}` made this page from {frame['n'].sum()} of them.",
         "\n".join([*facts, f"- cost: {_cost(frame)}"]),
     ]
     return "\n\n".join(filter(None, page)) + "\n"
@@ -611,7 +612,7 @@ def latex(frame: "DataFrame", scale: str, name: str) -> str:
     r"""Three tabulars to \input, ruled by booktabs where the document loads it."""
     claim = frame.attrs["shared"].get(("settings", "claim"))
     comments = [
-        f"Made from the records in {name}/ and {BASE}/ by python -m repro.report; do not edit.",
+        f"Made from the records in {name}/ and {BASE}/ by {COMMAND}; do not edit.",
         *([f"A table of scale {scale} may claim {claim}."] if claim else []),
         "a +- b: mean over n seeds, half-width of its 95 % t-interval; of two seeds: mean [lowest, highest].",
         "(here x): the value at this scale of what a row's name says; in brackets: that at the paper's size.",

@@ -1,7 +1,7 @@
 """What a run is made of, field by field, and what to say where an unfinished run was made of something else.
 
 The same fields give the same id, so the same command goes on where it was stopped. Where a field has changed, the id
-has, and the command would begin anew in another folder while hours of work lie in the first: that is refused, and said.
+has, and the command would start over in another folder while hours of work lie in the first: that is refused, and said.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,7 +83,7 @@ def _short(value: Any) -> Any:
 
 
 def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> str:
-    fork = f"To begin anew and keep {folder}, add --fork."
+    fork = f"To start over and keep {folder}, add --fork."
     if before is None:
         return fork
     if _is_equal_code(before["decides"], decides):

@@ -7,28 +7,57 @@ import os
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from repro.render import console
 
-ENGINES = ("torch", "ctranslate2", "ctranslate2-int8")  # `repro/decoding/backend.py`, which brings torch
+BAD_INPUT = 2  # exit code of what cannot be understood
+
+Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, with options by their whole names only: an abbreviation would mean another one some day."""
+    """argparse's, with options by their whole names only: an abbreviation would mean another one some day.
 
-    def __init__(self, **settings: Any) -> None:
+    `renamed` has the names of before, each with that of today and with the values that are spelled otherwise now.
+    """
+
+    def __init__(self, *, renamed: Renamed | None = None, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
+        self._renamed = renamed or {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse what nobody knows here, where the options of a command that has several commands are known."""
-        found, unknown = super().parse_known_args(args, namespace)
+        words = modern(sys.argv[1:] if args is None else args, self._renamed)
+        found, unknown = super().parse_known_args(words, namespace)
         if unknown:
             self.error(unknown_option(unknown, self._option_string_actions) or f"too much: {shlex.join(unknown)}")
         return found, unknown
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong in one line, and end with 2."""
+        self.exit(
+            BAD_INPUT, f"error: {message}" + ("\n" if "--help" in message else "; --help says what is expected\n")
+        )
+
+
+def modern(words: Sequence[str], renamed: Renamed) -> list[str]:
+    """The words of a command line with the names of today; each that was replaced is said on stderr."""
+    found, left = [], list(words)
+    while left and left[0] != "--":
+        name, joined, value = left.pop(0).partition("=")
+        if name not in renamed:
+            found.append(name + joined + value)
+            continue
+        new, values = renamed[name]
+        value = value if joined else left.pop(0) if left else None
+        before, today = ([], []) if value is None else ([value], [values.get(value, value)])
+        print(f"{' '.join([name, *before])} is now {' '.join([new, *today])}", file=sys.stderr)
+        found += [new, *today]
+    return found + left
 
 
 def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
@@ -41,11 +70,6 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
             near = near or difflib.get_close_matches(name, options, n=1)
             return f"{name} is no option" + (f"; is {' or '.join(near)} meant?" if near else ".") + " --help lists all."
     return None
-
-
-def typed(options: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that were given another value than the usual one."""
-    return {name: value for name, value in options.items() if value != usual[name]}
 
 
 def written(options: Mapping[str, Any]) -> str:
@@ -62,6 +86,12 @@ def python() -> str:
     """How the user calls the interpreter that runs this."""
     interpreter = os.path.relpath(sys.executable)
     return "python" if interpreter.startswith("..") else shlex.quote(interpreter)
+
+
+def ours(*words: str) -> str:
+    """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed."""
+    called = Path(sys.argv[0]).stem == "repro"
+    return " ".join(["repro" if called else f"{python()} -m repro", *map(shlex.quote, words)])
 
 
 def script(name: str) -> str:

@@ -42,7 +42,7 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
         )
     return "\n".join(
         [
-            f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; may claim {scale.claim}.",
+            f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
             *lines,
             f"Training in all about {duration(total)} at {speed:.1e} FLOP/s ({source}).",
             f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale)}.",

@@ -15,10 +15,11 @@ from typing import Any, Literal, cast
 
 import torch
 
+from repro.data.batching import RECORDED
 from repro.data.corpora import Corpus
 from repro.data.pair import languages
 from repro.data.shards import Prepared, Split
-from repro.decoding import backend
+from repro.decoding import backend as backends
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.results import record
@@ -68,7 +69,7 @@ class Settings:
     devices: int
     threads: int  # of each process
     precision: loop.Precision
-    engine: backend.Name
+    backend: backends.Name
 
     @property
     def name(self) -> str:
@@ -117,12 +118,12 @@ class Run:
             hyper=settings.hyper,
             seed=settings.seed,
             batch_tokens=settings.scale.batch_tokens,
-            fill=settings.scale.fill,
+            batch_by=settings.scale.batch_by,
             devices=settings.devices,
             accumulate=settings.accumulate,
             threads=settings.threads,
             precision=settings.precision,
-            engine=settings.engine,
+            backend=settings.backend,
         )
 
     @cached_property
@@ -170,7 +171,7 @@ class Run:
         return sum(path.stat().st_size for path in checkpoints(self.folder / "checkpoints"))
 
     def refuse_if_changed(self) -> None:
-        """Raise `lineage.Changed` where this run would silently begin anew what another folder holds half made."""
+        """Raise `Changed` where this run would silently start over what another folder holds half made."""
         refuse_changed(self.runs, self.id, self.tags, self.decides)
 
     def execute(self) -> Record | None:
@@ -333,7 +334,7 @@ class Run:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
 
-    def _evaluate(self, model: backend.Engine, name: str, split: Split) -> Scored:
+    def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
@@ -412,13 +413,13 @@ class Run:
         subwords = self.corpus.subwords(self.settings.scale.subwords(self.corpus.pair), asked=None)
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
-            "fill": self.settings.scale.fill,
+            "fill": RECORDED[self.settings.scale.batch_by],
             "max_length": self.settings.scale.max_length,
             "rules": " ".join(self.settings.scale.rules),
             "pieces": subwords.kind,
             "vocab_size": subwords.size,
             "precision": self.settings.precision,
-            "engine": self.settings.engine,
+            "engine": self.settings.backend,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
             **self.trial.search.settings,

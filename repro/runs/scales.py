@@ -25,8 +25,8 @@ class Scale:
     grammar: GrammarSizes | None = None
     vocab_size: int | None = None  # shared tokens; None: those the paper used on the corpus
     rules: tuple[str, ...] = ()  # by which training pairs are left out (`repro/data/filters.py`); the paper has none
-    batch_tokens: int  # of each side in one update, counted by `fill`
-    fill: Literal["slots", "tokens"] = "slots"  # slots count the padding, as the first code did; the paper says tokens
+    batch_tokens: int  # of each side in one update, counted by `batch_by`
+    batch_by: Literal["padded_tokens", "tokens"] = "padded_tokens"  # as the first code counts; the paper: real tokens
     max_length: int  # longer training pairs are left out
     sentence_tokens: int  # average length, for the cost forecast only
     device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
@@ -104,7 +104,7 @@ _ALL = (
         base=replace(BASE, steps=25_000, average_every=375),
         corpus="wmt14",
         batch_tokens=25_000,
-        fill="tokens",
+        batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
         log_every=50,
@@ -117,7 +117,7 @@ _ALL = (
         base=BASE,
         corpus="wmt14",
         batch_tokens=25_000,
-        fill="tokens",
+        batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
         log_every=100,

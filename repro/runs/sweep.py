@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from repro.data.corpora import CORPORA
 from repro.model.config import BASE
-from repro.pages.build import PUBLISHED, console, write_scale
+from repro.pages.build import console, write_scale
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
+from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path, short
 from repro.runs import command
 from repro.runs.forecast import duration, expected_flops, run_bytes, run_files, size, speed_here
 from repro.runs.launch import rank
+from repro.runs.options import USUAL, Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
@@ -57,27 +59,23 @@ class Sweep:
         tables: Sequence[Table],
         cells: Sequence[Cell],
         scale: Scale,
-        options: Any,
-        typed: Mapping[str, Any],  # the options that were given
+        options: Options,
     ) -> None:
         self.name, self.tables, self.cells, self.scale, self.options = name, tables, cells, scale, options
-        self.typed = typed
-        self.results, self.runs, self.cache = (
-            Path(folder) for folder in (options.results_dir, options.runs_dir, options.cache_dir)
-        )
+        self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.is_first = not rank(options.devices, os.environ)
         self.texts: dict[str, tuple[Corpus, Prepared]] = {}  # by pair
 
     def run(self, signals: Signals) -> int:
         """All cells; gives the exit code."""
-        if self.options.engine != "torch":
+        if self.options.backend != USUAL.backend:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
         if self.results.resolve() == PUBLISHED.resolve():
             raise ValueError(
-                f"--results-dir {self.results}: this is what is published; results get there by `{command.python()} -m "
-                "repro.pages.build publish`. Leave the option out, or name another folder."
+                f"--results-dir {self.results}: these are the published results; yours get there by "
+                f"`{command.ours('publish')}`. Leave the option out, or name another folder."
             )
         for folder in (self.results, self.runs, self.cache):
             atomic.check_folder(folder)  # before the imports that take seconds, too
@@ -127,9 +125,13 @@ class Sweep:
         from repro.data.prepare import prepare
         from repro.results.repeats import repeated
 
-        data_dir = Path(self.options.data_dir) if self.options.data_dir else None
         corpus = open_corpus(
-            self.scale.corpus, pair, data_dir=data_dir, cache=self.cache, sizes=self.scale.grammar, tell=progress.say
+            self.scale.corpus,
+            pair,
+            data_dir=self.options.data_dir,
+            cache=self.cache,
+            sizes=self.scale.grammar,
+            tell=progress.say,
         )
         prepared = prepare(
             corpus,
@@ -176,7 +178,7 @@ class Sweep:
                 devices=self.options.devices,
                 threads=self.options.threads,
                 precision=self.options.precision,
-                engine=self.options.engine,
+                backend=self.options.backend,
             ),
             corpus=corpus,
             prepared=prepared,
@@ -200,7 +202,7 @@ class Sweep:
             except (BlockingIOError, Superseded, NoProgress) as error:
                 if self.options.devices > 1:
                     raise  # the other processes of this run wait for this one: end them all
-                progress.say(f"{run.settings.name} is passed over. {error}")
+                progress.say(f"{run.settings.name} is skipped. {error}")
         if done:
             done.save(path(self.results, done))
             progress.say(_summary(done))
@@ -230,7 +232,7 @@ class Sweep:
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 f"{len(records)} runs in {duration(seconds)}. {self._page(written)}",
-                *what_next(self.name, self.tables[0].name, self.scale.name, self.typed),
+                *what_next(self.name, self.tables[0].name, self.scale.name, self.options.typed),
             ]
         )
 
@@ -244,14 +246,15 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> li
     """Commands to go on with, in the same world and the same folders: the options that were typed are kept."""
     again = {option: value for option, value in typed.items() if option not in ONCE}
     more = again | {"seeds": max(3, typed.get("seeds", 1) + 2)}
+    view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
     translate = _with({}, typed, "runs_dir")
     commands = {
-        f"-m repro.ui {_with({'table': table, 'scale': scale}, typed, 'tracking_uri')}": "compare the runs in MLflow",
-        f"-m repro.decoding translate {LATEST} TEXT {translate}".rstrip(): "translate with the newest run",
-        f"{command.script(name)} {command.written(more)}": "intervals over seeds",
+        f"{command.ours('ui')} {view}": "compare the runs in MLflow",
+        f"{command.ours('translate', LATEST, 'TEXT')} {translate}".rstrip(): "translate with the newest run",
+        f"{command.python()} {command.script(name)} {command.written(more)}": "intervals over seeds",
     }
     width = max(map(len, commands))
-    return ["What next:", *(f"  {command.python()} {line:<{width}}   {why}" for line, why in commands.items())]
+    return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
 
 
 def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from repro.data.batch import Batch
-from repro.data.batching import FILLS
+from repro.data.batching import BATCH_BY, RECORDED
 from repro.data.datamodule import DevBatches, Translation
 from repro.data.shards import Prepared, Split
-from repro.decoding import backend as engines
+from repro.decoding import backend as backends
 from repro.decoding.bleu import Score, published_protocol, published_score, sacrebleu_score
 from repro.model.config import Hyper, written
 from repro.model.transformer import Transformer
@@ -45,12 +45,12 @@ class Trial:
     hyper: Hyper
     seed: int
     batch_tokens: int  # of each side in one update
-    fill: Literal["slots", "tokens"]
+    batch_by: Literal["padded_tokens", "tokens"]
     devices: int
     accumulate: int  # micro-batches per update and device
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: loop.Precision
-    engine: engines.Name
+    backend: backends.Name
     search: Search = PAPER_SEARCH
 
     @property
@@ -68,12 +68,12 @@ class Trial:
             "data": self.prepared.data_hash,
             "in_tokens": self.in_tokens,  # how it is scored
             "batch_tokens": self.batch_tokens,
-            "fill": self.fill,
+            "fill": RECORDED[self.batch_by],
             "shares": self.shares,  # each has its own dropout
             "threads": self.threads,  # sums are made in other orders
             "precision": self.precision,
             **self.search.settings,
-            "engine": self.engine,
+            "engine": self.backend,
         }
 
     def tune(self) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class Trial:
             (self.prepared.train.source, self.prepared.train.target),
             (self.prepared.dev.source, self.prepared.dev.target),
             budget=self.batch_tokens,
-            fill=FILLS[self.fill],
+            batch_by=BATCH_BY[self.batch_by],
             data_hash=self.prepared.data_hash,
             seed=self.seed,
             accumulate=self.accumulate,
@@ -115,9 +115,9 @@ class Trial:
 
     def opened(self, model: Transformer) -> Any:
         """What translates and scores, as a context."""
-        return engines.opened(self.engine, model, bf16=self.precision == "bf16")
+        return backends.opened(self.backend, model, bf16=self.precision == "bf16")
 
-    def score(self, model: engines.Engine, split: Split, *, between: Callable[[int], None]) -> Scored:
+    def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
         """Perplexity and both BLEU scores of one split.
 
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what

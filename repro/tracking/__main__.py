@@ -1,9 +1,6 @@
-"""The door of `python -m repro.tracking`."""
+"""The door of before: `python -m repro.tracking` is `python -m repro tracking` now."""
 
-import sys
-
-from repro.cli.tracking import main
-from repro.runs.command import ended
+from repro.cli.commands import long_form
 
 if __name__ == "__main__":
-    sys.exit(ended(main))
+    long_form("tracking")

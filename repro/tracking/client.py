@@ -40,7 +40,7 @@ def experiment_name(scale: str) -> str:
 def repair(uri: str, runs: Path = RUNS) -> str:
     """What to type to bring MLflow in line with all runs of a folder."""
     where = "" if uri == DEFAULT_URI else f" --tracking-uri {shlex.quote(hide(uri))}"
-    return f"python -m repro.tracking sync{where}" + ("" if runs == RUNS else f" {shlex.quote(str(runs))}/*")
+    return f"python -m repro tracking sync{where}" + ("" if runs == RUNS else f" {shlex.quote(str(runs))}/*")
 
 
 def hide(text: str) -> str:

@@ -126,7 +126,7 @@ def test_from_archives_to_a_data_card(
     assert not (tmp_path / "data").exists()
 
     fetched = said(capsys, "fetch", corpus, data)
-    assert f"-m repro.data prepare {corpus}" in fetched
+    assert f"-m repro data prepare {corpus}" in fetched
     n_requests = len(server.log)
     said(capsys, "fetch", corpus, data)
     said(capsys, "fetch", corpus, data, "--offline")
@@ -153,13 +153,13 @@ def test_a_table_runs_on_it_unchanged(
     with pytest.raises(SystemExit) as left:
         experiment("table_x", [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))], [*argv, *places])
     assert left.value.code == 2
-    assert "python -m repro.data fetch wmt14-en-de" in capsys.readouterr().err
+    assert "python -m repro data fetch wmt14-en-de" in capsys.readouterr().err
 
     said(capsys, "fetch", "wmt14-en-de", places[0])
     experiment(
         "table_x",
         [Row("x", lambda base: replace(base, dropout=0.25), Paper(bleu=1.0))],
-        [*argv, *places, "--fill=tokens", "--rows=base"],
+        [*argv, *places, "--batch-by=tokens", "--rows=base"],
     )
     out = capsys.readouterr().out
     assert "train 600, dev 12, test 10 pairs" in out
@@ -326,7 +326,7 @@ def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixt
         (["fetch", "grammar-en-de"], "Nothing to fetch for grammar-en-de. It is generated on the spot."),
         (["fetch", "multi30k-en-de", "--offline"], "known by the SHA-256 of its texts"),
         (["fetch", "wmt14-en-de", "--offline"], "training-parallel-europarl-v7.tgz"),
-        (["prepare", "wmt14-en-de"], "Get it with: python -m repro.data fetch wmt14-en-de"),
+        (["prepare", "wmt14-en-de"], "Get it with: python -m repro data fetch wmt14-en-de"),
         (["prepare", "grammar-en-de", "--clean", "tidy"], "Unknown cleaning rule 'tidy'"),
     ],
 )
@@ -336,7 +336,7 @@ def test_bad_input_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], 
 
 
 def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "repro.data", "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}"]
+    command = [sys.executable, "-m", "repro", "data", "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}"]
     done = subprocess.run([*command, "--vocab-size=600"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "train 20,000, dev 500, test 500 pairs" in done.stdout

@@ -1,4 +1,4 @@
-"""python -m repro.decoding: what a finished run is good for, by hand."""
+"""python -m repro translate, score and export: what a finished run is good for, by hand."""
 
 import errno
 import math
@@ -12,7 +12,7 @@ import torch
 from figures.conftest import record
 from first_words import lines_until_heavy
 
-from repro.cli.decode import main
+from repro.cli.commands import main
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
@@ -93,7 +93,7 @@ def test_a_word_that_means_no_run_is_named(
 def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
     first = f"{run.folder}: base, base, seed 1, scale laptop, en-de"
     for command in (["translate", str(run.folder)], ["score", str(run.folder), "a", "b"]):
-        assert lines_until_heavy("repro.decoding", *command)[0] == first
+        assert lines_until_heavy("repro", *command)[0] == first
 
 
 def test_an_older_run_has_its_tokenizer_from_the_cache(

@@ -109,7 +109,7 @@ def test_what_is_published_is_shown_where_it_is_asked_for_or_nothing_else_is_the
     assert said.startswith("You have no runs of table3_B at scale laptop in MLflow yet; this is what is published.\n")
     assert said.endswith("viewStateShareKey=published-table3_B-grammar-en-de\n")
     ui.show(address, "laptop", "table2", browser=False, published=True)
-    assert "python -m repro.tracking sync --results results/laptop" in capsys.readouterr().out
+    assert "python -m repro tracking sync --results results/laptop" in capsys.readouterr().out
 
 
 def test_a_server_of_others_is_shown_not_started(
@@ -187,7 +187,7 @@ def test_a_server_that_does_not_start_tells_why(
     assert ui.main(["--tracking-uri", store, "--no-browser"]) == 1
     said = capsys.readouterr().err
     assert "Its last words:\nthe database is from the future\n" in said
-    assert f"python -m repro.tracking sync --tracking-uri {store}" in said
+    assert f"python -m repro tracking sync --tracking-uri {store}" in said
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

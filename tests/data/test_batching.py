@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 
 from repro.data import batching
 from repro.data.batching import (
-    FILLS,
+    BATCH_BY,
+    BatchBy,
     EpochPlan,
-    Fill,
     Update,
-    by_slots,
+    by_padded_tokens,
     by_tokens,
     plan_epoch,
     share,
@@ -36,8 +36,8 @@ Corpus = tuple[np.ndarray, np.ndarray]
 Pair = tuple[int, int]
 
 BUDGET = 23
-each_fill = pytest.mark.parametrize("fill", FILLS.values(), ids=FILLS)
-fills = st.sampled_from(list(FILLS.values()))
+each_way = pytest.mark.parametrize("batch_by", BATCH_BY.values(), ids=BATCH_BY)
+ways = st.sampled_from(list(BATCH_BY.values()))
 lengths = st.integers(1, BUDGET)
 corpora = st.lists(st.tuples(lengths, lengths), min_size=1, max_size=60).map(
     lambda pairs: tuple(np.array(side) for side in zip(*pairs, strict=True))
@@ -48,13 +48,13 @@ def plan(
     source: Lengths,
     target: Lengths,
     budget: int = BUDGET,
-    fill: Fill = by_slots,
+    batch_by: BatchBy = by_padded_tokens,
     data_hash: str = "data",
     seed: int = 1,
     epoch: int = 0,
 ) -> EpochPlan:
     sides = np.array(source), np.array(target)
-    return plan_epoch(*sides, budget=budget, fill=fill, data_hash=data_hash, seed=seed, epoch=epoch)
+    return plan_epoch(*sides, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed, epoch=epoch)
 
 
 def batches(plan: EpochPlan) -> list[list[int]]:
@@ -81,19 +81,19 @@ def kind(pair: Pair) -> Pair:
     return longest, -difference if longest % 2 else difference
 
 
-def fits(batch: list[Pair], budget: int, fill: Fill) -> bool:
+def fits(batch: list[Pair], budget: int, batch_by: BatchBy) -> bool:
     """The batch keeps the budget on both sides."""
-    if fill is by_slots:
+    if batch_by is by_padded_tokens:
         return len(batch) * max(max(pair) for pair in batch) <= budget
     return max(sum(side) for side in zip(*batch, strict=True)) <= budget
 
 
-def written_out(source: list[int], target: list[int], budget: int, fill: Fill) -> list[list[Pair]]:
+def written_out(source: list[int], target: list[int], budget: int, batch_by: BatchBy) -> list[list[Pair]]:
     """The batches before the shuffle as pairs of lengths, by plain loops."""
     batches: list[list[Pair]] = []
     batch: list[Pair] = []
     for pair in sorted(zip(source, target, strict=True), key=kind):
-        if not fits([*batch, pair], budget, fill):
+        if not fits([*batch, pair], budget, batch_by):
             batches.append(batch)
             batch = []
         batch.append(pair)
@@ -112,30 +112,30 @@ def test_a_plan_made_by_hand() -> None:
 
 def test_a_plan_by_tokens_made_by_hand() -> None:
     # 1 + 2 + 3 tokens fill 6; their three rows of 3 slots are nine, so 3 + 3 of 18 + 10 slots are padding
-    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6, fill=by_tokens)
+    tiny = plan([3, 1, 2, 5], [3, 1, 2, 5], budget=6, batch_by=by_tokens)
     assert sorted(batches(tiny)) == [[1, 2, 0], [3]]
     assert sorted(tiny.source_tokens) == sorted(tiny.target_tokens) == [5, 6]
     assert sorted(tiny.slots) == [10, 18]
     assert tiny.padding == 6 / 28
 
 
-@each_fill
-def test_the_longer_side_decides(fill: Fill) -> None:
+@each_way
+def test_the_longer_side_decides(batch_by: BatchBy) -> None:
     # target 4 4 4: three of them fill 12, though the source would leave room for six
-    for made in (plan([2] * 4, [4] * 4, 12, fill), plan([4] * 4, [2] * 4, 12, fill)):
+    for made in (plan([2] * 4, [4] * 4, 12, batch_by), plan([4] * 4, [2] * 4, 12, batch_by)):
         assert sorted(len(batch) for batch in batches(made)) == [1, 3]
 
 
 def test_by_tokens_each_side_is_summed_alone() -> None:
     # 3 + 1 and 1 + 3: four real tokens a side, but 2 * 3 slots
     assert len(plan([3, 1], [1, 3], 4, by_tokens)) == 1
-    assert len(plan([3, 1], [1, 3], 4, by_slots)) == 2
+    assert len(plan([3, 1], [1, 3], 4, by_padded_tokens)) == 2
 
 
-@given(corpora, fills)
-def test_each_sentence_once_and_the_budget_held(corpus: Corpus, fill: Fill) -> None:
+@given(corpora, ways)
+def test_each_sentence_once_and_the_budget_held(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus
-    made = plan(source, target, fill=fill)
+    made = plan(source, target, batch_by=batch_by)
     assert sorted(made.order) == list(range(len(source)))
     assert made.starts[0] == 0
     assert made.starts[-1] == len(source)
@@ -143,7 +143,7 @@ def test_each_sentence_once_and_the_budget_held(corpus: Corpus, fill: Fill) -> N
         sentences = made.batch(i)
         assert len(sentences) > 0
         for side in (source, target):
-            if fill is by_slots:
+            if batch_by is by_padded_tokens:
                 assert len(sentences) * side[sentences].max() <= BUDGET
             else:
                 assert side[sentences].sum() <= BUDGET
@@ -152,16 +152,16 @@ def test_each_sentence_once_and_the_budget_held(corpus: Corpus, fill: Fill) -> N
 @given(corpora)
 def test_by_tokens_no_batch_has_room_for_the_next_sentence(corpus: Corpus) -> None:
     pairs = list(zip(*(side.tolist() for side in corpus), strict=True))
-    made = [[pairs[i] for i in batch] for batch in batches(plan(*corpus, fill=by_tokens))]
+    made = [[pairs[i] for i in batch] for batch in batches(plan(*corpus, batch_by=by_tokens))]
     made.sort(key=lambda batch: (kind(batch[0]), kind(batch[-1]), -len(batch)))  # as before the shuffle
     for batch, following in itertools.pairwise(made):
         assert not fits([*batch, following[0]], BUDGET, by_tokens)
 
 
-@given(corpora, fills)
-def test_tokens_and_padding_are_known_beforehand(corpus: Corpus, fill: Fill) -> None:
+@given(corpora, ways)
+def test_tokens_and_padding_are_known_beforehand(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus
-    made = plan(source, target, fill=fill)
+    made = plan(source, target, batch_by=batch_by)
     for i in range(len(made)):
         rows = made.batch(i)
         assert made.source_tokens[i] == source[rows].sum()
@@ -170,20 +170,20 @@ def test_tokens_and_padding_are_known_beforehand(corpus: Corpus, fill: Fill) -> 
     assert made.padding == (made.slots.sum() - source.sum() - target.sum()) / made.slots.sum()
 
 
-@given(corpora, fills)
-def test_the_plan_equals_the_plan_written_out(corpus: Corpus, fill: Fill) -> None:
+@given(corpora, ways)
+def test_the_plan_equals_the_plan_written_out(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus
-    expected = written_out(source.tolist(), target.tolist(), BUDGET, fill)
-    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, fill=fill))]
+    expected = written_out(source.tolist(), target.tolist(), BUDGET, batch_by)
+    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, batch_by=batch_by))]
     assert sorted(found) == sorted(expected)
 
 
-@each_fill
-def test_a_large_plan_equals_the_plan_written_out(fill: Fill) -> None:
+@each_way
+def test_a_large_plan_equals_the_plan_written_out(batch_by: BatchBy) -> None:
     # many runs in a batch and many batches in a run, which small corpora hardly have
     source, target = text_like(3000)
-    expected = written_out(source.tolist(), target.tolist(), 200, fill)
-    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, 200, fill))]
+    expected = written_out(source.tolist(), target.tolist(), 200, batch_by)
+    found = [[(source[i], target[i]) for i in batch] for batch in batches(plan(source, target, 200, batch_by))]
     assert sorted(found) == sorted(expected)
 
 
@@ -251,7 +251,7 @@ def test_plans_by_slots_are_pinned(
     n: int, longest: int, budget: int, data_hash: str, seed: int, epoch: int, n_batches: int, digest: str
 ) -> None:
     # the plans of the first committed records: with others, those could not be made again
-    made = plan(*pinned_lengths(n, longest), budget, by_slots, data_hash, seed, epoch)
+    made = plan(*pinned_lengths(n, longest), budget, by_padded_tokens, data_hash, seed, epoch)
     assert (len(made), made.digest) == (n_batches, digest)
 
 
@@ -268,19 +268,19 @@ def test_the_digest_is_that_of_all_numbers_in_64_bits(corpus: Corpus, chunk: int
         assert made.digest == hashlib.sha256(whole).hexdigest()
 
 
-@given(corpora, fills, st.integers(1, 70))
-def test_the_size_of_the_chunks_changes_nothing(corpus: Corpus, fill: Fill, chunk: int) -> None:
-    whole = plan(*corpus, fill=fill)
+@given(corpora, ways, st.integers(1, 70))
+def test_the_size_of_the_chunks_changes_nothing(corpus: Corpus, batch_by: BatchBy, chunk: int) -> None:
+    whole = plan(*corpus, batch_by=batch_by)
     with mock.patch.object(batching, "CHUNK", chunk):
-        assert plan(*corpus, fill=fill).digest == whole.digest
+        assert plan(*corpus, batch_by=batch_by).digest == whole.digest
 
 
-@given(corpora, fills)
-def test_the_type_of_the_lengths_changes_nothing(corpus: Corpus, fill: Fill) -> None:
+@given(corpora, ways)
+def test_the_type_of_the_lengths_changes_nothing(corpus: Corpus, batch_by: BatchBy) -> None:
     source, target = corpus
-    expected = plan(source, target, fill=fill).digest
+    expected = plan(source, target, batch_by=batch_by).digest
     for one, other in [("u1", "u1"), ("u2", "i4"), ("u2", "u8"), ("i1", "i8")]:
-        assert plan(source.astype(one), target.astype(other), fill=fill).digest == expected
+        assert plan(source.astype(one), target.astype(other), batch_by=batch_by).digest == expected
 
 
 def test_a_plan_takes_twelve_bytes_a_pair() -> None:
@@ -296,27 +296,27 @@ def test_a_plan_takes_twelve_bytes_a_pair() -> None:
     assert peak < 13 * len(source)
 
 
-@each_fill
-def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(fill: Fill) -> None:
+@each_way
+def test_a_start_sorts_one_epoch_and_the_number_of_updates_none(batch_by: BatchBy) -> None:
     corpus = text_like(500)
     with mock.patch.object(batching, "_sort", wraps=batching._sort) as sort:
-        n = updates_per_epoch(*corpus, budget=200, fill=fill)
+        n = updates_per_epoch(*corpus, budget=200, batch_by=batch_by)
         assert sort.call_count == 0
         for start in (0, 7 * n - 1, 7 * n):
             sort.reset_mock()
-            next(updates(*corpus, budget=200, fill=fill, data_hash="data", seed=1, start=start))
+            next(updates(*corpus, budget=200, batch_by=batch_by, data_hash="data", seed=1, start=start))
             assert sort.call_count == 1
 
 
-@each_fill
-def test_a_way_of_counting_travels_to_a_worker(fill: Fill) -> None:
-    assert pickle.loads(pickle.dumps(fill)) is fill
+@each_way
+def test_a_way_of_counting_travels_to_a_worker(batch_by: BatchBy) -> None:
+    assert pickle.loads(pickle.dumps(batch_by)) is batch_by
 
 
-@given(corpora, fills, st.integers(0, 200))
-def test_starting_at_an_update_equals_skipping_to_it(corpus: Corpus, fill: Fill, k: int) -> None:
+@given(corpora, ways, st.integers(0, 200))
+def test_starting_at_an_update_equals_skipping_to_it(corpus: Corpus, batch_by: BatchBy, k: int) -> None:
     def take(start: int, n: int) -> list[Update]:
-        stream = updates(*corpus, budget=BUDGET, fill=fill, data_hash="data", seed=1, start=start)
+        stream = updates(*corpus, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1, start=start)
         return list(itertools.islice(stream, n))
 
     unbroken, resumed = take(0, k + 5)[k:], take(k, 5)
@@ -325,11 +325,11 @@ def test_starting_at_an_update_equals_skipping_to_it(corpus: Corpus, fill: Fill,
     assert [u.step for u in resumed] == list(range(k, k + 5))
 
 
-@given(corpora, fills)
-def test_updates_are_the_epochs_one_after_the_other(corpus: Corpus, fill: Fill) -> None:
-    n = updates_per_epoch(*corpus, budget=BUDGET, fill=fill)
-    stream = list(itertools.islice(updates(*corpus, budget=BUDGET, fill=fill, data_hash="data", seed=1), 3 * n))
-    expected = [batch for epoch in range(3) for batch in batches(plan(*corpus, fill=fill, epoch=epoch))]
+@given(corpora, ways)
+def test_updates_are_the_epochs_one_after_the_other(corpus: Corpus, batch_by: BatchBy) -> None:
+    n = updates_per_epoch(*corpus, budget=BUDGET, batch_by=batch_by)
+    stream = list(itertools.islice(updates(*corpus, budget=BUDGET, batch_by=batch_by, data_hash="data", seed=1), 3 * n))
+    expected = [batch for epoch in range(3) for batch in batches(plan(*corpus, batch_by=batch_by, epoch=epoch))]
     assert [update.sentences.tolist() for update in stream] == expected
     assert [update.epoch for update in stream] == [0] * n + [1] * n + [2] * n
     for update in stream:
@@ -355,11 +355,11 @@ def test_shares_hold_nearly_equal_tokens() -> None:
             assert max(tokens) <= 1.1 * min(tokens)
 
 
-@each_fill
-def test_padding_is_below_three_percent(fill: Fill) -> None:
+@each_way
+def test_padding_is_below_three_percent(batch_by: BatchBy) -> None:
     source, target = text_like(20_000)
-    assert plan(source, target, 2048, fill).padding < 0.02
-    assert plan(source, target, 4096, fill).padding < 0.03
+    assert plan(source, target, 2048, batch_by).padding < 0.02
+    assert plan(source, target, 4096, batch_by).padding < 0.03
 
 
 def test_padding_on_real_text(real_text: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_missing_corpus_says_what_where_and_how(tmp_path: Path, monkeypatch: p
     assert f"{tmp_path}/given/multi30k (lacks train|multi30k_train.en, train|multi30k_train.fr, val|" in message
     assert f"{tmp_path}/project/data/multi30k (no such folder)" in message
     assert "shared" not in message  # no folder outside the project but those that the user names
-    assert "python -m repro.data fetch multi30k-en-de" in message
+    assert "python -m repro data fetch multi30k-en-de" in message
 
 
 @pytest.mark.parametrize(

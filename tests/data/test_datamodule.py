@@ -335,7 +335,7 @@ def test_broken_twice_it_goes_on_exactly_or_says_why_not(tmp_path: Path) -> None
         ({"seed": 2}, "seed 1 there, 2 here"),
         ({"budget": 61}, "budget 60 there, 61 here"),
         ({"data_hash": "other"}, "data_hash 'data' there, 'other' here"),
-        ({"fill": by_tokens}, "fill 'by_slots' there, 'by_tokens' here"),
+        ({"batch_by": by_tokens}, "fill 'by_slots' there, 'by_tokens' here"),
         ({"accumulate": 2}, "accumulate 1 there, 2 here"),
         ({"seed": 2, "budget": 61}, "seed 1 there, 2 here; budget 60 there, 61 here"),
     ],

@@ -337,7 +337,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
     assert "línea 0\n  第 0\n" in said
-    assert f"-m repro.data prepare folder-es-zh-Hans --data-dir {tmp_path / 'made'}\n" in said
+    assert f"-m repro data prepare folder-es-zh-Hans --data-dir {tmp_path / 'made'}\n" in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
     monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)

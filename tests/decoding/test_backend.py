@@ -1,4 +1,4 @@
-"""Each engine answers the same questions about the same weights."""
+"""Each backend answers the same questions about the same weights."""
 
 import copy
 import importlib.util
@@ -15,11 +15,11 @@ from torch import Tensor
 from repro.decoding import ctranslate
 from repro.decoding.backend import NAMES, opened
 from repro.decoding.translate import mean_nll, translate
-from repro.experiment import _options
 from repro.model import prepacked
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 from repro.results.search import Search
+from repro.runs.options import Options
 
 needs_library = pytest.mark.skipif(
     importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
@@ -27,9 +27,9 @@ needs_library = pytest.mark.skipif(
 
 
 def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> None:
-    with opened("torch", model) as engine:
-        assert engine.translate(text) == translate(model, text)
-        assert engine.mean_nll([pairs()]) == mean_nll(model, [pairs()])
+    with opened("torch", model) as backend:
+        assert backend.translate(text) == translate(model, text)
+        assert backend.mean_nll([pairs()]) == mean_nll(model, [pairs()])
 
 
 def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:
@@ -64,8 +64,8 @@ def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -
 
 
 def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:
-    with opened("torch", model, bf16=True) as engine:
-        found = engine.mean_nll([pairs()])
+    with opened("torch", model, bf16=True) as backend:
+        found = backend.mean_nll([pairs()])
     with torch.autocast("cpu", torch.bfloat16):
         assert found == mean_nll(model, [pairs()])
     assert found != mean_nll(model, [pairs()])
@@ -94,8 +94,8 @@ def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_sam
     ("name", "close"), [("ctranslate2", 1e-4), pytest.param("ctranslate2-int8", 0.3, marks=exact_8_bits)]
 )
 def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> None:
-    with opened(name, model) as engine:
-        found = engine.mean_nll([pairs()])
+    with opened(name, model) as backend:
+        found = backend.mean_nll([pairs()])
     assert found == pytest.approx(mean_nll(model, [pairs()]), abs=close)
     assert (found == pytest.approx(mean_nll(model, [pairs()]), abs=1e-4)) == (name == "ctranslate2")
 
@@ -104,8 +104,8 @@ def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> 
 def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: Any, tmp_path: Path) -> None:
     # what it finds is compared with what we find in test_ctranslate.py
     done: list[int] = []
-    with opened("ctranslate2", model) as engine:
-        found = engine.translate(text, Search(beam=2), between=done.append)
+    with opened("ctranslate2", model) as backend:
+        found = backend.translate(text, Search(beam=2), between=done.append)
     ctranslate.export(model, tmp_path)
     assert found == ctranslate.translate_ctranslate2(ctranslate.load(tmp_path), text, Search(beam=2))
     assert done == sorted(done)
@@ -114,4 +114,4 @@ def test_the_other_translates_and_says_how_far_it_is(model: Transformer, text: A
 
 def test_the_command_line_knows_them_all() -> None:
     for name in NAMES:
-        assert _options("table3_A", [f"--engine={name}"])[0].engine == name
+        assert Options.read("table3_A", [f"--backend={name}"]).backend == name

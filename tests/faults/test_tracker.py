@@ -29,7 +29,7 @@ def test_an_experiment_without_its_tracker(tmp_path: Path, capsys: pytest.Captur
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert f"MLflow at {dead} does not answer" in done.stdout
-    assert f"python -m repro.tracking sync --tracking-uri {dead}" in done.stdout
+    assert f"python -m repro tracking sync --tracking-uri {dead}" in done.stdout
     [folder] = (tmp_path / "runs").glob("*/")
     assert {line["kind"] for line in read(folder / "journal.jsonl")} == {"train", "dev", "final"}
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"

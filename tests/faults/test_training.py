@@ -269,7 +269,7 @@ def test_of_two_launches_one_trains_and_the_other_says_who(
     owner = start(plan)
     wait_for(lambda: lines(folder) >= 3)
     assert launched(replace(plan, slow=0.0)) == 75
-    assert f"base seed 1 is passed over. {run_of(folder)} has a writer: process {owner.pid} on " in said(folder)
+    assert f"base seed 1 is skipped. {run_of(folder)} has a writer: process {owner.pid} on " in said(folder)
     assert finish(owner) == 0, said(folder)
     assert outcome(folder) == unbroken
 
@@ -359,7 +359,7 @@ def begun(folder: Path, **options: Any) -> Path:
     [
         ({"hyper": {"dropout": 0.1}}, "hyper.dropout: 0.3 there, 0.1 now"),
         ({"scale": {"batch_tokens": 90}}, "batch_tokens: 100 there, 90 now"),
-        ({"scale": {"fill": "tokens"}}, "fill: slots there, tokens now"),
+        ({"scale": {"batch_by": "tokens"}}, "fill: slots there, tokens now"),
         ({"scale": {"device_tokens": 100}}, "shares: 2 there, 1 now"),
         ({"scale": {"max_length": 40}}, "data: [0-9a-f]{16} there, [0-9a-f]{16} now"),
         ({"scale": {"vocab_size": 290}}, "tokenizer: [0-9a-f]{16} there, [0-9a-f]{16} now"),
@@ -478,6 +478,6 @@ def test_eight_processes_prepare_the_same_text_where_locks_let_everybody_pass(fo
     processes.append(start(Plan(folder=folder, acts=(Act(place="prepare", n=1, signals=KILL),), without_locks=True)))
     codes = [finish(process) for process in processes]
     assert codes[-1] in (137, 143, 75)  # killed, unless another was faster
-    assert set(codes[:-1]) <= {143, 75}  # asked to stop in training, or passed over
+    assert set(codes[:-1]) <= {143, 75}  # asked to stop in training, or skipped
     assert launched(Plan(folder=folder)) == 0, said(folder)
     assert outcome(folder) == unbroken

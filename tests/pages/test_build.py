@@ -549,7 +549,7 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
         "# table3_A at scale laptop",
         "may claim the sign of large effects",
         "python experiments/table3_A.py --scale laptop",
-        "python -m repro.report",
+        "python -m repro report",
         "95 % t-interval",
         r"sacreBLEU: nrefs:1\|case:mixed\|tok:13a",
         "multi-bleu: tok:moses",
@@ -705,7 +705,7 @@ def core_types() -> list[str]:
 @pytest.mark.parametrize("core_type", core_types())
 def test_what_is_published_is_the_same_on_every_processor(core_type: str) -> None:
     # half-widths of exact laws were written with all digits of their rounding noise
-    command = [sys.executable, "-m", "repro.report", "--check"]
+    command = [sys.executable, "-m", "repro", "report", "--check"]
     environment = os.environ | {"OPENBLAS_CORETYPE": core_type, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stdout.decode(), done.stderr.decode()) == (0, "", "")

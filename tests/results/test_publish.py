@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from paper_runs import PAPER_SETTINGS, paper_run
 
-from repro.cli import report
+from repro.cli import commands, report
 from repro.results.frame import note_rows, noted_rows
 from repro.results.record import Record, load, path
 from repro.runs.table import Paper, Row, Table, listed
@@ -58,7 +58,7 @@ def published() -> dict[str, str]:
 
 def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish",)) -> str:
     before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
-    assert report.main(arguments) == 1
+    assert commands.main(arguments) == 1
     assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
     return capsys.readouterr().err
 
@@ -67,30 +67,30 @@ def test_records_rows_and_pages_stand_among_the_published_ones(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own(run("base", 1), run("x", 1), run("x", 2))
-    assert report.main(["publish"]) == 0
+    assert commands.main(["publish"]) == 0
     assert "lab: 3 records are published." in capsys.readouterr().out
     assert published() == dict.fromkeys(["base/base-seed1.json", "lab/x-seed1.json", "lab/x-seed2.json"], "ef")
     assert noted_rows(Path("results/lab"))["lab", "x"].paper["bleu"] == 1.5
     assert "| x " in Path("results/lab/lab.md").read_text("utf-8")
     assert report.main(["--check"]) == 0
-    assert report.main(["publish", "lab"]) == 0  # once more changes nothing
+    assert commands.main(["publish", "lab"]) == 0  # once more changes nothing
     assert report.main(["--check"]) == 0
 
 
 def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_its_place(project: Path) -> None:
     own(run("x", 1), run("x", 2))
-    assert report.main(["publish"]) == 0
+    assert commands.main(["publish"]) == 0
     own(run("x", 2), run("x", 3))
-    assert report.main(["publish"]) == 0
+    assert commands.main(["publish"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ef" for seed in (1, 2, 3)}
     own(*(run("x", seed, code="ab") for seed in (1, 2, 3)))
-    assert report.main(["publish"]) == 0
+    assert commands.main(["publish"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
 
 
 def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1), run("x", 2), run("x", 3))
-    assert report.main(["publish"]) == 0
+    assert commands.main(["publish"]) == 0
     capsys.readouterr()
     for file in Path("results/own/lab/lab").glob("*.json"):
         file.unlink()

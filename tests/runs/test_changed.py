@@ -32,12 +32,12 @@ def run_now() -> Any:
         hyper=BASE,
         seed=1,
         batch_tokens=scale.batch_tokens,
-        fill=scale.fill,
+        batch_by=scale.batch_by,
         devices=1,
         accumulate=1,
         threads=1,
         precision="fp32",
-        engine="torch",
+        backend="torch",
     )
     return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text", subset=None))
 
@@ -68,7 +68,7 @@ def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path, field: st
     assert f"base seed 1 is not finished: {folder} holds it up to step 600" in message
     [named] = [line.strip() for line in message.split("\n") if line.startswith("  ")]
     assert named == f"{field}: before there, {changing._short(DECIDES[field])} now"
-    assert "To begin anew and keep" in message
+    assert "To start over and keep" in message
 
 
 def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from first_words import ROOT, lines_until_heavy
 
-from repro.runs.command import Parser, typed, unknown_option, written
+from repro.runs.command import Parser, modern, unknown_option, written
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
@@ -66,9 +66,26 @@ def test_options_are_written_as_a_shell_reads_them() -> None:
     assert shlex.split(text)[1] == "my texts/$HOME"
 
 
-def test_typed_is_what_differs_from_the_usual() -> None:
-    usual = {"scale": "laptop", "rows": [], "seeds": 1, "fork": False}
-    assert typed({"scale": "smoke", "rows": [], "seeds": 1, "fork": True}, usual) == {"scale": "smoke", "fork": True}
+RENAMED = {"--old": ("--new", {"one": "first"}), "--older": ("--newer", {})}
+
+
+@pytest.mark.parametrize(
+    ("words", "today", "said"),
+    [
+        (["a", "--old", "one", "-x"], ["a", "--new", "first", "-x"], "--old one is now --new first\n"),
+        (["--old=one", "b"], ["--new", "first", "b"], "--old one is now --new first\n"),
+        (["--old", "two"], ["--new", "two"], "--old two is now --new two\n"),
+        (["--older=a=b"], ["--newer", "a=b"], "--older a=b is now --newer a=b\n"),
+        (["--new", "one"], ["--new", "one"], ""),  # a value of before is none of today
+        (["--", "--old", "one"], ["--", "--old", "one"], ""),
+        (["--old"], ["--new"], "--old is now --new\n"),
+    ],
+)
+def test_names_of_before_are_said_as_today(
+    words: list[str], today: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert modern(words, RENAMED) == today
+    assert capsys.readouterr().err == said
 
 
 # ---- a reader that has had enough
@@ -135,8 +152,8 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
         (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
         (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
         (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
-        (["repro.data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids come into cache"),
-        (["repro.tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
+        (["repro", "data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids come into cache"),
+        (["repro", "tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
         (["experiments/table1.py"], "Table 1: layers are built, counted and timed for results/own/table1"),
     ],
 )

@@ -24,7 +24,7 @@ from repro.data.corpora import open_corpus
 from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
-from repro.decoding import backend
+from repro.decoding import backend as backends
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
@@ -260,7 +260,7 @@ def test_averaged_checkpoints_are_still_there(made: Made) -> None:
     assert {int(path.stem.removeprefix("step-")) for path in checkpoints(made.runs / "checkpoints")} >= {*AVERAGED}
 
 
-# Scores: an engine that knows by heart what to answer.
+# Scores: a backend that knows by heart what to answer.
 
 
 def answers(split: str) -> list[tuple[str, str, str]]:
@@ -290,10 +290,10 @@ class ByHeart:
 
 def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextmanager
-    def opened(*_: Any, **__: Any) -> Iterator[backend.Engine]:
+    def opened(*_: Any, **__: Any) -> Iterator[backends.Backend]:
         yield ByHeart(prepared(tmp_path))
 
-    monkeypatch.setattr(backend, "opened", opened)
+    monkeypatch.setattr(backends, "opened", opened)
     write_text(tmp_path / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
     make(tmp_path, "--steps=7")
     [done] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]

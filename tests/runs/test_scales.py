@@ -9,6 +9,6 @@ def test_the_paper_scale_is_the_papers() -> None:
     assert (base.n_layers, base.d_model, base.d_ff, base.n_heads, base.d_k, base.d_v) == (6, 512, 2_048, 8, 64, 64)
     assert (base.dropout, base.label_smoothing, base.steps, base.warmup) == (0.1, 0.1, 100_000, 4_000)
     # section 5.1: WMT 2014, batches of "approximately 25000 source tokens and 25000 target tokens"
-    assert (paper.corpus, paper.batch_tokens, paper.fill, paper.rules) == ("wmt14", 25_000, "tokens", ())
+    assert (paper.corpus, paper.batch_tokens, paper.batch_by, paper.rules) == ("wmt14", 25_000, "tokens", ())
     tokens = {pair: (paper.subwords(pair).kind, paper.subwords(pair).size) for pair in ("en-de", "en-fr")}
     assert tokens == {"en-de": ("bpe", 37_000), "en-fr": ("wordpiece", 32_000)}

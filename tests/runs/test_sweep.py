@@ -133,7 +133,7 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
         launch(tmp_path, one, other, rows=["base", "wide"])
     assert left.value.code == sweep.BUSY
     said = capsys.readouterr().out
-    assert "base seed 1 is passed over. " in said
+    assert "base seed 1 is skipped. " in said
     assert "has a writer" in said
     assert "Left to other processes: base seed 1." in said
     [made] = [load(path) for path in (tmp_path / "runs").glob("*/record.json")]
@@ -202,7 +202,7 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
         raise BlockingIOError("journal.jsonl has a writer")
 
     options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
-    made = sweep.Sweep("table_x", [], [], SCALE, options, {})
+    made = sweep.Sweep("table_x", [], [], SCALE, options)  # type: ignore[arg-type]
     run = unfinished()
     run.finished, run.execute = lambda: None, taken
     with pytest.raises(BlockingIOError, match="has a writer"):
@@ -227,7 +227,7 @@ def test_what_next_is_the_same_world_in_the_same_folders(
     shown, used, more = (line.split() for line in after.split("\n")[:3])
     assert shlex.split(" ".join(used))[1:-5] == [
         "-m",
-        "repro.decoding",
+        "repro",
         "translate",
         "latest",
         "TEXT",
@@ -235,12 +235,12 @@ def test_what_next_is_the_same_world_in_the_same_folders(
         "r",
     ]
     assert shlex.split(" ".join(shown))[1:-5] == [
-        "-m", "repro.ui", "--table", "table_x", "--scale",
+        "-m", "repro", "ui", "--table", "table_x", "--scale",
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
     assert shlex.split(" ".join(more))[1:-3] == [
         "experiments/all_tables.py", "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
-        "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--fill", "tokens", "--tracking-uri",
+        "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
         "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
         "--seeds", "3",
     ]  # fmt: skip

@@ -72,7 +72,7 @@ def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch:
     warning = check_store(dead)
     assert time.monotonic() - began < 5.0
     assert warning is not None
-    assert f"python -m repro.tracking sync --tracking-uri {dead}" in warning
+    assert f"python -m repro tracking sync --tracking-uri {dead}" in warning
 
 
 def test_importing_brings_no_heavy_library() -> None:
@@ -230,7 +230,7 @@ def test_a_broken_database_is_named_with_what_to_type(
         connect(uri)
     said = str(caught.value)
     assert said.startswith(f"{path} is half made, damaged or of another version of MLflow (")
-    assert said.endswith(f" && python -m repro.tracking sync --tracking-uri {uri}")
+    assert said.endswith(f" && python -m repro tracking sync --tracking-uri {uri}")
     assert "\n" not in said
 
 
@@ -242,13 +242,13 @@ def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path
     def typed(command: str) -> "subprocess.CompletedProcess[bytes]":
         return subprocess.run(["sh", "-c", command], cwd=cwd, env=environment, capture_output=True, check=False)
 
-    refused = typed("python -m repro.tracking sync")
+    refused = typed("python -m repro tracking sync")
     assert refused.returncode == 1
     [said] = refused.stderr.decode().strip().split("\n")  # however many runs there are
     assert "half made" in said
     remedy = said.partition("from the journals: ")[2]
     assert remedy.startswith("mkdir mlflow.db.broken1 && mv mlflow.db mlflow.db-journal ")
-    assert remedy.endswith(" mlflow.db.broken1 && python -m repro.tracking sync")
+    assert remedy.endswith(" mlflow.db.broken1 && python -m repro tracking sync")
     done = typed(remedy)
     assert done.returncode == 0, done.stderr
     assert {"mlflow.db", "mlflow.db-journal"} <= {path.name for path in (cwd / "mlflow.db.broken1").iterdir()}

@@ -37,7 +37,7 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
     assert not tracker.ask(lambda: 1 / 0)  # not even begun
     assert told == [
         "MLflow at http://127.0.0.1:1 is behind: no answer within 0.02 s. Nothing is lost, the journals in there have "
-        "it all; to catch up type: python -m repro.tracking sync --tracking-uri http://127.0.0.1:1 there/*"
+        "it all; to catch up type: python -m repro tracking sync --tracking-uri http://127.0.0.1:1 there/*"
     ]
     tracker.answers()  # a thread that was left behind came through
     assert tracker.patience == SERVER
@@ -55,7 +55,7 @@ def test_a_server_that_is_silent_at_the_start_is_told_of_once(dead: str) -> None
     tracker.look()
     tracker.fails("it still does not answer")
     assert len(told) == 1
-    assert told[0].endswith(f"python -m repro.tracking sync --tracking-uri {dead}")
+    assert told[0].endswith(f"python -m repro tracking sync --tracking-uri {dead}")
     assert tracker.patience == IN_TROUBLE
 
 

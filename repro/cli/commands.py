@@ -1,0 +1,96 @@
+"""The one command, `python -m repro`: what there is, and which module does it; that is imported only when asked for.
+
+Each command is a function of its words that gives an exit code: 0 done, 1 failed or differs, 2 not understood.
+"""
+
+import difflib
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
+
+from repro.runs.command import BAD_INPUT, ended, ours
+
+
+class Command(NamedTuple):
+    """Where a command is, and what it does in one line."""
+
+    module: str
+    function: str
+    does: str
+
+
+COMMANDS = {
+    "data": Command("data", "main", "fetch, import, prepare or inspect text"),
+    "translate": Command("decode", "translate", "translate a text with a finished run"),
+    "score": Command("decode", "score", "perplexity of given translations under a finished run"),
+    "export": Command("decode", "export", "write a finished run in CTranslate2's format"),
+    "report": Command("report", "main", "make tables and verdicts from records, or check them"),
+    "publish": Command("report", "publish_own", "put your own results among the published ones"),
+    "tracking": Command("tracking", "main", "bring MLflow in line with runs, or restore a run from it"),
+    "ui": Command("ui", "main", "open MLflow on the saved view of a table"),
+}
+OF_DECODING = ("translate", "score", "export")  # once the commands of `python -m repro.decoding`
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one of the commands; without a word, list them."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help"):
+        print(overview())
+        return 0
+    if words[0] not in COMMANDS:
+        print(f"error: {_unknown(words[0])}", file=sys.stderr)
+        return BAD_INPUT
+    command = COMMANDS[words[0]]
+    run = getattr(importlib.import_module(f"repro.cli.{command.module}"), command.function)
+    return run(words[1:])
+
+
+def overview() -> str:
+    """All commands, each with what it does."""
+    width = max(map(len, COMMANDS)) + 2
+    return "\n".join(
+        [
+            f"usage: {ours()} COMMAND ...",
+            "",
+            *(f"  {name:<{width}}{command.does}" for name, command in COMMANDS.items()),
+            "",
+            f"{ours('COMMAND', '--help')} says more. Tables are trained by the files in experiments/:",
+            "  python experiments/table3_A.py --help",
+        ]
+    )
+
+
+def _unknown(word: str) -> str:
+    near = difflib.get_close_matches(word, COMMANDS, n=1)
+    guess = f"; is {near[0]} meant?" if near else "."
+    return f"{word} is no command{guess} Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+
+
+def console() -> NoReturn:
+    """What the console command `repro` and `python -m repro` begin with."""
+    sys.exit(ended(main))
+
+
+# The long forms of before -----------------------------------------------------------------------------------
+
+
+def of_today(module: str, words: Sequence[str]) -> list[str]:
+    """The words after `python -m repro` that do what `python -m repro.<module>` did with these."""
+    if module == "report" and "publish" in words:
+        at = words.index("publish")
+        if words[max(at - 1, 0)] != "--results":
+            return list(words[at:])
+    if module == "decoding":
+        if words and words[0] in OF_DECODING:
+            return list(words)
+        return ["--help"] if not words or words[0] in ("-h", "--help") else list(words)
+    return [module, *words]
+
+
+def long_form(module: str) -> NoReturn:
+    """Do what a command of before did, and say how it is called today."""
+    words = of_today(module, sys.argv[1:])
+    print(f"python -m repro.{module} is now: {ours(*words)}", file=sys.stderr, flush=True)
+    sys.exit(ended(lambda: main(words)))

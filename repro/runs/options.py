@@ -1,0 +1,173 @@
+"""What an experiment can be asked for: every option with its default and its meaning, stated here and nowhere else."""
+# ruff: noqa: RUF009 (_option makes a field; its defaults are immutable)
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+
+from repro.data.batching import RECORDED
+from repro.data.corpora import CORPORA
+from repro.data.filters import RULES, check_rules
+from repro.results.places import OWN
+from repro.results.record import short
+from repro.runs.command import Parser
+from repro.runs.scales import SCALES, Scale
+from repro.tracking.client import DEFAULT_URI, RUNS
+from repro.training.processors import processors
+
+Precision = Literal["fp32", "bf16"]
+Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
+RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
+AT_LEAST_1 = ("seeds", "devices", "threads", "steps", "vocab_size")
+
+
+def _option(default: Any, help: str, **settings: Any) -> Any:
+    """A field with what `--help` says of it; `settings` go to argparse."""
+    return field(default=default, metadata={"help": help, **settings})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The options of an experiment file, each with its usual value; the command line is made from these fields."""
+
+    scale: str = _option("laptop", f"preset of model size, text and budget: {', '.join(SCALES)}")
+    corpus: str | None = _option(None, f"text to use instead of the scale's own: {', '.join(CORPORA)}")
+    pair: str = _option("en-de", "source and target language, such as en-de or en-fr")
+    data_dir: Path | None = _option(
+        None, "folder of parallel files: train.en, train.de, dev.*, test.*; plain or .gz", metavar="FOLDER"
+    )
+    rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
+    seeds: int = _option(1, "runs of each row, with seeds 1, 2, ...", metavar="N")
+    steps: int | None = _option(
+        None, "optimizer steps of the base instead of the scale's own; the warm-up stays", metavar="N"
+    )
+    vocab_size: int | None = _option(
+        None, "shared tokens instead of the scale's or the corpus's own; the paper's first code: 40960", metavar="N"
+    )
+    clean: tuple[str, ...] = _option(
+        (), f"leave out training pairs by these rules (the paper: none): {', '.join(RULES)}", metavar="RULE"
+    )
+    batch_by: Literal["padded_tokens", "tokens"] | None = _option(
+        None,
+        "how an update's size is counted: padding included, as in the first code, or not, as in the paper",
+    )
+    devices: int = _option(1, "processes that share each update (GPUs, or CPU processes)", metavar="N")
+    threads: int = _option(
+        1, "CPU threads of each process; another number sums in another order and is another run", metavar="N"
+    )
+    precision: Precision = _option("fp32", "of matrix products; weights are kept in fp32")
+    backend: Backend = _option("torch", "what translates and scores in the end; CTranslate2 needs the extra [fast]")
+    tracking_uri: str = _option(DEFAULT_URI, "MLflow store", metavar="URI")
+    results_dir: Path = _option(OWN, "where your records and tables go; git ignores results/own", metavar="FOLDER")
+    runs_dir: Path = _option(RUNS, "where checkpoints and journals are kept", metavar="FOLDER")
+    cache_dir: Path = _option(Path("cache"), "where prepared text is kept", metavar="FOLDER")
+    fork: bool = _option(False, "start over where an unfinished run has other settings, data or code")
+    dry_run: bool = _option(False, "show rows, parameters, operations and time; train nothing")
+    traceback: bool = _option(False, "show where in the code an error came from")
+
+    @classmethod
+    def read(cls, table: str, argv: Sequence[str] | None = None) -> Self:
+        """The options of the experiment file `table`, as typed; exits with 2 where they cannot be understood."""
+        parser = Parser(
+            prog=f"{table}.py",
+            renamed=RENAMED,
+            description=f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones "
+            "are resumed.",
+        )
+        add_options(parser, *(one.name for one in fields(cls)))
+        found: dict[str, Any] = vars(parser.parse_args(sys.argv[1:] if argv is None else argv))
+        found |= {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
+        return cls(**found)
+
+    @property
+    def typed(self) -> dict[str, Any]:
+        """The options that have another value than the usual one."""
+        return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
+
+
+USUAL = Options()
+
+
+def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> None:
+    """Give a command these options of an experiment, with the same defaults; `help` where they mean something else."""
+    types, by_name = get_type_hints(Options), {one.name: one for one in fields(Options)}
+    for name in names:
+        settings = dict(by_name[name].metadata)
+        settings["help"] = help.get(name, settings["help"])
+        default = by_name[name].default
+        [kind, *_] = [one for one in get_args(types[name]) or [types[name]] if one is not type(None)]
+        if types[name] is bool:
+            settings["action"] = "store_true"
+        else:
+            if get_origin(types[name]) is tuple:
+                settings["nargs"] = "+"
+            elif default is not None:
+                settings["help"] += " (default: %(default)s)"
+            if choices := _choices(types[name]):
+                settings["choices"] = choices
+            else:
+                settings["type"] = kind
+            settings["default"] = default
+        parser.add_argument(f"--{name.replace('_', '-')}", **settings)
+
+
+def _choices(annotation: Any) -> tuple[Any, ...]:
+    """The values of a Literal, also of one that may be None."""
+    for one in (annotation, *get_args(annotation)):
+        if get_origin(one) is Literal:
+            return get_args(one)
+    return ()
+
+
+def chosen_scale(options: Options) -> Scale:
+    """The scale with the budget and the text that the options ask for. Raises ValueError for what cannot be."""
+    if options.scale not in SCALES:
+        raise ValueError(f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}.")
+    scale = SCALES[options.scale]
+    corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
+    if corpus not in CORPORA:
+        raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
+    _refuse_numbers(options)
+    rules, own = check_rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
+    if own.kind == "given" and options.vocab_size is not None:
+        raise ValueError(
+            f"--vocab-size {options.vocab_size}: the text of {corpus} comes in tokens of its own. Leave it out."
+        )
+    base = replace(scale.base, steps=options.steps or scale.base.steps)
+    batch_by = options.batch_by or scale.batch_by
+    # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
+    departures = {
+        corpus: corpus != scale.corpus,
+        options.pair: options.pair != USUAL.pair,
+        f"{base.steps}-steps": base.steps != scale.base.steps,
+        f"{options.devices}-devices": options.devices != USUAL.devices,
+        f"{options.threads}-threads": options.threads != USUAL.threads,
+        options.precision: options.precision != USUAL.precision,
+        options.backend: options.backend != USUAL.backend,
+        f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
+        f"by-{RECORDED[batch_by]}": batch_by != scale.batch_by,
+        "-".join(["clean", *rules]): bool(rules),
+    }
+    return replace(
+        scale,
+        name=short("-".join([scale.name, *(departure for departure, made in departures.items() if made)])),
+        base=base,
+        corpus=corpus,
+        vocab_size=options.vocab_size or scale.vocab_size,
+        batch_by=batch_by,
+        rules=rules,
+    )
+
+
+def _refuse_numbers(options: Options) -> None:
+    for name in AT_LEAST_1:
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
+    if options.threads > processors():
+        raise ValueError(
+            f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "
+            "since more threads wait for each other."
+        )

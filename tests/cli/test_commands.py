@@ -1,0 +1,174 @@
+"""The one command: it lists what there is, answers at once, takes no half words, and knows the forms of before."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from first_words import ROOT
+
+from repro.cli import commands
+from repro.cli.commands import COMMANDS, main, of_today, overview
+
+# each command of each command, with what it must be given
+WORDS = {
+    "data fetch": "",
+    "data import": "text --pair=en-de --to=there",
+    "data prepare": "grammar-en-de",
+    "data inspect": "grammar-en-de",
+    "translate": "latest",
+    "score": "latest a b",
+    "export": "latest there",
+    "report": "",
+    "publish": "",
+    "tracking sync": "",
+    "tracking restore": "run there",
+    "ui": "",
+}
+
+
+def help_of(words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    with pytest.raises(SystemExit) as stopped:
+        main([*words.split(), "--help"])
+    assert not stopped.value.code
+    return capsys.readouterr().out
+
+
+def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["-h"], ["--help"]):
+        assert main(words) == 0
+        assert capsys.readouterr().out == overview() + "\n"
+    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:8] == list(COMMANDS)
+    assert list(COMMANDS) == ["data", "translate", "score", "export", "report", "publish", "tracking", "ui"]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("traslate", "error: traslate is no command; is translate meant? Commands are data, translate, score,"),
+        ("decoding", "error: decoding is no command. Commands are data, translate, score, export, report,"),
+        ("--check", "error: --check is no command. Commands are"),
+    ],
+)
+def test_a_word_that_is_no_command_is_named(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([word]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.endswith(" -m repro --help explains them.\n")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", sorted({"", *COMMANDS, *WORDS}))
+def test_help_answers_at_once(words: str) -> None:
+    # torch alone costs three seconds, SciPy half a one
+    program = (
+        "import runpy, sys\n"
+        f"sys.argv = ['repro', *{words.split()!r}, '--help']\n"
+        "try: runpy.run_module('repro', run_name='__main__', alter_sys=True)\n"
+        "except SystemExit as stopped: assert not stopped.code, stopped.code\n"
+        "heavy = {'torch', 'lightning', 'mlflow', 'pandas', 'scipy', 'tokenizers', 'pooch'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = set(re.findall(r"--[a-z][a-z-]+", help_of(words, capsys))) - {"--help"}
+    for option in sorted(options):
+        short = option[:-1]
+        with pytest.raises(SystemExit) as stopped:
+            main([*words.split(), *WORDS[words].split(), short, "1"])
+        said = capsys.readouterr().err
+        assert stopped.value.code == 2, short
+        assert re.fullmatch(rf"error: {short} is no option; is .*{option}.* meant\? --help lists all\.\n", said), said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("translate", "error: the following arguments are required: run; --help says what is expected\n"),
+        ("data", "error: the following arguments are required: command; --help says what is expected\n"),
+        ("data prepare grammar-en-de --clean", "error: argument --clean: expected at least one argument; --help says"),
+        ("translate latest --backend=other", "error: argument --backend: invalid choice: 'other' (choose from 'torch'"),
+        ("report publish", "error: too much: publish; --help says what is expected\n"),
+    ],
+)
+def test_what_cannot_be_understood_is_said_in_one_line(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(words.split())
+    error = capsys.readouterr().err
+    assert stopped.value.code == 2
+    assert error.startswith(said)
+    assert error.count("\n") == 1
+
+
+# ---- installed
+
+
+def test_the_console_command_is_the_same(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["scripts"] == {"repro": f"{commands.console.__module__}:{commands.console.__name__}"}
+    monkeypatch.setattr(sys, "argv", ["/somewhere/bin/repro"])
+    with pytest.raises(SystemExit) as stopped:
+        commands.console()
+    assert not stopped.value.code
+    assert capsys.readouterr().out.startswith("usage: repro COMMAND ...\n")
+
+
+# ---- the long forms of before
+
+
+@pytest.mark.parametrize(
+    ("before", "today"),
+    [
+        ("report --check", "report --check"),
+        ("report publish laptop --to=x", "publish laptop --to=x"),
+        ("report --own publish", "publish"),
+        ("report --results publish", "report --results publish"),
+        ("decoding translate latest a --beam=1", "translate latest a --beam=1"),
+        ("decoding export x y", "export x y"),
+        ("decoding --help", "--help"),
+        ("data fetch --list", "data fetch --list"),
+        ("tracking sync", "tracking sync"),
+        ("ui --table=table2", "ui --table=table2"),
+    ],
+)
+def test_each_form_of_before_has_one_of_today(before: str, today: str) -> None:
+    module, *words = before.split()
+    assert of_today(module, words) == today.split()
+
+
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [
+        ("data fetch --list wmt14-en-de", 0),
+        ("data prepare nothing", 2),
+        ("decoding export latest there", 2),
+        ("decoding translate --engine=torch latest", 2),
+        ("report --check --results=.", 0),
+        ("report publish", 1),
+        ("tracking sync", 1),
+        ("ui --host=0.0.0.0", 1),
+        ("ui --tabel=x", 2),
+    ],
+)
+def test_a_long_form_does_the_same_and_says_the_short_one(before: str, code: int, tmp_path: Path) -> None:
+    module, *words = before.split()
+    long, short = (
+        subprocess.run(
+            [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+        )
+        for command in ([f"repro.{module}", *words], ["repro", *of_today(module, words)])
+    )  # fmt: skip
+    assert (long.stdout, long.returncode, short.returncode) == (short.stdout, code, code)
+    first, rest = long.stderr.split("\n", 1)
+    assert rest == short.stderr
+    assert first.startswith(f"python -m repro.{module} is now: ")
+    assert first.endswith(f" -m repro {shlex.join(of_today(module, words))}")

@@ -1,0 +1,82 @@
+"""The options of an experiment: one statement of each default, and names that tell settings apart."""
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from repro.runs.command import Parser
+from repro.runs.options import USUAL, Options, add_options, chosen_scale
+from repro.runs.scales import SCALES
+
+
+def read(*words: str) -> Options:
+    return Options.read("table_x", words)
+
+
+def test_the_command_line_is_made_of_the_fields() -> None:
+    assert read() == USUAL == Options()
+    assert read().typed == {}
+    typed = read(
+        "--rows", "base", "a b", "--seeds=3", "--data-dir", "my texts", "--clean", "duplicates", "--fork",
+        "--batch-by=tokens", "--steps=7",
+    )  # fmt: skip
+    assert typed.typed == {
+        "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": 3, "steps": 7, "clean": ("duplicates",),
+        "batch_by": "tokens", "fork": True,
+    }  # fmt: skip
+
+
+def test_what_is_given_its_usual_value_was_not_typed() -> None:
+    assert read("--scale=laptop", "--seeds=1").typed == {}
+
+
+def test_every_option_has_a_help() -> None:
+    assert [one.name for one in fields(Options) if not one.metadata.get("help")] == []
+
+
+def test_another_command_has_the_same_default() -> None:
+    parser = Parser()
+    add_options(parser, "scale", "runs_dir", "clean", scale="whose runs")
+    assert vars(parser.parse_args([])) == {"scale": USUAL.scale, "runs_dir": USUAL.runs_dir, "clean": ()}
+    assert "whose runs (default: laptop)" in parser.format_help()
+
+
+@pytest.mark.parametrize(
+    ("words", "today"),
+    [
+        (["--fill", "slots"], {"batch_by": "padded_tokens"}),
+        (["--fill=tokens"], {"batch_by": "tokens"}),
+        (["--engine=ctranslate2"], {"backend": "ctranslate2"}),
+        (["--engine", "torch"], {}),
+    ],
+)
+def test_names_of_before_are_understood_and_corrected(
+    words: list[str], today: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert read(*words).typed == today
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert said.startswith(f"{words[0].split('=')[0]} ")
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ([], "laptop"),
+        (["--scale=single_gpu", "--fill=slots"], "single_gpu-by-slots"),  # as folders were called from the first
+        (["--scale=single_gpu", "--batch-by=padded_tokens"], "single_gpu-by-slots"),
+        (["--batch-by=tokens"], "laptop-by-tokens"),
+        (["--scale=single_gpu", "--batch-by=tokens"], "single_gpu"),
+        (["--backend=ctranslate2", "--precision=bf16"], "laptop-bf16-ctranslate2"),
+        (["--vocab-size=700", "--steps=9", "--devices=2"], "laptop-9-steps-2-devices-700-pieces"),
+        (["--pair=en-fr", "--clean", "length_ratio"], "laptop-en-fr-clean-length_ratio"),
+    ],
+)
+def test_other_settings_have_a_name_of_their_own(words: list[str], name: str) -> None:
+    assert chosen_scale(read(*words)).name == name
+
+
+def test_the_usual_options_are_the_scale_itself() -> None:
+    for name, scale in SCALES.items():
+        assert chosen_scale(Options(scale=name)) == scale
