@@ -53,8 +53,8 @@ def modern(words: Sequence[str], renamed: Renamed) -> list[str]:
             found.append(name + joined + value)
             continue
         new, values = renamed[name]
-        value = value if joined else left.pop(0) if left else None
-        before, today = ([], []) if value is None else ([value], [values.get(value, value)])
+        before = [value] if joined else [left.pop(0)] if left else []
+        today = [values.get(one, one) for one in before]
         print(f"{' '.join([name, *before])} is now {' '.join([new, *today])}", file=sys.stderr)
         found += [new, *today]
     return found + left
