@@ -4,31 +4,21 @@ Each command is a function of its words that gives an exit code: 0 done, 1 faile
 """
 
 import difflib
-import importlib
 import sys
-from collections.abc import Sequence
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from repro.runs.command import BAD_INPUT, ended, ours
 
-
-class Command(NamedTuple):
-    """Where a command is, and what it does in one line."""
-
-    module: str
-    function: str
-    does: str
-
-
 COMMANDS = {
-    "data": Command("data", "main", "fetch, import, prepare or inspect text"),
-    "translate": Command("decode", "translate", "translate a text with a finished run"),
-    "score": Command("decode", "score", "perplexity of given translations under a finished run"),
-    "export": Command("decode", "export", "write a finished run in CTranslate2's format"),
-    "report": Command("report", "main", "make tables and verdicts from records, or check them"),
-    "publish": Command("report", "publish_own", "put your own results among the published ones"),
-    "tracking": Command("tracking", "main", "bring MLflow in line with runs, or restore a run from it"),
-    "ui": Command("ui", "main", "open MLflow on the saved view of a table"),
+    "data": "fetch, import, prepare or inspect text",
+    "translate": "translate a text with a finished run",
+    "score": "perplexity of given translations under a finished run",
+    "export": "write a finished run in CTranslate2's format",
+    "report": "make tables and verdicts from records, or check them",
+    "publish": "put your own results among the published ones",
+    "tracking": "bring MLflow in line with runs, or restore a run from it",
+    "ui": "open MLflow on the saved view of a table",
 }
 OF_DECODING = ("translate", "score", "export")  # once the commands of `python -m repro.decoding`
 
@@ -42,9 +32,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[0] not in COMMANDS:
         print(f"error: {_unknown(words[0])}", file=sys.stderr)
         return BAD_INPUT
-    command = COMMANDS[words[0]]
-    run = getattr(importlib.import_module(f"repro.cli.{command.module}"), command.function)
-    return run(words[1:])
+    return _found(words[0])(words[1:])
+
+
+def _found(name: str) -> Callable[[list[str]], int]:
+    """What does it; each module is imported only when it is asked for."""
+    match name:
+        case "data":
+            from repro.cli import data
+
+            return data.main
+        case "report" | "publish":
+            from repro.cli import report
+
+            return report.main if name == "report" else report.publish_own
+        case "tracking":
+            from repro.cli import tracking
+
+            return tracking.main
+        case "ui":
+            from repro.cli import ui
+
+            return ui.main
+    from repro.cli import decode
+
+    return {"translate": decode.translate, "score": decode.score, "export": decode.export}[name]
 
 
 def overview() -> str:
@@ -54,7 +66,7 @@ def overview() -> str:
         [
             f"usage: {ours()} COMMAND ...",
             "",
-            *(f"  {name:<{width}}{command.does}" for name, command in COMMANDS.items()),
+            *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
             f"{ours('COMMAND', '--help')} says more. Tables are trained by the files in experiments/:",
             "  python experiments/table3_A.py --help",
