@@ -31,7 +31,7 @@ class Endpoint:
 
     name: str
     split: Literal["dev", "test"]
-    score: Literal["nll", "bleu", "bleu_published"]
+    score: str  # as records name it
     sign: int  # of what is better: +1 where more is
     margin: float  # smaller differences are nearly none: the paper's words for 0.1 BLEU and for 0.4 lie around it
     widest: float  # interval of a point value that still says something
@@ -39,7 +39,7 @@ class Endpoint:
 
     def of(self, record: Record) -> float | None:
         """More is better; None for a run that diverged."""
-        value: float | None = record.scores[self.split][self.score]
+        value = record.score(self.split, self.score)
         return None if record.status == "diverged" or value is None else self.sign * value
 
     def printed(self, paper: PaperNumbers) -> float | None:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.curves import rows_of
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Score = Literal["bleu", "ppl"]
 # around a point in steps of 15 degrees: right, left, then further from the level; never straight above or below,
 # where the other rows of the same cost stand
 TURNS = (0, 12, 1, 23, 11, 13, 2, 22, 10, 14, 3, 21, 9, 15, 4, 20, 8, 16)
@@ -39,7 +38,7 @@ class Point:
     label: str = ""  # the name with its value at this scale, too long for the picture itself
 
 
-def points(records: Iterable[Record], score: Score) -> list[Point]:
+def points(records: Iterable[Record], score: str) -> list[Point]:
     """The rows of all tables of which there are finished runs, base first."""
     tables: dict[str, list[Record]] = {}
     for record in records:
@@ -47,7 +46,7 @@ def points(records: Iterable[Record], score: Score) -> list[Point]:
     found = []
     for table in sorted(tables, key=lambda name: (name != BASE, name)):
         for row, runs in rows_of(tables[table]).items():
-            values = [float(run.scores["dev"][score] or 0.0) for run in runs]  # finished runs have all scores
+            values = [run.score("dev", score) or 0.0 for run in runs]  # finished runs have all scores
             mean, half_width = interval(values)
             low, high = (min(values), max(values)) if half_width is None else (mean - half_width, mean + half_width)
             flops = statistics.fmean(run.cost["flops"] for run in runs)

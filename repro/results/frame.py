@@ -45,6 +45,7 @@ from repro.results.labels import (
 )
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeats import repeated
+from repro.results.task import OF_TOKENS, SPLITS, TRANSLATION, number, signature
 from repro.storage.atomic import write_json
 
 if TYPE_CHECKING:
@@ -55,12 +56,13 @@ KEPT = "Finished runs are kept."
 CONFIDENCE = 0.95
 MISSING = "missing"
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
-SCORES = [f"{split}/{name}" for split in ("dev", "test") for name in ("nll", "ppl", "bleu", "bleu_published")]
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 BESIDE = [  # of a published table, what stands beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
 ]
+AS_PUBLISHED = "bleu_published"
+SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
 
@@ -242,7 +244,8 @@ def table(
         raise ValueError("A table: expected records or the names of its rows, got neither.")
     shown = [record for record in everything if own or not record.stamp["dirty"]]
     runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
-    frame = pd.DataFrame([_line(key, known[key], runs[key]) for key in known], dtype=object)
+    scores = _scores(shown)
+    frame = pd.DataFrame([_line(key, known[key], runs[key], scores) for key in known], dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
     sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
@@ -295,7 +298,14 @@ def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperN
     return {key: known[key].paper for key in order}
 
 
-def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> dict[str, Any]:
+def _scores(records: Iterable[Record]) -> list[str]:
+    """The scores that a table has: those of translation, then those of other tasks."""
+    tasks = [TRANSLATION, *(record.task for record in records if record.task)]
+    names = dict.fromkeys([*OF_TOKENS, *(name for task in tasks for name in task["scores"])])
+    return [f"{split}/{name}" for split in SPLITS for name in names]
+
+
+def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], scores: Sequence[str]) -> dict[str, Any]:
     """What the runs of one row come to; means and intervals are over the finished ones."""
     finished = sorted((vars(run) for run in runs if run.status == "finished"), key=lambda run: run["seed"])
     line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
@@ -306,14 +316,14 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record]) -> 
         line["average_every"] = None  # nothing is averaged, so it decides nothing
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
     line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
-    for score in SCORES:
+    for score in scores:
         split, name = score.split("/")
-        found = [run["scores"][split][name] for run in finished]
+        found = [number(run["scores"][split], name) for run in finished]
         line |= _spread(score, [value for value in found if value is not None])  # not every language has a protocol
     if finished and all(run["test_subset"] for run in finished):
         for name in ("bleu", "bleu_published"):
-            values = [run["test_subset"][name] for run in finished if run["test_subset"][name] is not None]
-            line |= _spread(f"test_subset/{name}", values)
+            found = [number(run["test_subset"], name) for run in finished]
+            line |= _spread(f"test_subset/{name}", [value for value in found if value is not None])
     for name in COSTS:
         values = [run["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None
@@ -339,8 +349,7 @@ def _facts(records: Iterable[Record]) -> Facts:
         own: dict[tuple[str, str], Any] = {
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
             ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
-            ("sacreBLEU", ""): score["bleu_signature"],
-            ("multi-bleu", ""): score["bleu_published_signature"],
+            **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): code_name(stamp["fingerprint"])[:12],
@@ -382,7 +391,7 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
 def _unpublished(records: Iterable[Record]) -> Iterable[str]:
     """The pairs whose finished runs have no BLEU as published."""
     finished = (record for record in records if record.status == "finished")
-    if pairs := sorted({record.pair for record in finished if record.scores["test"]["bleu_published"] is None}):
+    if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
         yield f"No BLEU as published of {', '.join(pairs)}: the authors' script knows no such target language."
 
 

@@ -10,17 +10,23 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
 
 from repro.model.config import Hyper, written
+from repro.results import task
 from repro.results.provenance import Provenance
+from repro.results.task import SPLITS, TRANSLATION, Named, Scores, TaskFacts
 from repro.storage import signed_json
 
 FORMAT: Literal[2] = 2
+WITHOUT_CURVES = 1  # the format before it
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
-OPTIONAL = ("determinism", "test_subset")  # keys that older records lack, and keep lacking when they are written again
+# keys that older records lack, and keep lacking when they are written again
+OPTIONAL = ("determinism", "test_subset", "task")
+RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
 POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
@@ -68,35 +74,6 @@ class Params(TypedDict):
 
     here: int  # at this scale, with this tokenizer
     paper_size: int  # the same row of the paper's base, at its vocabulary
-
-
-class Score(TypedDict):
-    """How well one split is translated; None where the run diverged."""
-
-    nll: float | None  # nats per word-piece, unsmoothed
-    ppl: float | None  # exp(nll)
-    bleu: float | None  # sacreBLEU
-    bleu_signature: str | None
-    bleu_published: float | None  # Moses tokens, compounds split; None also where the language has no such protocol
-    bleu_published_signature: str | None
-
-
-class Scores(TypedDict):
-    """Dev, by which choices are made, and test, read once after all of them."""
-
-    dev: Score
-    test: Score
-
-
-class SubsetScore(TypedDict):
-    """BLEU on those lines of test that are a test set of their own."""
-
-    name: str
-    n: int  # sentence pairs
-    bleu: float
-    bleu_signature: str
-    bleu_published: float | None
-    bleu_published_signature: str | None
 
 
 class Cost(TypedDict):
@@ -170,7 +147,9 @@ class Record:
     stamp: Stamp
     status: Literal["finished", "diverged"]
     determinism: Determinism | None = None  # None: of the time before this was looked at
-    test_subset: SubsetScore | None = None  # None: test has none, or its files were not there, or the run diverged
+    # Those lines of test that are a test set of their own: "name", "n" (sentence pairs) and their scores.
+    test_subset: Named | None = None  # None: test has none, or its files were not there, or the run diverged
+    task: TaskFacts | None = None  # None: translation
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")
@@ -178,7 +157,12 @@ class Record:
         for name, pattern in {"run": "[0-9a-f]{16}", "table": FOLDER, "scale": FOLDER}.items():
             if not re.fullmatch(pattern, getattr(self, name)):
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
-        if self.status == "finished" and not _is_whole(self.scores):
+        for split in SPLITS:
+            _check_fields(self.scores[split], task.of_split(self.about), f"record.scores.{split}")
+        if self.test_subset is not None:
+            about_subset = {"name": str, "n": int, **task.fields(self.about["scores"])}
+            _check_fields(self.test_subset, about_subset, "record.test_subset")
+        if self.status == "finished" and not task.is_whole(self.scores, self.about):
             raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
         for name, curve in self.curves.items():
             if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
@@ -190,6 +174,15 @@ class Record:
         if kept != asdict(self):
             raise ValueError("record.settings: expected what JSON keeps: no tuples, text as keys")
 
+    @property
+    def about(self) -> TaskFacts:
+        """What its task says."""
+        return self.task or TRANSLATION
+
+    def score(self, split: Literal["dev", "test"], name: str) -> float | None:
+        """A score by its name; None where it has no value, or the task has no such score."""
+        return task.number(self.scores[split], name)
+
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""
         content = asdict(self) | {"hyper": written(self.hyper)}
@@ -200,14 +193,16 @@ def load(path: Path) -> Record:
     """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
     try:
         older: dict[str, Any] = dict.fromkeys(OPTIONAL)
-        content = older | signed_json.read(path, "a record", FORMAT)
+        content = older | signed_json.read(path, "a record", FORMAT, WITHOUT_CURVES)
+        if content["format"] == WITHOUT_CURVES:
+            content |= {"format": FORMAT, "curves": {kind: {"step": [], "nll": []} for kind in ("train", "dev")}}
         if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check(content, Record, "record")
         return Record(**content)
     except (ValueError, RecursionError) as error:
-        advice = "Restore the file from git, or delete it and run the row again."
-        raise ValueError(f"{path}: {error}. {advice}") from error
+        instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
+        raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
 
 
 def path(results: Path, record: Record) -> Path:
@@ -244,32 +239,22 @@ def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def _is_whole(scores: Scores) -> bool:
-    """Nothing is missing; the published score with its signature may be, in both splits alike."""
-    missing = [{name for name, value in score.items() if value is None} for score in (scores["dev"], scores["test"])]
-    return missing[0] == missing[1] and missing[0] in (set(), {"bleu_published", "bleu_published_signature"})
-
-
 _hints = functools.cache(get_type_hints)
 
 
 def _check(value: Any, kind: Any, where: str) -> None:
     """Hold a value against its annotation, down to the last key. Raises ValueError."""
-    if any(map(is_typeddict, get_args(kind))):  # Facts | None
-        if value is None:
+    if facts := [one for one in get_args(kind) if is_typeddict(one) or get_origin(one) is dict]:  # Facts | None
+        if value is None and type(None) in get_args(kind):
             return
-        [kind] = [one for one in get_args(kind) if is_typeddict(one)]
+        if get_origin(kind) not in (dict, list):
+            [kind] = facts
     named = is_typeddict(kind) or is_dataclass(kind)
     if named or get_origin(kind) is dict:
         if not isinstance(value, dict):
             raise ValueError(f"{where}: expected a dictionary, got {value!r}")
         hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
-        needed = hints.keys() - (kind.__optional_keys__ if is_typeddict(kind) else frozenset())
-        missing, unknown = sorted(needed - value.keys()), sorted(value.keys() - hints.keys())
-        if missing or unknown:
-            raise ValueError(f"{where}: missing {missing}, unknown {unknown}")
-        for name, item in value.items():
-            _check(item, hints[name], f"{where}.{name}")
+        _check_fields(value, hints, where, kind.__optional_keys__ if is_typeddict(kind) else frozenset())
     elif get_origin(kind) is list:
         if not isinstance(value, list):
             raise ValueError(f"{where}: expected a list, got {value!r}")
@@ -287,3 +272,15 @@ def _check(value: Any, kind: Any, where: str) -> None:
             raise ValueError(f"{where}: expected {' or '.join(k.__name__ for k in kinds)}, got {value!r}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{where}: expected a finite number, got {value}")
+
+
+def _check_fields(
+    value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
+) -> None:
+    """Hold each value against the annotation of its name; each name is there, and no other."""
+    missing, unknown = sorted(hints.keys() - optional - value.keys()), sorted(value.keys() - hints.keys())
+    if missing or unknown:
+        kind = ValueError if missing else signed_json.Newer
+        raise kind(f"{where}: missing {missing}, unknown {unknown}")
+    for name, item in value.items():
+        _check(item, hints[name], f"{where}.{name}")

@@ -20,6 +20,7 @@ from repro.data.corpora import Corpus
 from repro.data.pair import languages
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
+from repro.decoding.bleu import Score
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
 from repro.results import record
@@ -27,6 +28,7 @@ from repro.results.equal_code import code_name, equal_codes
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, cleared, fingerprint, provenance
 from repro.results.record import Record
+from repro.results.task import TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin, refuse_changed
 from repro.runs.load import TOKENIZER
@@ -42,10 +44,6 @@ from repro.tracking.tracker import Tracker
 from repro.training import cpu_tuning, loop
 from repro.training.checkpoint import checkpoints, step_of
 from repro.training.module import NonFinite, TranslationModule
-
-NOT_SCORED = record.Score(
-    nll=None, ppl=None, bleu=None, bleu_signature=None, bleu_published=None, bleu_published_signature=None
-)
 
 
 class Stopped(Exception):
@@ -242,7 +240,7 @@ class Run:
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
         status: Literal["finished", "diverged"] = "finished"
-        scores = record.Scores(dev=NOT_SCORED, test=NOT_SCORED)
+        scores = Scores(dev=without_value(TRANSLATION), test=without_value(TRANSLATION))
         fitted = self._train(module, journal, conditions)
         started, weights, subset = time.monotonic(), None, None
         if fitted.diverged:
@@ -255,7 +253,7 @@ class Run:
             with self.trial.opened(model) as opened:
                 dev = self._evaluate(opened, "dev", self.prepared.dev)
                 test = self._evaluate(opened, "test", self.prepared.test)
-            scores = record.Scores(dev=_facts(dev), test=_facts(test))
+            scores = Scores(dev=_facts(dev), test=_facts(test))
             subset = self._score_subset(test.hypotheses)
         # one line: the journal keeps one of each kind and step
         journal.append(
@@ -264,7 +262,7 @@ class Run:
             **{
                 f"{split}_{name}": value
                 for split, score in scores.items()
-                for name, value in score.items()  # type: ignore[attr-defined]
+                for name, value in cast("Named", score).items()
                 if isinstance(value, float)
             },
         )
@@ -347,19 +345,12 @@ class Run:
         atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
         return scored
 
-    def _score_subset(self, hypotheses: Sequence[str]) -> record.SubsetScore | None:
+    def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
         """Both BLEU scores of those lines of test that are a test set of their own, from the translation of all."""
         if (subset := self.corpus.subset) is None:
             return None
         plain, published = self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)
-        return record.SubsetScore(
-            name=subset.name,
-            n=len(subset.places),
-            bleu=plain.bleu,
-            bleu_signature=plain.signature,
-            bleu_published=published.bleu if published else None,
-            bleu_published_signature=published.signature if published else None,
-        )
+        return {"name": subset.name, "n": len(subset.places), **_bleu(plain, published)}
 
     def _curve(self, kind: str) -> record.Curve:
         """The unsmoothed loss of the training batches or of dev, from the journal."""
@@ -450,15 +441,17 @@ class Run:
         )
 
 
-def _facts(scored: Scored) -> record.Score:
-    return record.Score(
-        nll=scored.nll,
-        ppl=scored.ppl,
-        bleu=scored.plain.bleu,
-        bleu_signature=scored.plain.signature,
-        bleu_published=scored.published.bleu if scored.published else None,
-        bleu_published_signature=scored.published.signature if scored.published else None,
-    )
+def _facts(scored: Scored) -> Named:
+    return {"nll": scored.nll, "ppl": scored.ppl, **_bleu(scored.plain, scored.published)}
+
+
+def _bleu(plain: Score, published: Score | None) -> Named:
+    return {
+        "bleu": plain.bleu,
+        "bleu_signature": plain.signature,
+        "bleu_published": published.bleu if published else None,
+        "bleu_published_signature": published.signature if published else None,
+    }
 
 
 class _Silence:

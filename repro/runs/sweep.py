@@ -336,9 +336,10 @@ def _by_state(states: Sequence[State]) -> str:
 def _summary(done: Record) -> str:
     if done.status == "diverged":
         return f"{done.row} seed {done.seed}: run {done.run} diverged after step {done.cost['steps']}"
-    dev = done.scores["dev"]
+    [score, *_] = done.about["scores"]
     return (
-        f"{done.row} seed {done.seed}: dev PPL {dev['ppl']:.2f}, BLEU {dev['bleu']:.1f}, "
+        f"{done.row} seed {done.seed}: dev PPL {done.score('dev', 'ppl'):.2f}, "
+        f"{score.upper()} {done.score('dev', score):.1f}, "
         f"{done.cost['tokens_per_second']:,.0f} tokens/s, padding {done.cost['padding']:.1%}, "
         f"{duration(done.cost['train_seconds'] + done.cost['decode_seconds'])}, run {done.run}"
     )

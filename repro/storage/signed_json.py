@@ -20,16 +20,21 @@ def write(path: Path, content: dict[str, Any]) -> None:
     write_json(path, {**content, KEY: checksum(content)})
 
 
-def read(path: Path, what: str, version: int) -> dict[str, Any]:
-    """The content without its checksum.
+class Newer(ValueError):
+    """A later version of this package wrote the file."""
+
+
+def read(path: Path, what: str, version: int, *older: int) -> dict[str, Any]:
+    """The content without its checksum, of this format or an older one that can still be read.
 
     Raises ValueError, without the name of the file, for what is no JSON, is of another format, has a key twice, a
     number that is not finite, or another checksum than it states.
     """
     content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
     got = content.get("format") if isinstance(content, dict) else content
-    if got != version:
-        raise ValueError(f"expected {what} of format {version}, got {got!r}")
+    if got not in (version, *older) or isinstance(got, bool):
+        kind = Newer if isinstance(got, int) and got > version else ValueError
+        raise kind(f"expected {what} of format {version}, got {got!r}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")

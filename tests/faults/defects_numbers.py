@@ -284,15 +284,15 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the sheet has the test scores twice",
         "repro/results/frame.py",
-        'run["scores"][split][name]',
-        'run["scores"]["test"][name]',
+        'number(run["scores"][split], name)',
+        'number(run["scores"]["test"], name)',
         (f"{TABLE3}each_number_of_the_sheet_stands_under_its_name",),
     ),
     Defect(
         "claims about the test set are judged on dev",
         "repro/claims/claim.py",
-        "record.scores[self.split][self.score]",
-        'record.scores["dev"][self.score]',
+        "record.score(self.split, self.score)",
+        'record.score("dev", self.score)',
         (OF_ENDPOINTS,),
     ),
     Defect(

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from repro.model.config import LATER, Hyper
 from repro.results import record
 from repro.results.record import Record, load, path, short, slug, thinned
+from repro.results.search import Search
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
 SCORE: dict[str, Any] = {
@@ -297,10 +298,11 @@ def without(key: str) -> Callable[[dict[str, Any]], bytes]:
 @pytest.mark.parametrize(
     ("spoil", "complaint"),
     [
-        (lambda content: signed({**content, "note": "x"}), r"record: missing \[\], unknown \['note'\]"),
         (without("seed"), r"record: missing \['seed'\], unknown \[\]"),
         (without("format"), "expected a record of format 2, got None"),
-        (lambda content: signed({**content, "format": 1}), "expected a record of format 2, got 1"),
+        (lambda content: signed({**content, "format": 0}), "expected a record of format 2, got 0"),
+        (lambda content: signed({**content, "format": True}), "expected a record of format 2, got True"),
+        (lambda content: signed({**content, "format": "3"}), "expected a record of format 2, got '3'"),
         (lambda content: signed({**content, "seed": "1"}), "record.seed: expected int, got '1'"),
         (lambda content: json.dumps(content).encode(), "expected the checksum None, got"),
         (lambda content: signed(content).replace(b"61.25", b"61.26"), "edited by hand or damaged"),
@@ -324,6 +326,45 @@ def test_a_file_that_cannot_be_believed_is_named(
         load(file)
     assert str(error.value).startswith(f"{file}: ")
     assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
+
+
+def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> None:
+    content = fields()
+    own = {"nll": 1.5, "ppl": 4.25, "f1": 91.25, "f1_signature": "evalb", "crossing": None, "crossing_signature": None}
+    parsing = {"name": "parsing", "scores": ["f1", "crossing"], "search": Search(21, 0.3, 300).settings}
+    content |= {"task": parsing, "scores": {"dev": dict(own), "test": dict(own)}}
+    Record(**content).save(tmp_path / "record.json")
+    done = load(tmp_path / "record.json")
+    assert done == Record(**content)
+    assert (done.score("dev", "f1"), done.score("dev", "crossing"), done.score("dev", "bleu")) == (91.25, None, None)
+    for lacking in ({"f1": None}, {"f1_signature": None}, {"f1": "91.25"}, {"crossing": 2.0}, {"bleu": 1.0}):
+        with pytest.raises(ValueError, match=r"record\.scores"):
+            Record(**{**content, "scores": {"dev": own | lacking, "test": own | lacking}})
+    with pytest.raises(ValueError, match=r"record\.scores\.dev: missing \['bleu', "):
+        Record(**{**content, "task": None})
+    with pytest.raises(ValueError, match=r"record\.task"):
+        Record(**{**content, "task": {"name": "parsing"}})
+
+
+@pytest.mark.parametrize(
+    ("newer", "complaint"),
+    [
+        ({"format": 3}, "expected a record of format 2, got 3"),
+        ({"note": "x"}, "record: missing [], unknown ['note']"),
+        ({"scores": {"dev": SCORE | {"chrf": 1.0}, "test": SCORE}}, "record.scores.dev: missing [], unknown ['chrf']"),
+        ({"hyper": asdict(Hyper()) | {"experts": 8}}, "record.hyper: missing [], unknown ['experts']"),
+    ],
+)
+def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
+    newer: dict[str, Any], complaint: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "h=16-seed1.json"
+    file.write_bytes(signed(fields() | newer))
+    with pytest.raises(ValueError, match=re.escape(complaint)) as error:
+        load(file)
+    assert str(error.value) == (
+        f"{file}: {complaint}. Update this package, which is older than the file, or delete it and run the row again."
+    )
 
 
 def test_every_digit_is_guarded(tmp_path: Path) -> None:

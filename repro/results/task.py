@@ -1,0 +1,78 @@
+"""What a record says of its task: which scores a run has, and how the paper searched for its outputs.
+
+Tables are made from this alone, so a record can be read where nobody has the code of its task any more.
+Paper: sections 5.1, 6.1 and 6.3.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict
+
+from repro.results.search import PAPER_SEARCH
+
+SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
+OF_TOKENS = ("nll", "ppl")  # scores of every task: nats per token, unsmoothed; exp(nll)
+Named = dict[str, float | str | None]  # "bleu": 25.8, "bleu_signature": "nrefs:1|..."; None: it has no value
+
+
+class Scores(TypedDict):
+    """Dev, by which choices are made, and test, read once after all of them."""
+
+    dev: Named
+    test: Named
+
+
+class TaskFacts(TypedDict):
+    """A task in words."""
+
+    name: str  # the value that it was, such as "repro.runs.task.Translation(pair='en-de')"
+    # Beside those of tokens. A finished run has the first; the others may be undefined, in both splits alike: the
+    # authors' script scores no translation into Chinese.
+    scores: list[str]
+    search: dict[str, int | float]  # the paper's for it
+
+
+TRANSLATION = TaskFacts(name="translation", scores=["bleu", "bleu_published"], search=PAPER_SEARCH.settings)
+
+
+def signature_of(name: str) -> str:
+    """The key of what a score was made by, beside its own."""
+    return f"{name}_signature"
+
+
+def keys(names: Sequence[str]) -> list[str]:
+    """These scores and their signatures."""
+    return [key for name in names for key in (name, signature_of(name))]
+
+
+def fields(names: Sequence[str]) -> dict[str, Any]:
+    """The types of what a record holds of these scores."""
+    return {key: (float if key in names else str) | None for key in keys(names)}
+
+
+def of_split(task: TaskFacts) -> dict[str, Any]:
+    """The types of what a record holds of one split."""
+    return dict.fromkeys(OF_TOKENS, float | None) | fields(task["scores"])
+
+
+def without_value(task: TaskFacts) -> Named:
+    """One split of a run that diverged."""
+    return dict.fromkeys(of_split(task))
+
+
+def is_whole(scores: Scores, task: TaskFacts) -> bool:
+    """Whether a finished run has them all; what is undefined has no signature either, and in no split."""
+    dev, test = ({key for key, value in scores[split].items() if value is None} for split in SPLITS)
+    undefined = [name for name in task["scores"][1:] if name in dev]
+    return dev == test == {*keys(undefined)}
+
+
+def number(named: Named, name: str) -> float | None:
+    """A score of a split; None where it has no value, or no such score."""
+    value = named.get(name)
+    return None if value is None or isinstance(value, str) else value
+
+
+def signature(named: Named, name: str) -> str | None:
+    """What a score was made by, None where there is none."""
+    value = named.get(signature_of(name))
+    return value if isinstance(value, str) else None
