@@ -191,6 +191,35 @@ def test_documents_name_what_exists(path: Path) -> None:
     assert [test for test in re.findall(r"`::(\w+)`", text) if f"def {test}(" not in tests] == []
 
 
+def test_the_way_of_the_data_is_what_the_modules_say() -> None:
+    done = run(
+        sys.executable,
+        "-c",
+        "import sys; sys.path.insert(0, 'docs'); import data_flow; print(data_flow.page(), end='')",
+    )
+    assert done.stdout == (ROOT / "docs" / "data_flow.md").read_text("utf-8"), f"run docs/data_flow.py\n{done.stderr}"
+
+
+def test_every_module_says_what_it_is_in_one_line() -> None:
+    first = {path: (ast.get_docstring(ast.parse(path.read_bytes())) or "").partition("\n\n")[0] for path in SOURCES}
+    wrong = [path for path, line in first.items() if path.stat().st_size and ("\n" in line or not line.endswith("."))]
+    assert wrong == [], "expected a sentence on the first line, and an empty line after it"
+
+
+def test_the_order_to_read_in_names_files() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [order] = re.findall(r"^## The order to read in$(.*?)^\[", readme, flags=re.MULTILINE | re.DOTALL)
+    steps = re.findall(r"^\d+\. (.*(?:\n   .*)*)", order, flags=re.MULTILINE)
+    assert len(steps) == 8
+    for step in steps:
+        names = re.findall(r"`([\w./]+)`", step)
+        folders = [name for name in names if name.endswith("/")]
+        assert "/" in names[0], step
+        for name in names:
+            in_folder = [f"{folder}{name}.py" for folder in folders if "/" not in name]
+            assert any((ROOT / one).exists() for one in in_folder or [name]), f"{name} of: {step}"
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_inside_the_project_lead_somewhere(path: Path) -> None:
     targets = re.findall(r"\]\((?!https?://)([^)#]+)[^)]*\)", path.read_text("utf-8"))
