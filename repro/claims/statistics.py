@@ -95,7 +95,10 @@ def _is_wider(widest: Sequence[float], others: RunScores) -> bool:
 
 
 def brown_forsythe(rows: Sequence[Sequence[float]]) -> float:
-    """p-value of the test for equal variances by distances from the medians; 1 where there is nothing to compare."""
+    """p-value of the test for equal variances by distances from the medians; 1 where there is nothing to compare.
+
+    It is scipy's `levene(center="median")`, as a test says; to import `scipy.stats` takes longer than to make a table.
+    """
     distances = [[abs(value - statistics.median(values)) for value in values] for values in rows]
     k, n = len(rows), sum(map(len, rows))
     if k < 2 or n <= k:

@@ -154,11 +154,6 @@ def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
     return -sum(map(sum, log_probs)) / sum(map(len, log_probs))
 
 
-def score_ctranslate2(translator: Any, source: Tensor, target: Tensor) -> list[list[float]]:
-    """Of each row the log-probability of every token of its target, the end symbol included; int64 [B, S], [B, T]."""
-    return [pending.result().log_probs for pending in _begin_to_score(translator, source, target)]
-
-
 def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any]:
     """Begin to score these rows; whoever asks a result waits for it."""
     sides = [[_names(row[row != PAD].tolist()) for row in side] for side in (source, target)]

@@ -28,20 +28,13 @@ def made_once(folder: Path, make: Callable[[Path], dict[str, Any]]) -> dict[str,
     """
     with suppress(FileNotFoundError, ValueError):
         return verified(folder)
-    atomic.make_folder(folder.parent)
-    _sweep(folder)
-    work = atomic.beside(folder, MAKING)
-    with atomic.named(work):
-        work.mkdir()
-    try:
+    with _making(folder) as work:
         facts = make(work)
         files = {path.name: _sha256(path) for path in sorted(work.iterdir())}
         contents = {"facts": facts, "files": files}
         atomic.write_json(work / MANIFEST, contents | {"sha256": _sha256_of_json(contents)})
         with atomic.named(folder):
             _take_name(work, folder)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
     return verified(folder)
 
 
@@ -51,19 +44,26 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
     It is not looked after later: what is in it may be changed.
     """
     _refuse_full(folder)
+    with _making(folder) as work:
+        made = make(work)
+        _refuse_full(folder)  # another process may have been faster
+        with atomic.named(folder):
+            work.rename(folder)
+    return made
+
+
+@contextmanager
+def _making(folder: Path) -> Iterator[Path]:
+    """A folder to work in, beside `folder`; at the end it is gone, unless it took the name."""
     atomic.make_folder(folder.parent)
     _sweep(folder)
     work = atomic.beside(folder, MAKING)
     with atomic.named(work):
         work.mkdir()
     try:
-        made = make(work)
-        _refuse_full(folder)  # another process may have been faster
-        with atomic.named(folder):
-            work.rename(folder)
+        yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
-    return made
 
 
 def _refuse_full(folder: Path) -> None:

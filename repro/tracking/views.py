@@ -87,13 +87,6 @@ def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
     return json.dumps({"name": name, "createdAt": time, "updatedAt": time, "state": f"deflate;{packed}"})
 
 
-def decode_view(text: str) -> dict[str, Any]:
-    """The state of the page in a view."""
-    packed = json.loads(text)["state"].removeprefix("deflate;")
-    state: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
-    return state
-
-
 def view_path(experiment_id: str, key: str | None = None) -> str:
     """The part of MLflow's address that opens a view, on the page for training and not that for prompts."""
     share = f"&viewStateShareKey={urllib.parse.quote(key, safe='')}" if key else ""

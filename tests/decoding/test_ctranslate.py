@@ -20,7 +20,7 @@ from torch import nn
 
 from repro.data.batch import Batch
 from repro.decoding import ctranslate
-from repro.decoding.ctranslate import export, load, mean_nll_ctranslate2, score_ctranslate2, translate_ctranslate2
+from repro.decoding.ctranslate import export, load, mean_nll_ctranslate2, translate_ctranslate2
 from repro.decoding.translate import mean_nll, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
@@ -85,7 +85,8 @@ def pairs(n: int = 7) -> Batch:
 def test_given_targets_are_as_likely_in_both(change: dict[str, int], tmp_path: Path) -> None:
     model, batch = drawn(replace(HYPER, **change)), pairs()
     export(model, tmp_path)
-    found = score_ctranslate2(load(tmp_path, threads=1), batch.source, batch.target)
+    begun = ctranslate._begin_to_score(load(tmp_path, threads=1), batch.source, batch.target)
+    found = [pending.result().log_probs for pending in begun]
     with torch.no_grad():
         log_prob = model(batch.source, batch.decoder_in).log_softmax(-1)
     expected = log_prob.gather(2, batch.target[:, :, None])[:, :, 0]

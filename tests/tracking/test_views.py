@@ -1,6 +1,8 @@
 """A view shows a table as the paper prints it."""
 
+import base64
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,14 @@ from tracked_runs import describe
 from repro.storage.journal import Journal
 from repro.tracking.client import connect
 from repro.tracking.mirror import sync
-from repro.tracking.views import View, decode_view, encode_view, install_view, view_of, view_path, view_state
+from repro.tracking.views import View, encode_view, install_view, view_of, view_path, view_state
+
+
+def decode_view(text: str) -> dict[str, Any]:
+    """The state of the page in a view, as MLflow reads it."""
+    packed = json.loads(text)["state"].removeprefix("deflate;")
+    state: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(packed)))
+    return state
 
 
 def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str], tmp_path: Path) -> None:
