@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 from repro.figures.table1 import draw
-from repro.pages.table1 import write
+from repro.pages.build import write_layers
 from repro.results.layer_costs import FILE, FOLDER, Grid, save
 from repro.runs.command import Parser, ended
 from repro.runs.options import add_options
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from repro.complexity.measure import measure  # PyTorch, which --help does without
 
     save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
-    print(*write(options.results_dir), *draw(options.results_dir), sep="\n")
+    print(*write_layers(options.results_dir), *draw(options.results_dir), sep="\n")
 
 
 if __name__ == "__main__":

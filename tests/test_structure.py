@@ -37,7 +37,7 @@ SHOWN = (
     "repro.figures.draw.",
     "repro.complexity.",
     "repro.figures.table1.",
-    "repro.pages.table1.",
+    "repro.pages.build.",
     "repro.results.layer_costs.",
 )
 MOST_ENTRIES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 20, 500, 60

@@ -1,20 +1,16 @@
-"""What the records of one scale say to each claim of the paper, and the page that shows it. Paper: all of it.
+"""What the records of one scale say to each claim of the paper. Paper: all of it.
 
 A claim about trained rows is judged once three seeds of each are there, on log PPL first and BLEU second, at the
 smallest scale that may judge it or a larger one; an arithmetic claim by the paper's own print; a structural one by
 named tests. The claims of a table share one error rate. The rules in words: docs/claims.md.
 """
 
-import csv
-import io
 import statistics
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER
 from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import (
     Best,
@@ -39,32 +35,13 @@ from repro.claims.statistics import (
     sample,
     slope_weights,
 )
-from repro.render.escape import markdown_text, sheet_text
-from repro.render.grid import MINUS, sheet_number
-from repro.render.origin import made_from
-from repro.results.frame import ResultSet, Rows
-from repro.results.labels import label
+from repro.results.frame import Rows
 from repro.results.record import PaperNumbers, Record
 
-NAME = "claims"
 OUTCOMES: tuple[Outcome, ...] = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
 NO_ROWS: Rows = MappingProxyType({})
 Measured = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
 NOTHING_MEASURED: Measured = MappingProxyType({})
-ABOUT = {  # what each group of the page begins with, in the page's order
-    "table2": "Table 2: the big models",
-    "table3_A": "Table 3 (A): heads",
-    "table3_B": "Table 3 (B): width of the keys",
-    "table3_C": "Table 3 (C): depth and width",
-    "table3_D": "Table 3 (D): dropout and label smoothing",
-    "table3_E": "Table 3 (E): learned positions",
-    "table3_big": "Table 3: big",
-    "base": "Table 3: base",
-    "arithmetic": "Arithmetic of the paper's own numbers",
-    "structural": "Settled by tests",
-    "measured": "Measured on layers, or not settled yet",
-    "qualitative": "Shown, not judged",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,193 +296,3 @@ def _not_judged(reason: str) -> Verdict:
 
 def _row(row: str) -> str:
     return row.split("/", 1)[1]
-
-
-# From verdicts to the page
-
-
-def build(result_set: ResultSet, judged: Sequence[Judged]) -> dict[Path, str]:
-    """claims.md and claims.csv of one scale; nothing where it has no record."""
-    records = result_set.everything
-    if not records:
-        return {}
-    n_dirty = sum(record.stamp["dirty"] for record in records)
-    return {
-        result_set.folder / f"{NAME}.md": markdown(
-            judged, result_set.scale, n_runs=len(records) - n_dirty, n_dirty=n_dirty, here=sizes_here(records)
-        ),
-        result_set.folder / f"{NAME}.csv": table(judged),
-    }
-
-
-MARKS: dict[Outcome, str] = {
-    "reproduced": "✓",
-    "contradicted": "✗",
-    "inconclusive": "?",
-    "unstable": "!",
-    "not judged": "",
-}
-ABOUT_NUMBERS = """\
-Differences are turned so that a positive one is what the paper says: mean over seeds, [95 % t-interval]. **paper** is
-the same from its print. A trend is the slope per doubling. **detectable** is what this many runs find with a chance
-of 80 %, and in brackets the chance of "reproduced" if the truth is what the paper prints. ✓ reproduced,
-✗ contradicted, ? inconclusive, ! unstable."""
-ABOUT_PROCEDURE = f"""\
-Nothing is judged below three seeds of a row, nor at a scale too small for the claim. The spread between seeds is
-pooled over all rows. The directions, trends and equivalences of one table, on both endpoints, share by Holm's
-procedure a chance of {100 * ALPHA:g} % that one of them is reproduced wrongly, and about as much that one is
-contradicted wrongly; what is not run yet keeps its place among them. Magnitudes and point values use 95 % prediction
-intervals; the best of a family is found by Hsu's comparison with the best, at {100 * ALPHA:g} %. A direction is
-contradicted where the difference is smaller than the paper's single runs could have seen. The claims, their margins
-and levels were listed before the runs. A verdict on trained rows holds for the text and the model of this scale. In
-full: [how verdicts are made](../../docs/claims.md)."""
-
-
-def sizes_here(records: Iterable[Record]) -> str:
-    """What the paper's sizes, of which claims speak, are at this scale; nothing where they are the same."""
-    in_order = sorted(records, key=lambda record: (record.table, record.position))
-    named = {record.row: label(record.row, record.hyper) for record in in_order}
-    others = ", ".join(text for row, text in named.items() if text != row)
-    return f"Claims speak of the paper's sizes. At this scale its rows are {markdown_text(others)}." if others else ""
-
-
-def markdown(results: Sequence[Judged], scale: str, *, n_runs: int, n_dirty: int = 0, here: str = "") -> str:
-    """The page for a code host: the counts, then the claims table by table, then the procedure."""
-    groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
-    for result in results:
-        groups[_group(result.claim)].append(result)
-    groups = {key: members for key, members in groups.items() if members}
-    left_out = f" {n_dirty} more are of uncommitted code and left out." if n_dirty else ""
-    parts = [
-        f"<!-- {made_from('the records in this folder')} -->",
-        f"# The claims of the paper at scale {markdown_text(scale)}",
-        f"{len(results)} claims, {n_runs} runs.{left_out} {_in_words(results)}",
-        _summary(groups),
-        *([here] if here else []),
-        ABOUT_NUMBERS,
-        *(part for key, members in groups.items() for part in (f"## {ABOUT[key]}", *_section(members))),
-        "## How it was judged",
-        ABOUT_PROCEDURE,
-        f"List of claims: {catalogue_digest()}.",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def _group(claim: Claim) -> str:
-    return claim.table if claim.is_trained else claim.kind
-
-
-def _in_words(results: Iterable[Judged]) -> str:
-    """12 reproduced, 3 contradicted."""
-    counts = Counter(result.verdict for result in results)
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]) + "."
-
-
-def _summary(groups: Mapping[str, Sequence[Judged]]) -> str:
-    lines = []
-    for key, members in groups.items():
-        counts = Counter(result.verdict for result in members)
-        lines.append([ABOUT[key], *(str(counts[outcome] or "") for outcome in OUTCOMES)])
-    total = Counter(result.verdict for members in groups.values() for result in members)
-    lines.append(["**all**", *(f"**{total[outcome]}**" for outcome in OUTCOMES)])
-    return _grid(["", *OUTCOMES], lines, "l" + "r" * len(OUTCOMES))
-
-
-def _section(members: Sequence[Judged]) -> Iterable[str]:
-    """The claims of one group as a table, and why those that are judged came out so."""
-    if not members[0].claim.is_trained:
-        head = ["claim", "section", "what the paper says", "verdict", "by"]
-        yield _grid(head, [_line_without_runs(result) for result in members], "lllll")
-        return
-    endpoints = list(dict.fromkeys(one.endpoint for result in members for one in result.found))
-    head = ["claim", "what the paper says", "kind", "n"]
-    head += [text for one in endpoints for text in (one.name, "paper", "detectable")]
-    align = "llll" + "rrr" * len(endpoints) + "l"
-    yield _grid([*head, "verdict"], [_line_of_runs(result, endpoints) for result in members], align)
-    if why := [f"- {result.claim.id}: {markdown_text(result.reason)}." for result in members if _is_judged(result)]:
-        yield "\n".join(why)
-
-
-def _is_judged(result: Judged) -> bool:
-    return result.verdict != "not judged"
-
-
-def _line_without_runs(result: Judged) -> list[str]:
-    claim, verdict = result.claim, f"**{result.verdict}**" if _is_judged(result) else result.verdict
-    by = "<br>".join(f"`{test}`" for test in claim.tests) or markdown_text(result.reason)
-    return [claim.id, claim.where, markdown_text(claim.sentence), verdict, by]
-
-
-def _line_of_runs(result: Judged, endpoints: Iterable[Endpoint]) -> list[str]:
-    claim, found = result.claim, {one.endpoint: one for one in result.found}
-    counts = next(iter(found.values())).runs
-    n = str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
-    numbers = [text for endpoint in endpoints for text in _numbers(found.get(endpoint), claim.kind == "point value")]
-    verdict = f"**{result.verdict}**" if _is_judged(result) else f"{result.verdict}: {markdown_text(result.reason)}"
-    return [claim.id, markdown_text(claim.sentence), claim.kind, n, *numbers, verdict]
-
-
-def _numbers(found: Found | None, is_score: bool) -> tuple[str, str, str]:
-    """Ours with its interval and mark, the paper's, and what could have been detected."""
-    if found is None:
-        return "", "", ""
-    form = f"{'' if is_score else '+'}z.{found.endpoint.decimals}f"
-
-    def text(number: float | None) -> str:
-        return "" if number is None else format(number, form).replace("-", MINUS)
-
-    interval = f" [{text(found.low)}, {text(found.high)}]" if found.low is not None else ""
-    ours = f"{text(found.value)}{interval} {MARKS[found.verdict.outcome]}".strip()
-    smallest, power = found.verdict.detectable, found.verdict.power
-    detectable = "" if smallest is None else f"{smallest:.{found.endpoint.decimals}f}"
-    return ours, text(found.printed), f"{detectable} ({100 * power:.0f} %)".strip() if power is not None else detectable
-
-
-def _grid(head: Sequence[str], lines: Iterable[Sequence[str]], align: str) -> str:
-    """A table of ready Markdown; `align` has l or r for each column."""
-    rule = [":--" if side == "l" else "--:" for side in align]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
-
-
-def table(results: Iterable[Judged]) -> str:
-    """One line for each claim and endpoint, in full precision, as comma-separated values."""
-    lines = io.StringIO()
-    columns = (
-        "claim where kind sentence rows endpoint n value low high paper level detectable power outcome verdict reason"
-    )
-    writer = csv.DictWriter(lines, columns.split(), lineterminator="\n")
-    writer.writeheader()
-    for result in results:
-        claim = result.claim
-        shared = {
-            "claim": claim.id,
-            "where": claim.where,
-            "kind": claim.kind,
-            "sentence": claim.sentence,
-            "rows": sheet_text(" ".join(claim.rows)),
-            "verdict": result.verdict,
-        }
-        writer.writerows(shared | _cells(one) for one in result.found)
-        if not result.found:
-            writer.writerow(shared | {"reason": sheet_text(result.reason)})
-    return lines.getvalue()
-
-
-def _cells(found: Found) -> dict[str, str]:
-    def text(number: float | None) -> str:
-        return "" if number is None else sheet_number(number)
-
-    verdict = found.verdict
-    return {
-        "endpoint": found.endpoint.name,
-        "n": " ".join(map(str, found.runs)),
-        "value": text(found.value),
-        "low": text(found.low),
-        "high": text(found.high),
-        "paper": text(found.printed),
-        "level": text(found.level),
-        "detectable": text(verdict.detectable),
-        "power": text(verdict.power),
-        "outcome": verdict.outcome,
-        "reason": sheet_text(verdict.reason),
-    }

@@ -2,6 +2,7 @@
 
 python -m repro report              make every published file under results/ again
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
+python -m repro report --html DIR   write every page as HTML into a folder, with its pictures
 python -m repro report --own        the same for your own results, in results/own/
 python -m repro publish             put your own results among the published ones, or say why not
 """
@@ -24,13 +25,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--own", action="store_true", help="your own results: marked rows, beside what is published")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
+    parser.add_argument(
+        "--html", type=Path, metavar="FOLDER", help="write only this: every page as HTML, with its pictures"
+    )
     options = parser.parse_args(arguments)
-    from repro.pages.build import build_all, read  # SciPy, which --help does without
+    from repro.pages.build import build_all, read, write_html  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
     try:
+        if options.html:
+            print(write_html(results, options.html, own=options.own)[0])
+            return 0
         texts = build_all(results, own=options.own)
     except ValueError as error:
         parser.exit(1, f"{error}\n")

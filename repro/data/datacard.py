@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from repro.data.filters import RULES
 from repro.data.pair import languages
-from repro.render.escape import markdown_text
+from repro.render.markdown import markdown
+from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks, tables
 from repro.storage import atomic
 
 NAME = "data_card"
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
 SIDES = ("source", "target")
+NOTHING = "–"
 
 
 # Overlap ---------------------------------------------------------------------------------------------------
@@ -254,59 +256,72 @@ def _ratio(part: float, whole: float) -> float | None:
 def write(card: Mapping[str, Any], folder: Path) -> None:
     """Leave the card in `folder`: data_card.json and data_card.md."""
     atomic.write_json(folder / f"{NAME}.json", card)
-    atomic.write_text(folder / f"{NAME}.md", markdown(card))
+    atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))
 
 
-def markdown(card: Mapping[str, Any]) -> str:
-    """The card as a page for a code host."""
+def page(card: Mapping[str, Any]) -> Page:
+    """The card for people."""
     train = card["train"]
-    parts = [
-        "<!-- Made from the data; do not edit. -->",
-        f"# {markdown_text(card['corpus'])}, {markdown_text(card['pair'])}",
-        f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs to choose "
-        f"by (dev) and {card['test']['pairs']:,} to report (test).",
-        _list({"Licence": card["licence"], "Origin": card["origin"]}),
-        "## Text",
-        _splits(card),
-        "Words are what stands between blanks. Tokens are counted with the end symbol of each sentence, and without "
-        "it where they are held against words, characters or a million.",
-        *_parts(card),
-        "## Dropped",
-        *_dropped(card),
-        "## Lengths",
-        _quantiles(train),
-        "Of the training text, in tokens with the end symbol.",
-        _padding(train),
-        "Padding: the share of empty places if each sentence were padded to the bound of its line. Batches of like "
-        "lengths have far less; so much says what coarse ones cost.",
-        f"```text\n{histogram([card['lengths'][side] for side in SIDES], _sides(card))}\n```",
-        "## Held-out text in the training text",
-        _overlap(card),
-        "Lines of dev and test that also stand in the training text, by their source alone and as pairs, compared by "
-        "their words: lower case, without punctuation, blanks folded. Line numbers count from 1.",
-        f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}.",
-        "## Provenance",
-        _tokenizer(card["tokenizer"]),
-        _grid(
-            ["hash", "SHA-256"],
-            [
-                ["data", card["data_hash"]],
-                [f"its {_count(card['shards'], 'shard')}", card["shards_sha256"]],
-                ["tokenizer", card["tokenizer"]["sha256"]],
-                *([f"text of {name}", digest] for name, digest in sorted(card["sha256"].items())),
-            ],
-            left=2,
+    return Page(
+        "Made from the data; do not edit.",
+        blocks(
+            Heading(f"{card['corpus']}, {card['pair']}", 1),
+            Text(
+                f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs "
+                f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
+            ),
+            _list({"Licence": card["licence"], "Origin": card["origin"]}),
+            Heading("Text"),
+            _splits(card),
+            Text(
+                "Words are what stands between blanks. Tokens are counted with the end symbol of each sentence, and "
+                "without it where they are held against words, characters or a million."
+            ),
+            _parts(card),
+            Heading("Dropped"),
+            _dropped(card),
+            Heading("Lengths"),
+            _quantiles(train),
+            Text("Of the training text, in tokens with the end symbol."),
+            _padding(train),
+            Text(
+                "Padding: the share of empty places if each sentence were padded to the bound of its line. Batches of "
+                "like lengths have far less; so much says what coarse ones cost."
+            ),
+            Verbatim(histogram([card["lengths"][side] for side in SIDES], _sides(card))),
+            Heading("Held-out text in the training text"),
+            _overlap(card),
+            Text(
+                "Lines of dev and test that also stand in the training text, by their source alone and as pairs, "
+                "compared by their words: lower case, without punctuation, blanks folded. Line numbers count from 1."
+            ),
+            Text(
+                f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}. "
+                f"{NOTHING} stands where there is nothing to divide by."
+            ),
+            Heading("Provenance"),
+            Text(_tokenizer(card["tokenizer"])),
+            _hashes(card),
+            _grid(["on disk", "bytes"], [[what, f"{n:,}"] for what, n in sorted(card["bytes_on_disk"].items())]),
         ),
-        _grid(["on disk", "bytes"], [[what, f"{n:,}"] for what, n in sorted(card["bytes_on_disk"].items())]),
-    ]
-    return "\n\n".join(parts) + "\n"
+    )
+
+
+def _hashes(card: Mapping[str, Any]) -> tuple[Table, ...]:
+    named = {
+        "data": card["data_hash"],
+        f"its {_count(card['shards'], 'shard')}": card["shards_sha256"],
+        "tokenizer": card["tokenizer"]["sha256"],
+        **{f"text of {name}": digest for name, digest in sorted(card["sha256"].items())},
+    }
+    return (Table((Column("", "hash", [*named]), Column("", "SHA-256", [*named.values()], is_words=True))),)
 
 
 def _sides(card: Mapping[str, Any]) -> list[str]:
     return [f"{side} ({language})" for side, language in zip(SIDES, languages(card["pair"]), strict=True)]
 
 
-def _splits(card: Mapping[str, Any]) -> str:
+def _splits(card: Mapping[str, Any]) -> tuple[Table, ...]:
     headings = ["text", "words", "characters", "pieces", "tokens a word", "characters a token"]
     rates = ["unknown a million", "bytes a million"]
     lines = []
@@ -320,10 +335,10 @@ def _splits(card: Mapping[str, Any]) -> str:
     return _grid(headings + rates, lines)
 
 
-def _parts(card: Mapping[str, Any]) -> list[str]:
+def _parts(card: Mapping[str, Any]) -> tuple[Table, ...]:
     """The parts of the training text, where there are several."""
     if len(card["parts"]) < 2:
-        return []
+        return ()
     headings = ["part of train", "lines", "pairs", "share of pairs"]
     headings += [f"{what}, {side}" for what in ("words", "tokens a word") for side in _sides(card)]
     lines = []
@@ -332,18 +347,18 @@ def _parts(card: Mapping[str, Any]) -> list[str]:
         words = [f"{one[side]['words']:,}" for side in SIDES]
         tokens = [_number(one[side]["pieces_per_word"], 3) for side in SIDES]
         lines.append([one["part"], f"{one['lines']:,}", f"{one['pairs']:,}", share, *words, *tokens])
-    return [_grid(headings, lines)]
+    return _grid(headings, lines)
 
 
-def _dropped(card: Mapping[str, Any]) -> list[str]:
+def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
     """The rules, then the pairs lost by reason, of each part and in all."""
     train, parts = card["train"], card["parts"]
     limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
     rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
     said = "Cleaning rules" if rules else "No cleaning rule, as in the paper and its first code"
-    shown = [f"{said}; {limit}, and no line that is no text.", *([_list(rules)] if rules else [])]
+    shown = (Text(f"{said}; {limit}, and no line that is no text."), _list(rules))
     if not train["dropped"]:
-        return [*shown, "No pair was dropped."]
+        return (*shown, Text("No pair was dropped."))
     of_parts = parts if len(parts) > 1 else []
     headings = ["reason", *(one["part"] for one in of_parts), "all", "share of lines"]
     lost = [
@@ -354,7 +369,7 @@ def _dropped(card: Mapping[str, Any]) -> list[str]:
         [reason, *(f"{count:,}" for count in counts), f"{n:,}", _percent(_ratio(n, train["lines"]))]
         for reason, counts, n in lost
     ]
-    return [*shown, _grid(headings, lines)]
+    return (*shown, *_grid(headings, lines))
 
 
 def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -362,7 +377,7 @@ def _by_count(dropped: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(dropped.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _quantiles(train: Mapping[str, Any]) -> str:
+def _quantiles(train: Mapping[str, Any]) -> tuple[Table, ...]:
     shown = {"50": "half of them up to", "90": "90 %", "99": "99 %", "99.9": "99.9 %", "100": "all"}
     lines = [
         [side, _number(train[side]["mean_length"], 1), *(_number(train[side]["quantiles"][q], 0) for q in shown)]
@@ -371,7 +386,7 @@ def _quantiles(train: Mapping[str, Any]) -> str:
     return _grid(["side", "mean", *shown.values()], lines)
 
 
-def _padding(train: Mapping[str, Any]) -> str:
+def _padding(train: Mapping[str, Any]) -> tuple[Table, ...]:
     headings = ["pieces", *(f"{side} {what}" for side in SIDES for what in ("sentences", "pieces", "padding"))]
     columns = [train[side]["buckets"] for side in SIDES]
     lines = []
@@ -386,7 +401,7 @@ def _padding(train: Mapping[str, Any]) -> str:
     return _grid(headings, lines)
 
 
-def _overlap(card: Mapping[str, Any]) -> str:
+def _overlap(card: Mapping[str, Any]) -> tuple[Table, ...]:
     lines = []
     for split, one in card["overlap"].items():
         first = ", ".join(f"{number}" for number in one["first"]) + (", ..." if one["seen"] > len(one["first"]) else "")
@@ -396,9 +411,8 @@ def _overlap(card: Mapping[str, Any]) -> str:
 
 
 def _tokenizer(tokenizer: Mapping[str, Any]) -> str:
-    origin = f"learned on {markdown_text(tokenizer['learned_on'])}" if "learned_on" in tokenizer else "given"
-    kind = markdown_text(tokenizer["kind"])
-    return f"Tokenizer: {kind}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
+    origin = f"learned on {tokenizer['learned_on']}" if "learned_on" in tokenizer else "given"
+    return f"Tokenizer: {tokenizer['kind']}, {tokenizer['size']:,} tokens, one for both languages; {origin}."
 
 
 BINS = 24  # lines of a histogram, about
@@ -438,31 +452,21 @@ def _bar(share: float) -> str:
 
 
 def _number(value: float | None, digits: int) -> str:
-    return "–" if value is None else f"{value:,.{digits}f}"
+    return NOTHING if value is None else f"{value:,.{digits}f}"
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.2f} %"
+    return NOTHING if share is None else f"{100 * share:.2f} %"
 
 
 def _count(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-def _list(items: Mapping[str, str]) -> str:
-    return "\n".join(f"- **{markdown_text(name)}**: {markdown_text(text)}" for name, text in items.items())
+def _list(items: Mapping[str, str]) -> Listing:
+    return Listing(tuple((Strong(name), f": {text}") for name, text in items.items()))
 
 
-def _grid(headings: Sequence[str], lines: Iterable[Sequence[str]], left: int = 1) -> str:
-    """A table of GitHub's Markdown: so many columns to the left, numbers to the right, every cell escaped."""
-    cells = [[markdown_text(cell) for cell in line] for line in (headings, *lines)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rule = [f":{'-' * (width - 1)}" if i < left else f"{'-' * (width - 1)}:" for i, width in enumerate(widths)]
-    padded = [
-        [
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in cells
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (padded[0], rule, *padded[1:]))
+def _grid(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> tuple[Table, ...]:
+    """Tables of lines of cells."""
+    return tables([Column("", heading, [line[i] for line in lines]) for i, heading in enumerate(headings)])

@@ -1,62 +1,158 @@
-"""What stands under results/ is made from records; nobody types a number into it."""
+"""What stands under results/ is made from records; nobody types a number into it.
+
+Records make frames and verdicts, once; those make pages, which are data; a writer each makes of them Markdown for a
+code host, LaTeX for an article, HTML for a browser, and what a terminal shows.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-from repro.claims import judge
-from repro.pages import scale, table1, table2, table3
-from repro.render.grid import markdown_grid
-from repro.results.frame import ResultSet, closing, files, latex, markdown, record_folders, render
+from repro.claims.judge import NOTHING_MEASURED, Measured, judge
+from repro.claims.layers import verdicts
+from repro.pages import claims, scale, table1, table2, table3, tables
+from repro.pages.columns import closing
+from repro.pages.sheet import sheet
+from repro.render.html import html
+from repro.render.latex import latex
+from repro.render.markdown import block, markdown
+from repro.render.origin import made_from
+from repro.render.page import Heading, Link, Listing, Page, linked
+from repro.render.terminal import terminal
+from repro.results import layer_costs
+from repro.results.frame import FIGURES, ResultSet, record_folders
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
-from repro.storage.atomic import write_text
+from repro.results.summary import summary
+from repro.storage.atomic import write_bytes, write_text
 
 
-def build(result_set: ResultSet, name: str) -> dict[Path, str]:
-    """The files of one table and their texts, made from its records alone."""
-    frame = result_set.frame([name])
-    if frame is None:
-        raise ValueError(f"{result_set.folder / name}: expected records, found none. Run experiments/{name}.py first.")
-    return files(result_set, name, frame, markdown(frame, result_set.scale, name), latex(frame, result_set.scale, name))
+class Document(NamedTuple):
+    """A page, and what goes with it where it is a table of numbers."""
+
+    page: Page
+    sheet: str = ""  # the same as comma-separated values
+    article: Page | None = None  # what an article may want of it
 
 
-def build_scale(result_set: ResultSet) -> dict[Path, str]:
-    """All files of one scale: a page for each table, Table 3 on one page, the verdicts, and the page of pages."""
-    texts: dict[Path, str] = {}
-    for name, records in result_set.tables.items():
-        if records and name not in (BASE, table2.NAME):
-            texts |= build(result_set, name)
-    layers = table1.judged(result_set.folder.parent)  # of no scale
-    if result_set.own and not layers:
-        layers = table1.judged(PUBLISHED)
-    judged = judge.judge(result_set.everything, result_set.rows, layers)
-    return (
-        texts
-        | table2.build(result_set)
-        | table3.build(result_set)
-        | judge.build(result_set, judged)
-        | scale.build(result_set, judged)
-    )
+Documents = dict[Path, Document]  # by the file without the end of its name
 
 
-def console(result_set: ResultSet, tables: Iterable[str]) -> str:
+# From records to pages
+
+
+def build_scale(result_set: ResultSet, layers: Measured = NOTHING_MEASURED) -> Documents:
+    """The pages of one scale: one for each table, Table 3 whole, the verdicts, and the page of pages.
+
+    `layers` are the verdicts on the claims about layers. There is no page where there is no record.
+    """
+    if (runs := summary(result_set)) is None:
+        return {}
+    named = {name: result_set.frame([name]) for name, records in result_set.tables.items() if records and name != BASE}
+    whole = result_set.frame({BASE, *_named(result_set, table3.PARTS)})
+    judged = judge(result_set.everything, result_set.rows, layers)
+
+    made: dict[str, Document] = {}
+    for name, frame in named.items():
+        if frame is not None:
+            is_second = name == table2.NAME
+            page = table2.page(frame, runs.scale) if is_second else tables.page(frame, runs.scale, name)
+            made[name] = Document(page, sheet(frame), page)
+    if whole is not None:
+        page = table3.page(whole, runs.scale)
+        made[table3.NAME] = Document(page, sheet(whole), page)
+    to_project = "../../.." if result_set.own else "../.."
+    made[claims.NAME] = Document(claims.page(judged, runs, to_project=to_project), claims.sheet(judged))
+    made[scale.NAME] = Document(scale.page(runs, whole, judged, _pages(result_set), _pictures(result_set)))
+    return {result_set.folder / name: document for name, document in made.items()}
+
+
+def _named(result_set: ResultSet, beginning: str) -> set[str]:
+    """The tables that have a record, or rows without one, and are named so."""
+    names = {*result_set.tables, *(of for of, _ in result_set.rows)}
+    return {name for name in names if name.startswith(beginning)}
+
+
+def _pages(result_set: ResultSet) -> list[str]:
+    """The pages of tables, as the page of the scale links to them."""
+    names = list(result_set.tables)
+    has_layers = (result_set.folder.parent / layer_costs.FOLDER / layer_costs.FILE).exists()
+    has_third = any(name.startswith((BASE, table3.PARTS)) for name in names)
+    return [
+        *([f"../{layer_costs.FOLDER}/{table1.NAME}"] if has_layers else []),
+        *([table3.NAME] if has_third else []),
+        *(name for name in names if name != BASE),
+    ]
+
+
+def _pictures(result_set: ResultSet) -> set[str]:
+    return {file.stem for file in (result_set.folder / FIGURES).glob("*.png")}
+
+
+def build_layers(results: Path) -> Documents:
+    """Table 1 from the measurements under `results`; nothing where there are none."""
+    if (measured := _measured(results)) is None:
+        return {}
+    document = Document(table1.page(measured), table1.sheet(measured), table1.article(measured))
+    return {results / layer_costs.FOLDER / table1.NAME: document}
+
+
+def judged_layers(result_set: ResultSet) -> Measured:
+    """The verdicts on the claims about layers, for the pages of a scale; none where nothing was measured."""
+    measured = _measured(result_set.folder.parent)
+    if measured is None and result_set.own:
+        measured = _measured(PUBLISHED)
+    return verdicts(measured) if measured else NOTHING_MEASURED
+
+
+def _measured(results: Path) -> layer_costs.Measured | None:
+    file = results / layer_costs.FOLDER / layer_costs.FILE
+    return layer_costs.load(file) if file.exists() else None
+
+
+def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
-    names = [*tables]
-    others = result_set.frame({BASE, *names} - {table2.NAME})
+    names = [*tables_shown]
+    others = result_set.frame({BASE, *names} - {table2.NAME}) if names != [table2.NAME] else None
     second = result_set.frame([table2.NAME]) if table2.NAME in names else None
-    shown = [render(others)] if others is not None and names != [table2.NAME] else []
-    return "\n".join([*shown, *([table2.render(second)] if second is not None else [])])
+    pages = [tables.at_the_end(others)] if others is not None else []
+    return "\n".join(map(terminal, [*pages, *([table2.at_the_end(second)] if second is not None else [])]))
+
+
+# From pages to files
+
+
+def texts(documents: Documents) -> dict[Path, str]:
+    """The files of these pages: Markdown of each, of tables also LaTeX and comma-separated values."""
+    written = {}
+    for file, document in documents.items():
+        written[file.with_name(f"{file.name}.md")] = markdown(document.page)
+        if document.article:
+            written[file.with_name(f"{file.name}.tex")] = latex(document.article)
+        if document.sheet:
+            written[file.with_name(f"{file.name}.csv")] = document.sheet
+    return written
+
+
+def write(documents: Documents) -> list[Path]:
+    """Write the files of these pages; returns them."""
+    written = texts(documents)
+    for file, text in written.items():
+        write_text(file, text)
+    return list(written)
 
 
 def write_scale(result_set: ResultSet) -> list[Path]:
     """Write all files of one scale anew; returns them."""
-    texts = build_scale(result_set)
-    for file, text in texts.items():
-        write_text(file, text)
-    return list(texts)
+    return write(build_scale(result_set, judged_layers(result_set)))
+
+
+def write_layers(results: Path) -> list[Path]:
+    """Write the files of Table 1 anew; returns them."""
+    return write(build_layers(results))
 
 
 def uncommitted(tables: Iterable[str], experiments: Path = EXPERIMENTS) -> list[str]:
@@ -69,21 +165,56 @@ def scales(results: Path) -> list[Path]:
     return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
 
 
+def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
+    """Every page that is made of what stands under `results`."""
+    made = build_layers(results)
+    for result_set in result_sets:
+        made |= build_scale(result_set, judged_layers(result_set))
+    return made
+
+
+def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
+    """What stands under `results`, scale by scale; one's own beside what is published."""
+    found = [ResultSet.read(folder) for folder in scales(results)]
+    if own:
+        return [ResultSet.read_own(one.folder, PUBLISHED, uncommitted(one.tables)) for one in found]
+    return found
+
+
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     """Every file that is made of the records under `results`, the table in the README of their project among them."""
-    texts = table1.build(results)
-    result_sets = [ResultSet.read(folder) for folder in scales(results)]
-    if own:
-        result_sets = [
-            ResultSet.read_own(result_set.folder, PUBLISHED, uncommitted(result_set.tables))
-            for result_set in result_sets
-        ]
-    for result_set in result_sets:
-        texts |= build_scale(result_set)
+    result_sets = read_results(results, own=own)
+    made = texts(build_pages(results, result_sets))
     readme = results.parent / "README.md"
     if readme.exists() and not own:
-        texts[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})
-    return texts
+        made[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})
+    return made
+
+
+def write_html(results: Path, folder: Path, *, own: bool = False) -> list[Path]:
+    """Write every page as HTML into `folder`, with the pictures and files that they lead to; returns the pages.
+
+    Files lie to each other as they do in the project, so `folder` can be moved or put on a server as it is.
+    """
+    project = results.parent.parent if own else results.parent
+    documents = build_pages(results, read_results(results, own=own))
+    written = []
+    for file, document in documents.items():
+        place = folder / file.relative_to(project)
+        write_text(place.with_name(f"{place.name}.html"), html(document.page))
+        written.append(place.with_name(f"{place.name}.html"))
+        for target in linked(document.page):
+            source, copy = (file.parent / target).resolve(), (place.parent / target).resolve()
+            if source.is_file() and copy.is_relative_to(folder.resolve()):
+                write_bytes(copy, source.read_bytes())
+    items = [
+        (Link(document.page.title, file.relative_to(project).as_posix(), to_page=True),)
+        for file, document in documents.items()
+    ]
+    origin = made_from("the pages beside it")
+    index = Page(origin, (Heading("Results", 1), Listing(tuple(items))))
+    write_text(folder / "index.html", html(index))
+    return [folder / "index.html", *written]
 
 
 def quote(document: str, published: Mapping[str, ResultSet]) -> str:
@@ -101,8 +232,8 @@ def quote(document: str, published: Mapping[str, ResultSet]) -> str:
             for name, records in result_set.tables.items()
         }
         frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
-        table = markdown_grid(closing(frame)) if frame is not None else ""
-        return f"{mark['begin']}{table}\n{mark['end']}"
+        shown = map(block, tables.explained_tables(closing(frame))) if frame is not None else []
+        return mark["begin"] + "\n\n".join(shown) + "\n" + mark["end"]
 
     begin = r"(?P<begin><!-- closing table: (?P<scale>\S+) (?P<table>\S+) seed (?P<seed>\d+) -->\n)"
     return re.sub(rf"{begin}.*?(?P<end><!-- end -->)", grid, document, flags=re.DOTALL)

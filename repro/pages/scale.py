@@ -1,23 +1,39 @@
 """results/<scale>/README.md: tables, verdicts and figures of one scale on one page. Paper: sections 4 and 6."""
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from repro.claims.judge import OUTCOMES, Judged, sizes_here
+from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
-from repro.render.escape import markdown_text
-from repro.render.grid import Column, markdown_grid
+from repro.pages.claims import NAME as CLAIMS
+from repro.pages.claims import sizes_here
+from repro.pages.tables import explained_tables
+from repro.pages.words import departures, notes
 from repro.render.origin import made_from
-from repro.results.frame import ABOUT_SPREADS, FIGURES, ResultSet, about_labels, about_own, departures_list
-from repro.results.labels import ABOUT_SIZE
-from repro.results.record import BASE
+from repro.render.page import (
+    Block,
+    Code,
+    Column,
+    Emphasis,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Text,
+    Words,
+    blocks,
+)
+from repro.results.frame import FIGURES
+from repro.results.summary import Summary
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-NAME = "README.md"
+NAME = "README"
 PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
     "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
     "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
@@ -29,63 +45,73 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
     "quality_and_cost": "Quality against the cost of training, every row of Table 3",
 }
-ABOUT_REASONS = """\
-In brackets stand the claim's number and what its rows showed on each score: bounds of a difference, or of a slope,
-that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm of PPL."""
+ABOUT_REASONS = (
+    "In brackets stand the claim's number and what its rows showed on each score: bounds of a difference, or of a "
+    "slope, that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm "
+    "of PPL."
+)
 CURVES = "curves_"  # and a table: how its rows learned
 
 
-def build(result_set: ResultSet, judged: Sequence[Judged]) -> dict[Path, str]:
-    """The page of one scale; nothing where it has no record."""
-    return {result_set.folder / NAME: markdown(result_set, judged)} if result_set.everything else {}
+def page(
+    runs: Summary, frame: "DataFrame | None", judged: Sequence[Judged], pages: Sequence[str], pictures: Collection[str]
+) -> Page:
+    """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there."""
+    settled = _settled(judged)
+    return Page(
+        made_from("the records beside it"),
+        blocks(
+            Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
+            Text(
+                (
+                    f"{_several(runs.n, 'run')} of {_several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. "
+                    "A page of this scale may claim ",
+                    Strong(runs.claim),
+                    ", and says so where the paper claims more.",
+                )
+            ),
+            _table3(frame) if frame is not None else (),
+            Heading("Verdicts on the paper's claims"),
+            _counts(judged),
+            Text(sizes_here(runs)),
+            Text(ABOUT_REASONS if settled.items else ""),
+            settled,
+            Text(
+                (
+                    "Every claim with its numbers, its verdict and the power behind it: ",
+                    Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
+                    ".",
+                )
+            ),
+            Heading("Tables"),
+            Listing(tuple(_links(pages, runs.scale))),
+            _figures(pictures, runs.scale),
+        ),
+    )
 
 
-def markdown(result_set: ResultSet, judged: Sequence[Judged]) -> str:
-    """The page for a code host."""
-    records, frame = result_set.everything, table3.frame_of(result_set)
-    claim = records[0].settings["claim"]
-    rows = {(record.table, record.row) for record in records}
-    hours = sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600
-    parts = [
-        f"<!-- {made_from('the records beside it')} -->",
-        f"# *Attention Is All You Need* at scale {markdown_text(result_set.scale)}",
-        f"{_several(len(records), 'run')} of {_several(len(rows), 'row')}, {hours:,.1f} hours in all. "
-        f"A page of this scale may claim **{markdown_text(claim)}**, and says so where the paper claims more.",
-        *(_table3(frame) if frame is not None else []),
-        "## Verdicts on the paper's claims",
-        _counts(judged),
-        sizes_here(records),
-        ABOUT_REASONS if (settled := _settled(judged)) else "",
-        settled,
-        "Every claim with its numbers, its verdict and the power behind it: [claims.md](claims.md).",
-        "## Tables",
-        _links(result_set),
-        *_figures(result_set.folder),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def _table3(frame: "DataFrame") -> list[str]:
-    notes = [f"- {markdown_text(note)}" for note in frame.attrs["notes"]]
-    return [
-        "## Table 3",
-        markdown_grid(table3.page_columns(frame)[0]),
-        about_labels(frame),
-        about_own(frame),
-        ABOUT_SPREADS,
-        ABOUT_SIZE,
-        f"What the rows change, here and at the paper's size: [{table3.NAME}.md]({table3.NAME}.md).",
-        "What departs from the paper's recipe:",
-        departures_list(frame),
-        *(["Notes on the table:", "\n".join(notes)] if notes else []),
-    ]
+def _table3(frame: "DataFrame") -> tuple[Block, ...]:
+    return blocks(
+        Heading("Table 3"),
+        explained_tables(table3.page_columns(frame)[0]),
+        Text(
+            (
+                "What the rows change, here and at the paper's size: ",
+                Link(f"{table3.NAME}.md", table3.NAME, to_page=True),
+                ".",
+            )
+        ),
+        Text("What departs from the paper's recipe:"),
+        departures(frame),
+        notes(frame, Text("Notes on the table:")),
+    )
 
 
 def _several(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
-def _counts(judged: Iterable[Judged]) -> str:
+def _counts(judged: Iterable[Judged]) -> Table:
     """How many claims came out how: those that training settles, and those settled otherwise."""
     found = list(judged)
     groups = {
@@ -95,43 +121,42 @@ def _counts(judged: Iterable[Judged]) -> str:
     counts = [[f"{sum(one.verdict == v for one in group)}" for group in groups.values()] for v in OUTCOMES]
     shown = [(verdict, *count) for verdict, count in zip(OUTCOMES, counts, strict=True) if set(count) != {"0"}]
     headings = ("verdict", *groups)
-    return markdown_grid(Column("", headings[i], [line[i] for line in shown]) for i in range(len(headings)))
+    return Table(tuple(Column("", heading, [line[i] for line in shown]) for i, heading in enumerate(headings)))
 
 
-def _settled(judged: Iterable[Judged]) -> str:
+def _settled(judged: Iterable[Judged]) -> Listing:
     """The claims about trained rows that were judged, each on a line."""
-    return "\n".join(
-        f"- **{one.verdict}**: {markdown_text(one.claim.sentence)} ({one.claim.id}; {markdown_text(one.reason)})"
-        for verdict in OUTCOMES[:-1]
-        for one in judged
-        if one.claim.is_trained and one.verdict == verdict
+    return Listing(
+        tuple(
+            (Strong(one.verdict), f": {one.claim.sentence} ({one.claim.id}; {one.reason})")
+            for verdict in OUTCOMES[:-1]
+            for one in judged
+            if one.claim.is_trained and one.verdict == verdict
+        )
     )
 
 
-def _links(result_set: ResultSet) -> str:
-    names = list(result_set.tables)
-    has_table3 = any(name.startswith((BASE, table3.PARTS)) for name in names)
-    pages = [*([table3.NAME] if has_table3 else []), *(name for name in names if name != BASE)]
-    lines = [f"- [{page}]({page}.md), [LaTeX]({page}.tex), [CSV]({page}.csv)" for page in pages]
-    if (result_set.folder.parent / "table1" / "table1.md").exists():
-        lines.insert(0, "- [table1](../table1/table1.md), [LaTeX](../table1/table1.tex), [CSV](../table1/table1.csv)")
-    if table2.NAME not in names:
-        lines.append(
-            f"- {table2.NAME}: no runs at this scale; `python experiments/{table2.NAME}.py --scale {result_set.scale}`"
+def _links(pages: Sequence[str], scale: str) -> Iterable[Words]:
+    """Each table with its files, and the command for one that is missing."""
+    for page in pages:
+        name = page.rpartition("/")[2]
+        yield (Link(name, page, to_page=True), ", ", Link("LaTeX", f"{page}.tex"), ", ", Link("CSV", f"{page}.csv"))
+    if table2.NAME not in pages:
+        yield (
+            f"{table2.NAME}: no runs at this scale; ",
+            Code(f"python experiments/{table2.NAME}.py --scale {scale}"),
         )
-    return "\n".join(lines)
 
 
-def _figures(folder: Path) -> list[str]:
+def _figures(there: Collection[str], scale: str) -> tuple[Block, ...]:
     """The pictures that are there, the paper's first."""
-    there = {file.stem for file in (folder / FIGURES).glob("*.png")}
     curves = {
         name: f"How the rows of {name.removeprefix(CURVES)} learned"
         for name in sorted(there)
         if name.startswith(CURVES)
     }
     captions = {name: text for name, text in (PICTURES | curves).items() if name in there}
+    heading = Heading("Figures")
     if not captions:
-        return ["## Figures", f"None yet: `python experiments/figures.py --scale {folder.name}` draws them."]
-    pictures = [f"![{text}]({FIGURES}/{name}.png)\n*{text}.*" for name, text in captions.items()]
-    return ["## Figures", *pictures]
+        return heading, Text(("None yet: ", Code(f"python experiments/figures.py --scale {scale}"), " draws them."))
+    return heading, *(Picture(f"{FIGURES}/{name}.png", text) for name, text in captions.items())

@@ -1,36 +1,15 @@
 """Table 1 as text: what the paper prints, beside it what was measured, and the verdicts. Paper: section 4."""
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
-from repro.claims.layers import CLAIMS, ROWS, WINDOWS, Verdict, in_words, verdicts
-from repro.render.escape import markdown_text
-from repro.render.grid import Column, markdown_grid, sheet_number, tabular, tex_text
-from repro.render.origin import COMMAND, made_from
-from repro.results.layer_costs import FILE, FOLDER, Measured, load
-from repro.storage.atomic import write_text
+from repro.claims.layers import CLAIMS, ROWS, WINDOWS, in_words, verdicts
+from repro.pages.cells import sheet_number
+from repro.render.origin import made_from
+from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Text, Words, blocks, tables
+from repro.results.layer_costs import Measured
 
-
-def build(results: Path) -> dict[Path, str]:
-    """table1.md, .tex and .csv from the measurements in results/table1; nothing where there are none."""
-    folder = results / FOLDER
-    if not (folder / FILE).exists():
-        return {}
-    measured = load(folder / FILE)
-    return {
-        folder / "table1.md": markdown(measured),
-        folder / "table1.tex": latex(measured),
-        folder / "table1.csv": csv(measured),
-    }
-
-
-def judged(results: Path) -> dict[str, Verdict]:
-    """The verdicts on the paper's claims about layers, by claim; none where nothing was measured."""
-    file = results / FOLDER / FILE
-    return verdicts(load(file)) if file.exists() else {}
+NAME = "table1"
 
 
 def columns(measured: Measured) -> list[Column]:
@@ -38,14 +17,14 @@ def columns(measured: Measured) -> list[Column]:
     found = [fits(measured)[row.layer, "operations of the mixing"] for row in ROWS]
     return [
         Column("", "layer", [row.label for row in ROWS]),
-        Column("complexity", "paper", [row.complexity for row in ROWS]),
+        Column("complexity", "paper", [(Formula(row.complexity),) for row in ROWS]),
         *(
             Column("exponent counted", heading, [_exponent(fit, size) for fit in found])
-            for size, heading in (("n", "n"), ("d", "d"), ("window", "k or r"))
+            for size, heading in (("n", Formula("n")), ("d", Formula("d")), ("window", "k or r"))
         ),
-        Column("sequential operations", "paper", [row.steps for row in ROWS]),
+        Column("sequential operations", "paper", [(Formula(row.steps),) for row in ROWS]),
         Column("sequential operations", "counted", [in_words(steps_of(measured, row.layer), None) for row in ROWS]),
-        Column("longest path", "paper", [row.path for row in ROWS]),
+        Column("longest path", "paper", [(Formula(row.path),) for row in ROWS]),
         Column(
             "longest path",
             "followed",
@@ -58,7 +37,7 @@ def cost_columns(measured: Measured) -> list[Column]:
     """The exponents of everything counted and timed, for every layer."""
     found = fits(measured)
     layers = [layer for layer in LABELS if any(key[0] == layer for key in found)]
-    sizes = {"n": "n", "d": "d", "window": "k or r"}
+    sizes = {"n": Formula("n"), "d": Formula("d"), "window": "k or r"}
     shown = [Column("", "layer", [LABELS[layer] for layer in layers])]
     for quantity in (*QUANTITIES, "time"):
         for size, heading in sizes.items():
@@ -67,76 +46,91 @@ def cost_columns(measured: Measured) -> list[Column]:
     return shown
 
 
-ABOUT = """\
-**complexity**: operations of the products that bring positions together, as O(n^2 d) counts them; each exponent is
-of least squares over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie on the law.
-**sequential operations**: matrix products of one layer that wait for one another. **longest path**: layers, for a
-recurrence steps, until the gradient of every output arrives at every input (of a recurrence: every earlier one).
-Of a constant, the logarithm and n the law that explains most is shown, with its factor."""
-ABOUT_COSTS = """\
-**operations of the layer** hold the projections of each position as well, 4 n d^2 multiplications in self-attention,
-so their exponents lie between the two. **memory** is what the layer keeps for its backward pass. **time** is that of
-forward and backward, one sequence; what a call costs at any size flattens its exponents."""
+ABOUT: Words = (
+    Strong("complexity"),
+    ": operations of the products that bring positions together, as O(n^2 d) counts them; each exponent is of least "
+    "squares over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie on the law. ",
+    Strong("sequential operations"),
+    ": matrix products of one layer that wait for one another. ",
+    Strong("longest path"),
+    ": layers, for a recurrence steps, until the gradient of every output arrives at every input (of a recurrence: "
+    "every earlier one). Of a constant, the logarithm and n the law that explains most is shown, with its factor.",
+)
+ABOUT_COSTS: Words = (
+    Strong("operations of the layer"),
+    " hold the projections of each position as well, 4 n d^2 multiplications in self-attention, so their exponents lie "
+    "between the two. ",
+    Strong("memory"),
+    " is what the layer keeps for its backward pass. ",
+    Strong("time"),
+    " is that of forward and backward, one sequence; what a call costs at any size flattens its exponents.",
+)
+ABOUT_HALF_WIDTHS: Words = (Strong("±"), " is the half-width of an exponent's 95 % t-interval.")
 
 
-def markdown(measured: Measured) -> str:
-    """The page for a code host."""
+def article(measured: Measured) -> Page:
+    """What is printed and counted: the table alone, for an article."""
+    return Page(
+        made_from("the measurements beside it"),
+        blocks(Heading("Table 1: layer types", 1), tables(columns(measured)), Text(ABOUT)),
+    )
+
+
+def page(measured: Measured) -> Page:
+    """What is printed and counted, the verdicts, the exponents of all costs, and how they were measured."""
+    table = article(measured)
+    return Page(
+        table.origin,
+        blocks(
+            table.blocks,
+            Heading("Verdicts"),
+            Listing(
+                tuple(
+                    (Strong(claim), f" {CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}")
+                    for claim, (word, evidence) in verdicts(measured).items()
+                )
+            ),
+            Heading("Exponents of all costs"),
+            tables(cost_columns(measured)),
+            Text(ABOUT_HALF_WIDTHS),
+            Text(ABOUT_COSTS),
+            Heading("How it was made"),
+            *_made(measured),
+        ),
+    )
+
+
+def _made(measured: Measured) -> tuple[Text, Listing]:
     stamp, grid = measured.stamp, measured.grid
     sizes = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n", "d", "windows", "n_paths"))
     timed = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n_timed", "d_timed", "n_scored", "d_k"))
-    layer, *costs = cost_columns(measured)  # in two grids, because a code host has no room for all in one
-    operations = [column for column in costs if column.group.startswith("operations")]
-    parts = [
-        f"<!-- {made_from('the measurements beside it')} -->",
-        "# Table 1: layer types",
-        markdown_grid(columns(measured)),
-        ABOUT,
-        "## Verdicts",
-        "\n".join(
-            f"- **{claim}** {markdown_text(CLAIMS[claim])}: **{word}**. {markdown_text(_sentence(evidence))}"
-            for claim, (word, evidence) in verdicts(measured).items()
+    uncommitted = " The code was not committed, so its commit does not give these numbers back." * stamp["dirty"]
+    return (
+        Text(
+            (
+                Code("python experiments/table1.py"),
+                " measured, ",
+                Code("docs/table1.md"),
+                f" says how.{uncommitted}",
+            )
         ),
-        "## Exponents of all costs",
-        markdown_grid([layer, *operations]),
-        markdown_grid([layer, *(column for column in costs if column not in operations)]),
-        ABOUT_COSTS,
-        "## How it was made",
-        "`python experiments/table1.py` measured, `docs/table1.md` says how. " + _uncommitted(stamp),
-        f"- counted at {sizes}\n"
-        f"- timed at {timed}: {grid['rounds']} interleaved rounds, threads: {stamp['n_threads']}, "
-        f"clock: {measured.settings['clock'].replace('_', ' ')}\n"
-        f"- {stamp['device']}, Python {stamp['python']}, torch {stamp['versions']['torch']}\n"
-        f"- commit {(stamp['commit'] or 'none')[:12]}, {stamp['started']}",
-    ]
-    return "\n\n".join(part.strip() for part in parts) + "\n"
+        Listing(
+            (
+                f"counted at {sizes}",
+                f"timed at {timed}: {grid['rounds']} interleaved rounds, threads: {stamp['n_threads']}, "
+                f"clock: {measured.settings['clock'].replace('_', ' ')}",
+                f"{stamp['device']}, Python {stamp['python']}, torch {stamp['versions']['torch']}",
+                f"commit {(stamp['commit'] or 'none')[:12]}, {stamp['started']}",
+            )
+        ),
+    )
 
 
 def _sentence(evidence: str) -> str:
     return f"{evidence[0].upper()}{evidence[1:]}."
 
 
-def _uncommitted(stamp: Mapping[str, Any]) -> str:
-    return "The code was not committed, so its commit does not give these numbers back." if stamp["dirty"] else ""
-
-
-def latex(measured: Measured) -> str:
-    r"""A tabular to \input, ruled by booktabs where the document loads it."""
-    text = "\n".join(tabular(columns(measured), ()))
-    for row in ROWS:
-        for formula in (row.complexity, row.steps, row.path):
-            text = text.replace(tex_text(formula), f"${formula}$".replace("log", r"\log"))
-    return "\n".join(
-        [
-            f"% Made from measured.json by {COMMAND}; do not edit.",
-            *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
-            r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
-            text,
-            "",
-        ]
-    )
-
-
-def csv(measured: Measured) -> str:
+def sheet(measured: Measured) -> str:
     """One line for each fitted exponent and for each law, in 12 digits."""
     lines = ["layer,quantity,size,exponent,half_width,points,law,factor,explained"]
     for (layer, quantity), fit in fits(measured).items():
@@ -161,11 +155,3 @@ def _exponent(fit: Fit | None, size: str) -> str:
         return ""
     exponent, half_width = f"{fit.exponents[size]:z.2f}", f"{fit.half_widths[size]:.2f}"
     return exponent if half_width in ("0.00", "nan") else f"{exponent} ± {half_width}"
-
-
-def write(results: Path) -> list[Path]:
-    """Make the texts from results/table1/measured.json; returns their files."""
-    texts = build(results)
-    for file, text in texts.items():
-        write_text(file, text)
-    return list(texts)

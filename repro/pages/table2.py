@@ -1,24 +1,26 @@
 """Table 2: other systems as printed, their training cost worked out again, and our own runs. Paper: section 6.1."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.pages.cells import MISSING, numbers, spreads
+from repro.pages.columns import TEST, labels, published_column, row_column, setting_columns, size_columns
+from repro.pages.tables import explained_tables
+from repro.pages.words import ABOUT_SETTINGS, claim, departures, explained, notes
 from repro.paper import TABLE_2, Pair, System, computed_flops
-from repro.render.escape import flat, markdown_text
-from repro.render.grid import BOOKTABS, Column, markdown_grid, numbers, tabular, terminal_grid
 from repro.render.origin import made_from
-from repro.results.frame import (
-    ABOUT_MULTI_BLEU,
-    MISSING,
-    ResultSet,
-    about_own,
-    departures_list,
-    files,
-    published_column,
-    row_column,
-    spreads,
+from repro.render.page import (
+    Column,
+    Formula,
+    Heading,
+    Listing,
+    Page,
+    Strong,
+    Table,
+    Text,
+    Words,
+    blocks,
+    tables,
 )
-from repro.results.labels import ABOUT_SETTINGS, ABOUT_SIZE, labels, setting_columns, size_columns
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -27,16 +29,27 @@ if TYPE_CHECKING:
 NAME = "table2"
 PAIRS: tuple[Pair, Pair] = ("en-de", "en-fr")
 
-ABOUT_PRINTED = """\
-Newstest2014, as printed. **FLOPs** are those printed, and again **worked out** as GPUs x days x the sustained rate
-that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. What Deep-Att ran on is not known. For
-English-French, section 6.1 and the NeurIPS version print 41.0 for the big model where this table has 41.8."""
-ABOUT_OURS = """\
-BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. **FLOPs** are
-counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is the base
-model of Table 3, whose checkpoints are not averaged."""
-
-ABOUT_AVERAGED = "**averaged** is the number of checkpoints whose mean is scored, **apart** the updates between them."
+ABOUT_PRINTED: Words = (
+    "Newstest2014, as printed. ",
+    Strong("FLOPs"),
+    " are those printed, and again ",
+    Strong("worked out"),
+    " as GPUs x days x the sustained rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. "
+    "What Deep-Att ran on is not known. For English-French, section 6.1 and the NeurIPS version print 41.0 for the big "
+    "model where this table has 41.8.",
+)
+ABOUT_OURS: Words = (
+    "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. ",
+    Strong("FLOPs"),
+    " are counted from the matrix products of the real tokens trained on, not from time and a rate. The first line is "
+    "the base model of Table 3, whose checkpoints are not averaged.",
+)
+ABOUT_AVERAGED: Words = (
+    Strong("averaged"),
+    " is the number of checkpoints whose mean is scored, ",
+    Strong("apart"),
+    " the updates between them.",
+)
 
 
 def printed_columns() -> list[Column]:
@@ -70,11 +83,11 @@ def own_columns(frame: "DataFrame") -> list[Column]:
     return [
         row_column(frame),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
-        Column("", "n", [f"{n}" if n else MISSING for n in frame["n"]]),
-        Column("BLEU (test)", "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
-        *published_column(frame, "BLEU (test)", "test/bleu", 1),
-        Column("BLEU (test)", "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
-        Column("BLEU (test)", "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
+        Column("", Formula("n"), [f"{n}" if n else MISSING for n in frame["n"]]),
+        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        *published_column(frame, TEST, "test/bleu", 1),
+        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
+        Column(TEST, "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
         Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
         Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
@@ -87,73 +100,48 @@ def size_of_rows(frame: "DataFrame") -> list[Column]:
     return [Column("", "row", labels(frame)), *setting_columns(frame), *size_columns(frame)[:2]]
 
 
-def _about_subset(frame: "DataFrame") -> str:
+def _about_subset(frame: "DataFrame") -> Words:
     """Which lines of the test set are scored on their own too; nothing where none are."""
     if (which := frame.attrs["shared"].get(("test subset", ""))) is None:
         return ""
     return (
-        f"The **test subset** is {markdown_text(which)}: the same translations, scored on those lines alone. The paper "
-        "does not say which of the two sets it scored."
+        "The ",
+        Strong("test subset"),
+        f" is {which}: the same translations, scored on those lines alone. The paper does not say which of the two "
+        "sets it scored.",
     )
 
 
-def render(frame: "DataFrame") -> str:
-    """For a terminal: our runs."""
-    return terminal_grid(own_columns(frame), frame.attrs["notes"])
-
-
-def build(result_set: ResultSet) -> dict[Path, str]:
-    """table2.md, .tex and .csv of one scale; nothing where it has no record of Table 2."""
-    frame = result_set.frame([NAME])
-    if frame is None:
-        return {}
-    return files(result_set, NAME, frame, markdown(frame, result_set.scale), latex(frame, result_set.scale))
-
-
-def markdown(frame: "DataFrame", scale: str) -> str:
-    """The page for a code host."""
-    claim = frame.attrs["shared"].get(("settings", "claim"))
-    notes = frame.attrs["notes"]
-    parts = [
-        f"<!-- {made_from(f'the records in {NAME}/ and {BASE}/')} -->",
-        f"# Table 2 at scale {markdown_text(scale)}",
-        f"A table of this scale may claim {markdown_text(claim)}." if claim else "",
-        "## Our runs",
-        markdown_grid(own_columns(frame)),
-        about_own(frame),
-        ABOUT_OURS,
-        _about_subset(frame),
-        ABOUT_MULTI_BLEU,
-        "## What our rows are",
-        markdown_grid(size_of_rows(frame)),
-        ABOUT_AVERAGED,
-        ABOUT_SETTINGS,
-        ABOUT_SIZE,
-        "## As printed, and the cost column worked out again",
-        markdown_grid(printed_columns()),
-        ABOUT_PRINTED,
-        "## Departures from the paper's recipe",
-        departures_list(frame),
-        "## Notes" if notes else "",
-        "\n".join(f"- {markdown_text(note)}" for note in notes),
-    ]
-    return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def latex(frame: "DataFrame", scale: str) -> str:
-    r"""Three tabulars to \input: the printed systems, ruled as in the paper, our runs, and what their rows are."""
+def page(frame: "DataFrame", scale: str) -> Page:
+    """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
+    own, size = own_columns(frame), size_of_rows(frame)
+    base = (int((frame["table"] == BASE).sum()),)
     kinds = [line.kind for line in TABLE_2]
-    ruled = {i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1]}
-    own = {int((frame["table"] == BASE).sum())}
-    return "\n".join(
-        [
-            *(f"% {flat(note)}" for note in (f"Table 2 at scale {scale}; do not edit.", *frame.attrs["notes"])),
-            *BOOKTABS,
-            *tabular(printed_columns(), ruled),
-            r"\par\medskip",
-            *tabular(own_columns(frame), own),
-            r"\par\medskip",
-            *tabular(size_of_rows(frame), own),
-            "",
-        ]
+    return Page(
+        made_from(f"the records in {NAME}/ and {BASE}/"),
+        blocks(
+            Heading(f"Table 2 at scale {scale}", 1),
+            Text(claim(frame)),
+            Heading("Our runs"),
+            tables(own, base),
+            Text(ABOUT_OURS),
+            Text(_about_subset(frame)),
+            explained(own),
+            Heading("What our rows are"),
+            tables(size, base),
+            Text(ABOUT_AVERAGED),
+            Text(ABOUT_SETTINGS),
+            explained(size),
+            Heading("As printed, and the cost column worked out again"),
+            explained_tables(printed_columns(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
+            Text(ABOUT_PRINTED),
+            Heading("Departures from the paper's recipe"),
+            departures(frame),
+            notes(frame, Heading("Notes")),
+        ),
     )
+
+
+def at_the_end(frame: "DataFrame") -> Page:
+    """What the experiment shows at its end: our runs, for a terminal."""
+    return Page("", blocks(Table(tuple(own_columns(frame))), Listing(tuple(frame.attrs["notes"]))))

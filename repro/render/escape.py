@@ -2,6 +2,7 @@
 
 import re
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SPELT = {  # in ASCII, for a console that has no more
     "±": "+-", "−": "-", "–": "-", "—": "-", "─": "-", "×": "x", "·": "*", "…": "...", "√": "sqrt", "Δ": "d", "ε": "e",
     "✓": "+", "✗": "-", "“": '"', "”": '"', "’": "'",
@@ -36,3 +37,15 @@ def markdown_text(text: str) -> str:
 def sheet_text(text: str) -> str:
     """As it is, unless a spreadsheet would take it for a formula: then behind an apostrophe."""
     return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@")) or text[:1] in ("\t", "\r", "\n") else text
+
+
+def unbroken(text: str) -> str:
+    """A number with what belongs to it, 62.7 ± 0.4 or 1 (2), stays on one line; words may be broken."""
+    is_number = re.search(r"\d", text) and not re.search(r"[^\W\d_]", text)
+    return text.replace(" ", NO_BREAK) if is_number else text
+
+
+def raised(escaped: str) -> str:
+    """Escaped text of a formula with its indices below the line and its powers above: HTML, which Markdown takes."""
+    tags = {"_": "sub", "^": "sup"}
+    return re.sub(r"\\?([_^])(\w+)", lambda found: f"<{tags[found[1]]}>{found[2]}</{tags[found[1]]}>", escaped)

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
-from repro.render.grid import Column, numbers
-from repro.results.record import BASE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,15 +34,6 @@ SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
 }
 FIELDS = {name: name for name in SYMBOLS} | {symbol.replace("ε", "eps"): name for name, symbol in SYMBOLS.items()}
 AT_PAPER_SIZE = "/paper_size"  # ends the names of columns that hold the same row of the paper's own base
-SIZE = "parameters (M)"
-
-ABOUT_LABELS = "**(here ...)** follows a row's name where the value that it names is another at this scale."
-ABOUT_SETTINGS = """\
-A row is a function of the base and shows what it changes. **(In brackets)** is the value that the same row has at the
-paper's own size, where it is another."""
-ABOUT_SIZE = """\
-**Parameters** in millions: of the model that was trained **here**; of the same row **at paper size**, which is that of
-the paper's base with 40,960 word-pieces; **paper**: as printed in Table 3."""
 
 
 def label(row: str, here: Mapping[str, Any]) -> str:
@@ -56,12 +45,6 @@ def label(row: str, here: Mapping[str, Any]) -> str:
         return f"{named[0]} (here {setting(value)})" if is_other else named[0]
 
     return re.sub(r"(?<![\w.])(?P<field>[A-Za-z_]+)=(?P<value>\d+(?:\.\d+)?)(?![\w.])", told, row)
-
-
-def labels(frame: "DataFrame") -> list[str]:
-    """The names of a table's rows."""
-    settings = [dict(zip(SYMBOLS, values, strict=True)) for values in frame[[*SYMBOLS]].to_numpy()]
-    return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
 
 
 def at_paper_size(changes: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -91,25 +74,3 @@ def relation(base: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     changed = [name for name in SYMBOLS if row[name] != base[name]]
     told = [f"{SYMBOLS[name]} {setting(base[name])} -> {setting(row[name])}" for name in changed]
     return ", ".join(told) or "nothing"
-
-
-def setting_columns(frame: "DataFrame") -> list[Column]:
-    """What the rows change, as in the paper: the base in full, of another row what differs from it."""
-    has_base = frame["table"].iloc[0] == BASE
-    shown = []
-    for name, symbol in SYMBOLS.items():
-        here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
-        if len({*map(setting, here)} - {""}) > 1:
-            texts = [both(*pair) for pair in zip(here, paper, strict=True)]
-            kept = [i == 0 or not has_base or value != here[0] for i, value in enumerate(here)]
-            shown.append(Column("", symbol, [text if keep else "" for text, keep in zip(texts, kept, strict=True)]))
-    return shown
-
-
-def size_columns(frame: "DataFrame") -> list[Column]:
-    """How many parameters a row has: the model that was trained, the paper's, and as printed."""
-    return [
-        Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f")),
-        Column(SIZE, "at paper size", numbers(frame["params/paper_size"] / 1e6, ".1f")),
-        Column(SIZE, "paper", numbers(frame["paper/params"], ".0f")),
-    ]

@@ -1,8 +1,6 @@
 """The list of claims holds together, and what is made of it is what the records say."""
 
 import ast
-import csv
-import io
 import math
 import re
 import runpy
@@ -16,20 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from markdown_it import MarkdownIt
 from paper_runs import told_apart
 
 from repro.claims import judge as judging
 from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
-from repro.claims.claim import B0, BLEU, BOTH, DROP_0, H1, H32, LEARNED, LOG_PPL, TABLE3, TEST_BLEU, Claim, direction
-from repro.claims.judge import Judged, Suite, build, judge, judge_suite, may_judge
+from repro.claims.claim import B0, BLEU, BOTH, H1, H32, LOG_PPL, TABLE3, TEST_BLEU, Claim
+from repro.claims.judge import Judged, Suite, judge, judge_suite, may_judge
 from repro.claims.statistics import Sample
 from repro.model.config import BASE
 from repro.model.cost import Text, n_parameters, training_flops
 from repro.model.embedding import sinusoids
 from repro.model.layers import FeedForward
-from repro.results.frame import ResultSet
-from repro.results.record import PaperNumbers, Record, path
+from repro.results.record import PaperNumbers, Record
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
 
@@ -441,70 +437,6 @@ def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
     after = judge([], measured={"C05": ("contradicted", "it waits twice")})
     assert (of(after, "C05").verdict, of(after, "C05").reason) == ("contradicted", "it waits twice")
     assert of(after, "C06").verdict == "not judged"
-
-
-# The page
-
-
-def pages(results: Path) -> dict[Path, str]:
-    result_set = ResultSet.read(results / "paper")
-    return build(result_set, judge(result_set.everything, result_set.rows))
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    for record in [*some(B0, 25.8), *some(H1, 24.9), *some(LEARNED, 25.8), *some(DROP_0, 24.6), run("other/x | y", 1)]:
-        record.save(path(tmp_path, record))
-    return tmp_path
-
-
-def test_the_page_says_what_was_judged(results: Path) -> None:
-    page = pages(results)[results / "paper" / "claims.md"]
-    (line,) = [line for line in page.split("\n") if line.startswith("| C28b |")]
-    assert "+0.90 [" in line
-    assert line.endswith("| **reproduced** |")
-    assert f"List of claims: {catalogue_digest()}." in page
-    assert "| C28c |" in page
-    assert "not judged: no run of h=32" in page
-    assert max(len(line) for line in page.split("\n") if not line.startswith(("|", "-"))) <= 120
-
-
-def test_every_claim_stands_once_on_the_page(results: Path) -> None:
-    page = pages(results)[results / "paper" / "claims.md"]
-    assert [page.count(f"\n| {one.id} |") for one in CLAIMS] == [1] * len(CLAIMS)
-
-
-def test_tables_of_the_page_are_whole(results: Path) -> None:
-    page = pages(results)[results / "paper" / "claims.md"]
-    tokens = MarkdownIt("commonmark").enable("table").parse(page)
-    rows: list[int] = []
-    for token in tokens:
-        if token.type == "tr_open":
-            rows.append(0)
-        elif token.type in ("th_open", "td_open"):
-            rows[-1] += 1
-        elif token.type == "table_close":
-            assert len({*rows}) == 1
-            rows.clear()
-
-
-def test_the_file_for_machines_has_every_claim(results: Path) -> None:
-    lines = list(csv.DictReader(io.StringIO(pages(results)[results / "paper" / "claims.csv"])))
-    assert list(dict.fromkeys(line["claim"] for line in lines)) == [one.id for one in CLAIMS]
-    bleu = next(line for line in lines if line["claim"] == "C28b" and line["endpoint"] == "BLEU")
-    assert float(bleu["value"]) == pytest.approx(0.9)
-    assert (bleu["n"], bleu["outcome"], bleu["rows"]) == ("5 5", "reproduced", "base/base table3_A/h=1")
-
-
-def test_no_record_no_page(tmp_path: Path) -> None:
-    assert pages(tmp_path) == {}
-
-
-def test_text_on_the_page_is_text() -> None:
-    named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
-    page = judging.markdown(judge_suite(made(FLAT), [named]), "x_y|", n_runs=1)
-    assert r"a \| b &lt;script&gt; \*c\*" in page
-    assert r"at scale x_y\|" in page
 
 
 def test_judging_needs_no_framework() -> None:

@@ -267,7 +267,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a name in a sheet is a formula",
-        "repro/results/frame.py",
+        "repro/pages/sheet.py",
         "    return sheet_text(value) if isinstance(value, str) else value",
         "    return value",
         ("tests/pages/test_build.py::test_a_name_in_a_sheet_is_no_formula",),

@@ -3,11 +3,12 @@
 from faults.defect import Defect
 
 LABELS, OF_LABELS = "repro/results/labels.py", "tests/results/test_labels.py::test_"
+OF_PAGES = "tests/render/test_page.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the paper's parameters stand as those of the model here",
-        LABELS,
+        "repro/pages/columns.py",
         'Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f"))',
         'Column(SIZE, "here", numbers(frame["params/paper_size"] / 1e6, ".2f"))',
         (
@@ -44,9 +45,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a verdict does not say what the paper's sizes are here",
-        "repro/claims/judge.py",
-        'others = ", ".join(text for row, text in named.items() if text != row)',
-        'others = ""',
+        "repro/results/summary.py",
+        "rows_here=tuple(text for row, text in named.items() if text != row)",
+        "rows_here=()",
         (f"{OF_LABELS}verdicts_say_what_the_sizes_of_their_claims_are_here",),
     ),
     Defect(
@@ -62,5 +63,75 @@ DEFECTS: tuple[Defect, ...] = (
         "relation(vars(settings.scale.base), vars(settings.hyper))",
         "relation(vars(BASE), vars(settings.paper_hyper))",
         ("tests/test_experiment.py::test_mlflow_is_told_of_a_row_what_it_changes_and_both_counts",),
+    ),
+    Defect(
+        "a pipe in a code of a table ends its cell",
+        "repro/render/markdown.py",
+        "code.replace('|', chr(92) + '|') if in_table else code",
+        "code",
+        (f"{OF_PAGES}cells_come_back_from_markdown_and_html",),
+    ),
+    Defect(
+        "two codes side by side are one",
+        "repro/render/markdown.py",
+        "            if not is_between_blanks:  # where a backtick may stand beside it\n",
+        "            if False:\n",
+        (f"{OF_PAGES}cells_come_back_from_markdown_and_html", f"{OF_PAGES}texts_come_back_from_markdown_and_html"),
+    ),
+    Defect(
+        "a text that begins like a list is one",
+        "repro/render/markdown.py",
+        "            return _paragraph(line(block.words))\n",
+        "            return line(block.words).strip()\n",
+        (f"{OF_PAGES}texts_come_back_from_markdown_and_html",),
+    ),
+    Defect(
+        "a name in HTML is HTML",
+        "repro/render/html.py",
+        "    return escape(flat(text))",
+        "    return flat(text)",
+        (f"{OF_PAGES}cells_come_back_from_markdown_and_html", f"{OF_PAGES}texts_come_back_from_markdown_and_html"),
+    ),
+    Defect(
+        "a name in LaTeX is a command",
+        "repro/render/latex.py",
+        r'**{"\\": r"\textbackslash{}",',
+        "**{",
+        (f"{OF_PAGES}a_text_comes_back_from_latex_token_by_token",),
+    ),
+    Defect(
+        "a wide letter takes one place in a terminal",
+        "repro/render/grid.py",
+        '1 + (unicodedata.east_asian_width(c) in "WF")',
+        "1",
+        (f"{OF_PAGES}columns_in_a_terminal_by_hand", f"{OF_PAGES}a_terminal_is_told_nothing"),
+    ),
+    Defect(
+        "a table of eleven columns stays whole",
+        "repro/render/page.py",
+        "len(parts[-1]) + len(run) > room",
+        "False",
+        (f"{OF_PAGES}a_wide_table_stands_in_parts_that_each_name_the_rows",),
+    ),
+    Defect(
+        "a number is broken at its half-width",
+        "repro/render/escape.py",
+        '    return text.replace(" ", NO_BREAK) if is_number else text',
+        "    return text",
+        (f"{OF_PAGES}numbers_stay_on_one_line_and_words_do_not",),
+    ),
+    Defect(
+        "a sign stands without its word",
+        "repro/pages/words.py",
+        "    return tuple(Text(words) for occurs, words in SIGNS if occurs(shown))",
+        "    return ()",
+        ("tests/pages/test_build.py::test_every_sign_is_explained_under_its_table",),
+    ),
+    Defect(
+        "a link of HTML leads to Markdown",
+        "repro/render/html.py",
+        '".html" * part.to_page',
+        '".md" * part.to_page',
+        ("tests/pages/test_scale.py::test_the_pages_in_html_lead_to_each_other_and_to_their_pictures",),
     ),
 )

@@ -21,7 +21,13 @@ from processor import FLAGS
 
 from repro.cli import report
 from repro.model.config import Hyper
-from repro.pages import build
+from repro.pages import build, tables
+from repro.pages.columns import HEADINGS, columns
+from repro.pages.sheet import sheet as sheet_of
+from repro.render.latex import latex
+from repro.render.markdown import markdown
+from repro.render.page import Heading, Table, Text, plain
+from repro.render.terminal import terminal
 from repro.results import frame as frames
 from repro.results.record import PaperNumbers, Record, path
 
@@ -143,8 +149,23 @@ def laptop(results: Path) -> frames.ResultSet:
 
 def cell(frame: Any, group: str, heading: str, *, nth: int = 0) -> dict[str, str]:
     """The texts of a column, by row."""
-    found = [column.texts for column in frames.columns(frame) if column[:2] == (group, heading)]
-    return dict(zip(frame["row"], found[nth], strict=True))
+    found = [column.texts for column in columns(frame) if column[:2] == (group, heading)]
+    return dict(zip(frame["row"], map(plain, found[nth]), strict=True))
+
+
+def page_of(frame: Any, scale: str, name: str) -> str:
+    """The page of a table in Markdown."""
+    return markdown(tables.page(frame, scale, name))
+
+
+def latex_of(frame: Any, scale: str, name: str) -> str:
+    """The page of a table in LaTeX."""
+    return latex(tables.page(frame, scale, name))
+
+
+def at_the_end(frame: Any) -> str:
+    """What an experiment shows of a table at its end."""
+    return terminal(tables.at_the_end(frame))
 
 
 # Numbers
@@ -221,7 +242,7 @@ def test_the_base_comes_first_and_the_rest_in_the_papers_order() -> None:
 def test_the_base_in_full_and_of_others_what_they_change() -> None:
     wide = run("h=4", 1, hyper=asdict(replace(BASE, d_ff=1024, learned_positions=True)))
     frame = frames.table([run("base"), run("h=1"), wide])
-    headings = [heading for group, heading, _ in frames.columns(frame) if not group]
+    headings = [column.heading for column in columns(frame) if not column.group]
     assert headings == ["row", "d_ff", "h", "d_k", "d_v", "positions", "n"]
     assert cell(frame, "", "d_ff") == {"base": "512", "h=1": "", "h=4": "1,024"}
     assert cell(frame, "", "h") == {"base": "8", "h=1": "1", "h=4": ""}
@@ -229,7 +250,7 @@ def test_the_base_in_full_and_of_others_what_they_change() -> None:
 
 
 def test_every_hyper_parameter_has_a_column() -> None:
-    assert list(frames.SYMBOLS) == list(asdict(BASE))
+    assert list(HEADINGS) == list(asdict(BASE))
 
 
 def test_a_row_without_a_record_shows_with_n_0() -> None:
@@ -261,7 +282,7 @@ def test_nothing_at_all_is_no_table() -> None:
 def test_names_alone_make_a_table_of_what_is_missing() -> None:
     frame = frames.table([], rows=EXPECTED)
     assert list(frame["n"]) == [0, 0, 0, 0]
-    assert "24.9" in frames.render(frame)
+    assert "24.9" in at_the_end(frame)
 
 
 # What a reader is told
@@ -291,7 +312,7 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
     note = "† Made by code that no commit has (not committed: repro/paper.py): commit it and type the same"
     assert f"{note}\n  command again. Finished runs are kept." in shown
     assert "left out" not in shown
-    page = build.build_scale(result_set)[tmp_path / "laptop/table3_A.md"]
+    page = build.texts(build.build_scale(result_set))[tmp_path / "laptop/table3_A.md"]
     assert "| h=1 † |" in page
     assert f"- {note}" in page
     shown = build.console(own(tmp_path, tmp_path / "nothing", "table3_A"), ["table3_A"])
@@ -357,8 +378,8 @@ def test_a_published_cell_that_mixes_is_an_error(change: Any, named: str, tmp_pa
 
 
 def test_where_no_run_is_shown_nothing_is_said_to_be_kept() -> None:
-    assert "every run keeps" not in frames.markdown(frames.table([], rows=EXPECTED), "laptop", "table3_A")
-    assert "No run to hold against it." in frames.markdown(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "every run keeps" not in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "No run to hold against it." in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
 
 
 def test_diverged_runs_are_counted() -> None:
@@ -401,7 +422,9 @@ def test_repeated_text_is_noted_once_and_only_where_it_counts(tmp_path: Path) ->
     for quiet in ([of("base"), of("h=1")], [run("base"), run("h=1")]):
         assert not [note for note in frames.table(quiet).attrs["notes"] if "training" in note]
     save(tmp_path, repeating)
-    [page] = [text for path, text in build.build_scale(laptop(tmp_path)).items() if path.name == "table3_A.md"]
+    [page] = [
+        text for path, text in build.texts(build.build_scale(laptop(tmp_path))).items() if path.name == "table3_A.md"
+    ]
     assert f"- {told}" in page
 
 
@@ -539,8 +562,7 @@ def test_no_results_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit):
         report.main(["--results", str(tmp_path / "nowhere")])
     assert "expected a folder of records, found none" in capsys.readouterr().err
-    with pytest.raises(ValueError, match=r"found none\. Run experiments/table3_A\.py first"):
-        build.build(frames.ResultSet.read(tmp_path / "laptop"), "table3_A")
+    assert build.build_scale(frames.ResultSet.read(tmp_path / "laptop")) == {}
 
 
 def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
@@ -573,12 +595,40 @@ def test_the_sheet_has_every_digit_that_all_processors_share(tmp_path: Path) -> 
 
 
 def test_a_table_in_the_terminal() -> None:
-    lines = frames.render(frames.table(FULL[:6])).split("\n")
+    lines = at_the_end(frames.table(FULL[:6])).split("\n")
     assert lines[2].split() == ["row", "n", "ours", "paper", "ours", "Δ", "paper", "Δ"]
     assert lines[3].split() == ["base", "3", "2.00", "±", "0.00", "4.92", "62.0", "±", "2.5", "25.8"]
     assert len(lines[2]) == len(lines[4])
     assert lines[2].index("paper") + 1 == lines[3].index("4.92") == lines[4].index("5.29")
     assert max(map(len, lines)) <= 80
+
+
+def test_every_sign_is_explained_under_its_table(tmp_path: Path) -> None:
+    save(tmp_path, [*FULL, diverged("h=16", 4)])
+    save(tmp_path / "own", [run("base"), run("h=1", dirty=True)])
+    mine = own(tmp_path / "own", tmp_path, "table3_A")
+    signs = {"±": "a ± b", "Δ": "Δ", "†": "† mark", "yours": "yours", "multi-bleu": "multi-bleu", "missing": "missing"}
+    signs |= {"diverged)": "diverged"}
+    seen = set()
+    for result_set in (laptop(tmp_path), mine):
+        for name, document in build.build_scale(result_set).items():
+            shown: list[str] = []
+            after: list[str] = []
+            for block in (*document.page.blocks, Heading("end")):
+                if isinstance(block, Table):
+                    assert len(block.columns) <= 10, name
+                    texts = [text for column in block.columns for text in (column.heading, *column.texts)]
+                    shown += map(plain, texts)
+                elif isinstance(block, Heading):
+                    said = " ".join(after)
+                    for sign, word in signs.items():
+                        if any(sign in text for text in shown) and name.name != "claims":
+                            assert word in said, (name, sign)
+                            seen.add(sign)
+                    shown, after = [], []
+                if isinstance(block, Text):
+                    after.append(plain(block.words))
+    assert seen == {*signs}
 
 
 # Names are data
@@ -603,12 +653,12 @@ def rendered_rows(page: str) -> Iterator[str]:
 @example("\\|")
 def test_a_name_in_markdown_is_text(name: str) -> None:
     frame = frames.table([run("base"), run(name)])
-    assert list(rendered_rows(frames.markdown(frame, "laptop", "table3_A"))) == ["base", name] * 3
+    assert list(rendered_rows(page_of(frame, "laptop", "table3_A"))) == ["base", name] * 3
 
 
 @pytest.mark.parametrize("name", ["=cmd()", "+1", "-1+1", "@SUM(A1)", "\t=1", " =1", "a-b", "1", '=a,"b"\n'])
 def test_a_name_in_a_sheet_is_no_formula(name: str) -> None:
-    base, cell = sheet_rows(frames.sheet(frames.table([run("base"), run(name)])))
+    base, cell = sheet_rows(sheet_of(frames.table([run("base"), run(name)])))
     assert base == "base"
     assert cell in (name, f"'{name}")
     assert not cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t"))
@@ -619,20 +669,20 @@ def sheet_rows(sheet: str) -> list[str]:
 
 
 def test_numbers_in_a_sheet_stay_numbers() -> None:
-    assert "'" not in frames.sheet(frames.table([run("base"), run("h=1", bleu=3.0)]))
+    assert "'" not in sheet_of(frames.table([run("base"), run("h=1", bleu=3.0)]))
 
 
 def test_a_line_break_in_a_name_breaks_no_line() -> None:
     frame = frames.table([run("base"), run("a\n\\end{tabular}\r\u2028\\bad"), run("b\nc", dirty=True)])
-    assert list(rendered_rows(frames.markdown(frame, "laptop", "t")))[1] == "a \\end{tabular}  \\bad"
-    tex = frames.latex(frame, "laptop", "t").split("\n")
+    assert list(rendered_rows(page_of(frame, "laptop", "t")))[1] == "a \\end{tabular}  \\bad"
+    tex = latex_of(frame, "laptop", "t").split("\n")
     assert [line for line in tex if line.startswith(("\\end", "\\bad", "c"))] == ["\\end{tabular}"] * 3
-    assert "\nc" not in frames.render(frame)
+    assert "\nc" not in at_the_end(frame)
 
 
 def test_latex_escapes() -> None:
     name = '50% & $5 #1 d_k {x} ~^\\ <a|b> [c] * " ±é☃'
-    tex = frames.latex(frames.table([run("base"), run(name)]), "laptop", "table3_A")
+    tex = latex_of(frames.table([run("base"), run(name)]), "laptop", "table3_A")
     assert (
         r"50\% \& \$5 \#1 d\_k \{x\} \textasciitilde{}\textasciicircum{}\textbackslash{} "
         r"\textless{}a\textbar{}b\textgreater{} {[}c{]} {*} '' $\pm$U+00E9U+2603"
@@ -644,7 +694,7 @@ def test_latex_compiles(package: str, tmp_path: Path) -> None:
     if not shutil.which("pdflatex"):
         pytest.skip("needs pdflatex, which is absent.")
     records = [*FULL, run('[x] % & \\ ☃ " <|>', position=3), run("h=4", 9, dirty=True)]
-    (tmp_path / "table.tex").write_bytes(frames.latex(frames.table(records), "laptop", "table3_A").encode())
+    (tmp_path / "table.tex").write_bytes(latex_of(frames.table(records), "laptop", "table3_A").encode())
     article = (
         rf"\documentclass{{article}}{package}\begin{{document}}\begin{{table}}\centering\footnotesize"
         r"\setlength{\tabcolsep}{3pt}\input{table}\caption{Heads.}\end{table}\end{document}"
@@ -688,7 +738,7 @@ def test_a_document_quotes_what_the_experiment_shows_to_somebody_who_runs_one_se
     shown = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
     assert shown == ["1", "1.90", "1.90 ± 0.00", "5.29", "63.0", "+1.0", "63.0 ± 2.5", "24.9", "\N{MINUS SIGN}0.9"]
     assert renewed.startswith("before\n<!-- closing table: laptop table3_A seed 2 -->\n| row ")
-    assert renewed.endswith("|\n<!-- end -->\nafter\n")
+    assert renewed.endswith("that of the base row.\n<!-- end -->\nafter\n")
     assert build.quote(renewed, {"laptop": result_set}) == renewed
     assert "| old |" not in build.quote(document, {})
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 from paper_runs import changed, paper_run
 
-from repro.claims.judge import judge
 from repro.cli import report
 from repro.pages import build
-from repro.pages import scale as scale_page
 from repro.results.frame import Listed, ResultSet, note_rows, record_folders
 from repro.results.record import path
 
@@ -37,8 +35,7 @@ def fill_one(results: Path, row: str, table: str, position: int, seed: int, scal
 
 
 def made(results: Path) -> dict[Path, str]:
-    result_set = ResultSet.read(results / "laptop")
-    return scale_page.build(result_set, judge(result_set.everything, result_set.rows))
+    return build.texts(build.build_scale(ResultSet.read(results / "laptop")))
 
 
 def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
@@ -85,6 +82,38 @@ def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
     (tmp_path / "laptop/figures/attention.json").write_text("{}")
     assert record_folders(tmp_path / "laptop") == [tmp_path / "laptop/base", tmp_path / "laptop/table3_B"]
     assert report.main(["--results", str(tmp_path)]) == 0
+
+
+def test_the_pages_in_html_lead_to_each_other_and_to_their_pictures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, site = tmp_path / "results", tmp_path / "site"
+    fill(results)
+    (results / "laptop/figures").mkdir()
+    (results / "laptop/figures/learning_rate.png").write_bytes(b"a picture")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/claims.md").write_text("rules")
+    assert report.main(["--results", str(results)]) == 0
+    assert report.main(["--results", str(results), "--html", str(site)]) == 0
+    assert capsys.readouterr().out.endswith(f"{site / 'index.html'}\n")
+    pages = {*site.rglob("*.html")}
+    expected = {"README", "claims", "table3", "table3_B"}
+    assert {page.relative_to(site).as_posix() for page in pages} == {
+        "index.html",
+        *(f"results/laptop/{name}.html" for name in expected),
+    }
+    reached, to_see = set(), [site / "index.html"]
+    while to_see:
+        page = to_see.pop()
+        reached.add(page)
+        for target in re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8")):
+            file = (page.parent / target).resolve()
+            assert file.is_file(), f"{page} leads to {target}"
+            if file.suffix == ".html" and file not in reached:
+                to_see.append(file)
+    assert reached == pages
+    assert (site / "results/laptop/figures/learning_rate.png").read_bytes() == b"a picture"
+    assert report.main(["--results", str(results), "--check"]) == 0, "nothing of the project was touched"
 
 
 @pytest.mark.parametrize("source", sorted(ROOT.glob("results/**/*.tex")), ids=lambda file: file.parent.name + file.stem)

@@ -19,7 +19,9 @@ import pytest
 from repro.claims.growth import compare, growth, judged, median_interval, order, power_law
 from repro.claims.layers import CLAIMS, ROWS, verdicts
 from repro.figures.table1 import draw, panels
-from repro.pages.table1 import build, columns, cost_columns, markdown, write
+from repro.pages.build import build_layers, texts, write_layers
+from repro.pages.table1 import columns, cost_columns, page
+from repro.render.markdown import markdown
 from repro.results.layer_costs import (
     FILE,
     FOLDER,
@@ -333,7 +335,7 @@ def test_a_file_that_cannot_be_believed_is_named(spoil: Callable[[str], str], co
     file = saved(tmp_path)
     file.write_text(spoil(file.read_text("utf-8")), "utf-8")
     with pytest.raises(ValueError, match=complaint) as error:
-        build(tmp_path)
+        build_layers(tmp_path)
     assert str(error.value).startswith(f"{file}: ")
     assert str(error.value).endswith("Restore the file from git, or delete it and run experiments/table1.py again.")
 
@@ -351,7 +353,7 @@ def test_a_line_without_its_fields_is_refused(tmp_path: File) -> None:
 
 
 def test_without_measurements_there_is_no_table(tmp_path: File) -> None:
-    assert build(tmp_path) == {}
+    assert build_layers(tmp_path) == {}
     assert draw(tmp_path) == []
 
 
@@ -372,9 +374,9 @@ def test_an_interval_is_shown_where_points_leave_the_law() -> None:
 
 
 def test_the_page_has_the_table_the_verdicts_and_where_they_come_from() -> None:
-    page = markdown(as_printed())
-    for text in (
-        "O(n^2 d)",
+    text = markdown(page(as_printed()))
+    for said in (
+        "O(n<sup>2</sup> d)",
         "**C24**",
         "**reproduced**",
         "a processor",
@@ -382,16 +384,18 @@ def test_the_page_has_the_table_the_verdicts_and_where_they_come_from() -> None:
         "torch 2.13.0",
         "7 interleaved rounds",
     ):
-        assert text in page
-    assert "not committed" not in page
-    assert "not committed" in markdown(dataclasses.replace(as_printed(), stamp={**STAMP, "dirty": True}))
+        assert said in text
+    assert "not committed" not in text
+    dirty = dataclasses.replace(as_printed(), stamp={**STAMP, "dirty": True})
+    assert "not committed" in markdown(page(dirty))
 
 
 def test_formulas_are_mathematics_in_latex(tmp_path: File) -> None:
     saved(tmp_path)
-    tex = build(tmp_path)[tmp_path / FOLDER / "table1.tex"]
-    assert "$O(n^2 d)$" in tex
-    assert r"$O(\log_k(n))$" in tex
+    tex = texts(build_layers(tmp_path))[tmp_path / FOLDER / "table1.tex"]
+    assert "$O(n^{2} d)$" in tex
+    assert r"$O(\log_{k}(n))$" in tex
+    assert "$$" not in tex
     assert "textasciicircum" not in tex
     assert "U+" not in tex
 
@@ -400,7 +404,7 @@ def test_the_csv_is_one_grid(tmp_path: File) -> None:
     import pandas as pd
 
     saved(tmp_path)
-    write(tmp_path)
+    write_layers(tmp_path)
     frame = pd.read_csv(tmp_path / FOLDER / "table1.csv")
     mixing = frame[frame["quantity"] == "operations of the mixing"].set_index(["layer", "size"])["exponent"]
     assert mixing["self_attention", "n"] == pytest.approx(2)
@@ -411,7 +415,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
     pages = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         saved(folder)
-        pages.append([file.read_bytes() for file in (*write(folder), *draw(folder))])
+        pages.append([file.read_bytes() for file in (*write_layers(folder), *draw(folder))])
     assert pages[0] == pages[1]
     assert len(pages[0]) == 5
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from paper_runs import changed, paper_run, told_apart
 
-from repro.pages import table3
-from repro.render.grid import Column
+from repro.pages import build, table3
+from repro.pages.columns import columns
+from repro.pages.sheet import sheet
+from repro.render.page import Column, plain
 from repro.results import frame as frames
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows
 from repro.results.record import PaperNumbers, path
@@ -26,9 +28,13 @@ def fill(results: Path) -> None:
             record.save(path(results, record))
 
 
+def made(results: Path) -> dict[Path, str]:
+    return build.texts(build.build_scale(ResultSet.read(results / "paper")))
+
+
 def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> None:
     fill(tmp_path)
-    page = table3.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"] * 2
     assert "None: every run keeps to it." in page
@@ -40,7 +46,7 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
         tmp_path / "paper",
         {("table3_E", "learned positions"): Listed(0, PaperNumbers(ppl=4.92, bleu=25.7, params=None))},
     )
-    files = table3.build(ResultSet.read(tmp_path / "paper"))
+    files = made(tmp_path)
     line, _ = (line for line in files[tmp_path / "paper/table3.md"].split("\n") if "learned positions |" in line)
     assert line.split("|")[1].strip() == "(E) learned positions"
     assert "missing" in line
@@ -50,10 +56,12 @@ def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> Non
 
 
 def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
-    assert table3.build(ResultSet.read(tmp_path / "paper")) == {}
+    assert made(tmp_path) == {}
     record = paper_run()
     record.save(path(tmp_path, record))
-    assert len(table3.build(ResultSet.read(tmp_path / "paper"))) == 3, "the base row is one of its rows"
+    assert {f"table3.{kind}" for kind in ("md", "tex", "csv")} <= {file.name for file in made(tmp_path)}, (
+        "the base row is one of its rows"
+    )
 
 
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
@@ -74,14 +82,14 @@ def test_a_damaged_list_of_rows_is_named(tmp_path: Path) -> None:
 def test_names_are_text_on_the_page(tmp_path: Path) -> None:
     record = paper_run("a|b <c>", "table3_A", position=0, stamp={**paper_run().stamp, "dirty": True})
     record.save(path(tmp_path, record))
-    page = table3.build(ResultSet.read(tmp_path / "paper"))[tmp_path / "paper/table3.md"]
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
     assert "a|b" not in page
     assert r"- Run from uncommitted code, so left out: a\|b &lt;c&gt; (seed 1)." in page
 
 
 def places(shown: list[Column], text: str) -> list[str]:
     """The headings over a text."""
-    return [f"{column.group} {column.heading}".strip() for column in shown if text in column.texts]
+    return [f"{column.group} {column.heading}".strip() for column in shown if text in map(plain, column.texts)]
 
 
 PAPER = PaperNumbers(ppl=5.29, bleu=24.9, params=58.0)
@@ -89,7 +97,7 @@ PAPER = PaperNumbers(ppl=5.29, bleu=24.9, params=58.0)
 
 def test_each_number_stands_under_its_heading() -> None:
     frame = frames.table([told_apart("h=1", "table3_A", position=0, paper=PAPER)])
-    for shown in (frames.columns(frame), table3.page_columns(frame)[0]):
+    for shown in (columns(frame), table3.page_columns(frame)[0]):
         assert places(shown, "3.49") == ["PPL (dev) ours"]
         assert places(shown, "21.1") == ["BLEU (dev) ours"]
         assert places(shown, "5.29") == ["PPL (dev) paper"]
@@ -99,7 +107,7 @@ def test_each_number_stands_under_its_heading() -> None:
         assert places(shown, "52.6") == ["parameters (M) at paper size"]
         assert not places(shown, "22.2"), "as published is for the test set"
         assert not places(shown, "4.48"), "no perplexity of test is printed"
-    both = frames.columns(frame)
+    both = columns(frame)
     assert places(both, "33.3") == ["BLEU (test) sacreBLEU"]
     assert places(both, "34.4") == ["BLEU (test) multi-bleu"]
     assert places(both, "711") == ["seconds a run training"]
@@ -107,7 +115,7 @@ def test_each_number_stands_under_its_heading() -> None:
 
 
 def test_each_number_of_the_sheet_stands_under_its_name() -> None:
-    [line] = csv.DictReader(io.StringIO(frames.sheet(frames.table([told_apart("h=1", "table3_A", paper=PAPER)]))))
+    [line] = csv.DictReader(io.StringIO(sheet(frames.table([told_apart("h=1", "table3_A", paper=PAPER)]))))
     expected = {
         "dev/nll": 1.25, "dev/ppl": 3.49, "dev/bleu": 21.1, "dev/bleu_published": 22.2,
         "test/nll": 1.5, "test/ppl": 4.48, "test/bleu": 33.3, "test/bleu_published": 34.4,

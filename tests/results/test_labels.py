@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
 
-from repro.claims.judge import sizes_here
 from repro.figures.curves import bands
 from repro.figures.quality import points
 from repro.model.config import BASE
-from repro.pages import build, table2, table3
-from repro.render.grid import NO_BREAK
+from repro.pages import build, tables
+from repro.pages.columns import columns
+from repro.pages.sheet import sheet
+from repro.render.escape import NO_BREAK
+from repro.render.latex import latex
 from repro.results import frame as frames
-from repro.results.frame import ResultSet, columns, note_rows, noted_rows
+from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, label, relation
 from repro.results.record import Record, path
+from repro.results.summary import summary
 from repro.runs.forecast import forecast
 from repro.runs.scales import SCALES
 from repro.runs.table import Paper, Row, Table, cells, listed
@@ -126,7 +129,7 @@ def test_the_relation_in_a_line() -> None:
 
 
 def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet) -> None:
-    page = build.build(result_set, "table3_C")[result_set.folder / "table3_C.md"]
+    page = build.texts(build.build_scale(result_set))[result_set.folder / "table3_C.md"]
     base, shallow, dropped = (grid(page, row) for row in ("base", "N=2 (here 1)", "P_drop=0.2 (here 0.4)"))
     assert (base["N"], shallow["N"], dropped["N"]) == ("3 (6)", "1 (2)", "")
     p_drop = "P<sub>drop</sub>"
@@ -138,7 +141,7 @@ def test_a_page_shows_both_sizes_of_a_row_and_both_counts(result_set: ResultSet)
 
 
 def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: ResultSet) -> None:
-    page = table3.build(result_set)[result_set.folder / "table3.md"]
+    page = build.texts(build.build_scale(result_set))[result_set.folder / "table3.md"]
     shallow = grid(page, "(C) N=2 (here 1)")
     assert shallow["N"] == "1 (2)"
     assert shallow["parameters (M)<br>here"] == "0.31"
@@ -158,7 +161,9 @@ def test_table_2_shows_them(tmp_path: Path) -> None:
     base = paper_run(scale="laptop", hyper=changed(d_model=64))
     base.save(path(tmp_path, base))
     note_rows(tmp_path / "laptop", listed([Table(name="table2", rows=[big], title="")]))
-    found = grid(table2.build(ResultSet.read(tmp_path / "laptop"))[tmp_path / "laptop/table2.md"], "big en-de")
+    found = grid(
+        build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))[tmp_path / "laptop/table2.md"], "big en-de"
+    )
     assert found["d<sub>model</sub>"] == "128 (1,024)"
     assert (found["parameters (M)<br>here"], found["parameters (M)<br>at paper size"]) == ("1.77", "218.3")
 
@@ -166,11 +171,11 @@ def test_table_2_shows_them(tmp_path: Path) -> None:
 def test_latex_the_sheet_and_the_terminal_show_them(result_set: ResultSet) -> None:
     frame = result_set.frame(["table3_C"])
     assert frame is not None
-    tex = frames.latex(frame, "laptop", "table3_C")
+    tex = latex(tables.page(frame, "laptop", "table3_C"))
     assert "N=2 (here 1)" in tex
     assert "1 (2)" in tex
     assert "at paper size" in tex
-    line = list(csv.DictReader(io.StringIO(frames.sheet(frame))))[1]
+    line = list(csv.DictReader(io.StringIO(sheet(frame))))[1]
     assert (line["row"], line["n_layers"], line["n_layers/paper_size"]) == ("N=2", "1", "2")
     assert (line["d_model"], line["d_model/paper_size"]) == ("512", "512")
     assert (line["learned_positions"], line["learned_positions/paper_size"]) == ("False", "False")
@@ -205,7 +210,7 @@ def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: Result
         text = (result_set.folder / page).read_text("utf-8")
         assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
     at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
-    assert sizes_here(at_paper_size) == ""
+    assert summary(replace(result_set, tables={"base": at_paper_size})).rows_here == ()  # type: ignore[union-attr]
 
 
 def test_a_dry_run_names_both_counts(tmp_path: Path) -> None:

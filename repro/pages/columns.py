@@ -1,0 +1,116 @@
+"""The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
+
+from typing import TYPE_CHECKING
+
+from repro.pages.cells import MISSING, numbers, spreads
+from repro.render.page import Column, Formula
+from repro.results.frame import BESIDE
+from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting
+from repro.results.record import BASE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+SIZE = "parameters (M)"
+TEST = "BLEU (test)"
+DELTA = Formula("Δ")
+HEADINGS = {  # of the fields of Hyper: those that the paper writes as symbols are formulas
+    name: Formula(symbol) if len(symbol) == 1 or "_" in symbol else symbol for name, symbol in SYMBOLS.items()
+}
+
+
+def columns(frame: "DataFrame") -> list[Column]:
+    """Everything the table shows, in order: what a row changes, scores beside the paper's, size, time."""
+    return [
+        row_column(frame),
+        *setting_columns(frame),
+        *columns_of_dev(frame),
+        *columns_of_test(frame),
+        *size_columns(frame),
+        *cost_columns(frame),
+    ]
+
+
+def columns_of_dev(frame: "DataFrame") -> list[Column]:
+    """How the rows scored on the development set, and how far from the base, ours beside the paper's."""
+    is_base = frame["table"] == BASE
+    ours = "yours" if frame.attrs["own"] else "ours"
+    runs = zip(frame["n"], frame["diverged"], strict=True)
+    texts = [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]
+    shown = [Column("", Formula("n"), texts)]
+    for name, decimals in (("ppl", 2), ("bleu", 1)):
+        group, (texts, took) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
+        shown += [
+            Column(group, ours, texts),
+            Column(group, DELTA, numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")),
+            *published_column(frame, group, f"dev/{name}", took),
+            Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
+            Column(group, DELTA, numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
+        ]
+    return shown
+
+
+def columns_of_test(frame: "DataFrame") -> list[Column]:
+    """How the rows scored on the test set, by both scorers."""
+    return [
+        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        *published_column(frame, TEST, "test/bleu", 1),
+        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
+    ]
+
+
+def row_column(frame: "DataFrame") -> Column:
+    """The names of the rows, with the marks of those that nobody else has."""
+    names = zip(labels(frame), frame.attrs["marks"], strict=True)
+    return Column("", "row", [f"{name} {mark}".rstrip() for name, mark in names])
+
+
+def published_column(frame: "DataFrame", group: str, score: str, decimals: int) -> list[Column]:
+    """What is published of a score, in a table of one's own; no column where nothing is."""
+    if "published/n" not in frame:
+        return []
+    beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
+    texts = spreads(beside, score, decimals)[0]
+    return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
+
+
+def setting_columns(frame: "DataFrame") -> list[Column]:
+    """What the rows change, as in the paper: the base in full, of another row what differs from it."""
+    has_base = frame["table"].iloc[0] == BASE
+    shown = []
+    for name, heading in HEADINGS.items():
+        here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
+        if len({*map(setting, here)} - {""}) > 1:
+            texts = [both(*pair) for pair in zip(here, paper, strict=True)]
+            kept = [i == 0 or not has_base or value != here[0] for i, value in enumerate(here)]
+            shown.append(Column("", heading, [text if keep else "" for text, keep in zip(texts, kept, strict=True)]))
+    return shown
+
+
+def size_columns(frame: "DataFrame") -> list[Column]:
+    """How many parameters a row has: the model that was trained, the paper's, and as printed."""
+    return [
+        Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f")),
+        Column(SIZE, "at paper size", numbers(frame["params/paper_size"] / 1e6, ".1f")),
+        Column(SIZE, "paper", numbers(frame["paper/params"], ".0f")),
+    ]
+
+
+def cost_columns(frame: "DataFrame") -> list[Column]:
+    """How long a run took."""
+    return [
+        Column("seconds a run", "training", numbers(frame["cost/train_seconds"], ",.0f")),
+        Column("seconds a run", "decoding", numbers(frame["cost/decode_seconds"], ",.0f")),
+    ]
+
+
+def labels(frame: "DataFrame") -> list[str]:
+    """The names of a table's rows."""
+    settings = [dict(zip(SYMBOLS, values, strict=True)) for values in frame[[*SYMBOLS]].to_numpy()]
+    return [label(row, here) for row, here in zip(frame["row"], settings, strict=True)]
+
+
+def closing(frame: "DataFrame") -> list[Column]:
+    """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
+    dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
+    return [row_column(frame), *dev]

@@ -1,0 +1,161 @@
+"""The sentences that stand on several pages: what a sign means, what was departed from, what to know about a table."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from repro.pages.cells import MISSING
+from repro.pages.columns import DELTA, HEADINGS, SIZE
+from repro.render.page import Column, Heading, Listing, Strong, Text, Words, joined, plain
+from repro.results.departures import Departure
+from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
+from repro.results.labels import AT_PAPER_SIZE, both, unused
+from repro.results.record import BASE
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ABOUT_LABELS: Words = (
+    Strong("(here ...)"),
+    " follows a row's name where the value that it names is another at this scale.",
+)
+ABOUT_SPREADS: Words = (
+    Strong("a ± b"),
+    " is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean [lowest, highest], "
+    "one gives its number.",
+)
+ABOUT_DEV: Words = (
+    "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. ",
+    Strong("paper"),
+    ": as printed, for newstest2013.",
+)
+ABOUT_DELTA: Words = (Strong("Δ"), " is the difference between the number before it and that of the base row.")
+ABOUT_MULTI_BLEU: Words = (
+    Strong("multi-bleu"),
+    " is BLEU as the paper's authors took it: Moses tokens, compounds split.",
+)
+ABOUT_OWN: Words = (
+    Strong("yours"),
+    " is what was run here; ",
+    Strong("published"),
+    " is what stands under results/ in the repository, over its own seeds.",
+)
+ABOUT_MARKS: Words = (
+    Strong(NOT_COMMITTED),
+    " and ",
+    Strong(NO_COMMIT),
+    " mark rows that nobody else has; the notes say why.",
+)
+ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
+ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, and stand in no mean.")
+ABOUT_SETTINGS: Words = (
+    "A row is a function of the base and shows what it changes. ",
+    Strong("(In brackets)"),
+    " is the value that the same row has at the paper's own size, where it is another.",
+)
+ABOUT_SIZE: Words = (
+    Strong("Parameters"),
+    " in millions: of the model that was trained ",
+    Strong("here"),
+    "; of the same row ",
+    Strong("at paper size"),
+    ", which is that of the paper's base with 40,960 word-pieces; ",
+    Strong("paper"),
+    ": as printed in Table 3.",
+)
+
+
+def _in_cells(sign: str) -> Callable[[Sequence[Column]], bool]:
+    return lambda shown: any(sign in plain(text) for column in shown for text in column.texts)
+
+
+def _has(heading: str) -> Callable[[Sequence[Column]], bool]:
+    return lambda shown: any(heading in (column.group, column.heading) for column in shown)
+
+
+SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what needs a word, and the word
+    (_in_cells("(here "), ABOUT_LABELS),
+    (_has("yours"), ABOUT_OWN),
+    (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
+    (_has("PPL (dev)"), ABOUT_DEV),
+    (_has(DELTA), ABOUT_DELTA),
+    (_has("multi-bleu"), ABOUT_MULTI_BLEU),
+    (_has(SIZE), ABOUT_SIZE),
+    (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
+    (_in_cells(MISSING), ABOUT_MISSING),
+    (_in_cells("diverged)"), ABOUT_DIVERGED),
+)
+
+
+def explained(shown: Sequence[Column]) -> tuple[Text, ...]:
+    """What stands under a table: a sentence for each sign that occurs in it."""
+    return tuple(Text(words) for occurs, words in SIGNS if occurs(shown))
+
+
+def _marks(name: Words) -> bool:
+    return plain(name).endswith((f" {NOT_COMMITTED}", NO_COMMIT))
+
+
+def claim(frame: "DataFrame") -> Words:
+    """What a table of this scale may claim; nothing where its records disagree."""
+    may = frame.attrs["shared"].get(("settings", "claim"))
+    return f"A table of this scale may claim {may}." if may else ""
+
+
+def base_in_full(frame: "DataFrame") -> Words:
+    """Every setting of the base row; nothing where it was not run."""
+    if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
+        return ""
+    pairs = {
+        name: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0])
+        for name in HEADINGS
+        if name not in unused(frame)
+    }
+    said = [(HEADINGS[name], f" {both(*pair)}") for name, pair in pairs.items() if pair[0] is not None]
+    return ("Base row: ", *joined(said, ", "), ".")
+
+
+def about_settings(frame: "DataFrame") -> Text:
+    """What the cells of the settings mean, and every setting of the base row."""
+    return Text(joined([ABOUT_SETTINGS, base_in_full(frame)]))
+
+
+def departures(frame: "DataFrame") -> Text | Listing:
+    """A line for each rule of the paper's recipe that is not kept."""
+    lines = []
+    found: list[Departure] = frame.attrs["departures"]
+    for name, paper, here, everywhere in found:
+        done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
+        lines.append(f"{name}: {done}. Paper: {paper}.")
+    if not frame["n"].sum() and not frame["diverged"].sum():
+        return Text("No run to hold against it.")
+    return Listing(tuple(lines)) if lines else Text("None: every run keeps to it.")
+
+
+def notes(frame: "DataFrame", heading: Heading | Text) -> tuple[Heading | Text | Listing, ...]:
+    """What a reader must know about a table, under a heading; nothing where there is nothing."""
+    return (heading, Listing(tuple(frame.attrs["notes"]))) if frame.attrs["notes"] else ()
+
+
+def facts(frame: "DataFrame") -> Listing:
+    """What all runs of a table share, and what they cost."""
+    shared = {key: value for key, value in frame.attrs["shared"].items() if key != ("settings", "claim")}
+    said = {key: f"{key[1]} {value}".strip() for key, value in shared.items()}
+    lines = [
+        f"{heading}: {', '.join(text for _, text in group)}"
+        for heading, group in itertools.groupby(said.items(), key=lambda item: item[0][0])
+    ]
+    return Listing((*lines, f"cost: {cost(frame)}"))
+
+
+def cost(frame: "DataFrame") -> str:
+    """What a run took, and all of them together."""
+    n = frame["n"].astype(float)
+    total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
+    each = {name: value / max(n.sum(), 1) for name, value in total.items()}
+    return (
+        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding a run, "
+        f"{each['tokens_per_second']:,.0f} tokens a second, {100 * each['padding']:.1f} % padding; together "
+        f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
+        f"{total['gpu_hours']:,.1f} GPU hours"
+    )

@@ -1,0 +1,143 @@
+r"""A page as LaTeX to \input into a table: its tables as tabulars, all else that it says as comments above and below.
+
+The rules are those of booktabs where the document loads it. Nothing that a name holds is a command.
+"""
+
+import re
+import textwrap
+from collections.abc import Iterable
+
+from repro.render.escape import flat
+from repro.render.grid import aligned
+from repro.render.page import (
+    Block,
+    Code,
+    Column,
+    Emphasis,
+    Formula,
+    Inline,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Verbatim,
+    Words,
+    inlines,
+    plain,
+    spans,
+)
+
+MINUS = "\N{MINUS SIGN}"
+BOOKTABS = (  # what stands before a tabular, for documents that do not load booktabs
+    *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
+    r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
+)
+SIZE = r"Made for \footnotesize with \tabcolsep at 3pt; the widest tables need more than one column of an article."
+MARKS: dict[type[str], str] = {Strong: "textbf", Emphasis: "emph", Code: "texttt"}
+TEX = {
+    **{character: f"\\{character}" for character in "{}$&#%_"},
+    **{character: f"{{{character}}}" for character in "[]*"},  # which a command before them would take
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
+    **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
+    **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$"},
+}
+GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
+
+
+def latex(page: Page) -> str:
+    """The whole page; between two tables stands a blank of medium height."""
+    lines = [*_comment(page.origin), *_comment(SIZE), *BOOKTABS]
+    n_tables = 0
+    for block in page.blocks:
+        if isinstance(block, Table):
+            lines += [r"\par\medskip"] if n_tables else []
+            lines += tabular(block)
+            n_tables += 1
+        else:
+            lines += _said(block)
+    return "\n".join([*lines, ""])
+
+
+def tabular(table: Table) -> Iterable[str]:
+    """The lines of one tabular."""
+    is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
+    grid = aligned(map(_cells, table.columns), is_left)
+    heading, *body = [" & ".join(cells) + r" \\" for cells in grid]
+    groups, rules, end = [], [], 0
+    for group, span in spans(table.columns):
+        groups.append(rf"\multicolumn{{{span}}}{{c}}{{{tex_text(group)}}}")
+        rules += [rf"\cmidrule(lr){{{end + 1}-{end + span}}}"] if group else []
+        end += span
+    yield rf"\begin{{tabular}}{{{''.join('l' if left else 'r' for left in is_left)}}}"
+    yield r"\toprule"
+    yield from (" & ".join(groups) + r" \\", " ".join(rules)) if rules else ()
+    yield from (heading, r"\midrule")
+    for n, line in enumerate(body, start=1):
+        yield line
+        if n in table.ruled and n < len(body):
+            yield r"\midrule"
+    yield from (r"\bottomrule", r"\end{tabular}")
+
+
+def _cells(column: Column) -> list[str]:
+    return [tex_line(column.heading), *map(tex_line, column.texts)]
+
+
+def tex_line(words: Words) -> str:
+    """Text of one line with its marks."""
+    return "".join(map(_inline, inlines(words)))
+
+
+def _inline(part: Inline) -> str:
+    if isinstance(part, Link):
+        return tex_text(part.text)
+    if isinstance(part, Formula):
+        return _formula(part)
+    mark = MARKS.get(type(part))
+    return rf"\{mark}{{{tex_text(part)}}}" if mark and part else tex_text(part)
+
+
+def _formula(text: str) -> str:
+    """$d_{k}$, $P_{\\mathrm{drop}}$: letters are symbols, an index of several is a word."""
+
+    def written(found: re.Match[str]) -> str:
+        if index := found["index"]:
+            return found["mark"] + "{" + (index if len(index) == 1 else rf"\mathrm{{{index}}}") + "}"
+        command = r"\log" if found[0] == "log" else GREEK.get(found[0])
+        if command:
+            return command + " " * found.string[found.end() : found.end() + 1].isalpha()
+        return _in_mathematics(found[0])
+
+    formula = re.sub(r"(?P<mark>[_^])(?P<index>[0-9A-Za-z]+)|log|.", written, flat(text))
+    return f"${formula.strip()}$" if formula.strip() else ""
+
+
+def _in_mathematics(letter: str) -> str:
+    return letter if re.fullmatch(r"[0-9A-Za-z ()/,.+=-]", letter) else rf"\mbox{{{tex_text(letter)}}}"
+
+
+def tex_text(text: str) -> str:
+    """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
+    return "".join(TEX.get(c, c if c.isascii() else f"U+{ord(c):04X}") for c in flat(text))
+
+
+def _said(block: Block) -> Iterable[str]:
+    match block:
+        case Listing():
+            for item in block.items:
+                yield from _comment(f"- {plain(item)}")
+        case Picture():
+            yield from _comment(f"{block.caption}: {block.file}")
+        case Verbatim():
+            yield from (f"% {flat(line)}" for line in block.text.split("\n"))
+        case Table():
+            raise TypeError("A table is no comment.")
+        case _:
+            yield from _comment(plain(block.words))
+
+
+def _comment(text: str) -> Iterable[str]:
+    """Lines that LaTeX does not read."""
+    yield from textwrap.wrap(flat(text), 118, initial_indent="% ", subsequent_indent="%   ") or ["%"]

@@ -1,0 +1,129 @@
+"""A page as Markdown for a code host: tables of GitHub's Markdown, everything a name could hold escaped."""
+
+import re
+from urllib.parse import quote
+
+from repro.render.escape import flat, markdown_text, raised, unbroken
+from repro.render.grid import aligned
+from repro.render.page import (
+    Block,
+    Code,
+    Column,
+    Emphasis,
+    Formula,
+    Heading,
+    Inline,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Text,
+    Words,
+    inlines,
+)
+
+FILLED = 80  # characters: cells of words that are longer need not stand below each other
+MARKS: dict[type[str], tuple[str, str]] = {Strong: ("**", "strong"), Emphasis: ("*", "em")}
+
+
+def markdown(page: Page) -> str:
+    """The whole page."""
+    origin = flat(page.origin).replace("--", "- -")  # which would end the comment
+    return "\n\n".join([f"<!-- {origin} -->", *map(block, page.blocks)]) + "\n"
+
+
+def block(block: Block) -> str:
+    """One block, without a blank line at its ends."""
+    match block:
+        case Heading():
+            return f"{'#' * block.level} {line(block.words)}"
+        case Text():
+            return _paragraph(line(block.words))
+        case Listing():
+            return "\n".join(f"- {_paragraph(line(item))}" for item in block.items)
+        case Table():
+            return table(block)
+        case Picture():
+            caption = markdown_text(block.caption)
+            return (
+                f"![{caption}]({quote(block.file)})\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
+            )
+        case _:
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+            return f"{fence}text\n{block.text}\n{fence}"
+
+
+def table(table: Table) -> str:
+    """One line of headings, so a heading of several columns stands in each."""
+    is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
+    head, *rows = aligned(map(_cells, table.columns), is_left, least=2, most=FILLED)
+    rule = [
+        f":{'-' * (min(len(cell), FILLED) - 1)}" if left else f"{'-' * (min(len(cell), FILLED) - 1)}:"
+        for cell, left in zip(head, is_left, strict=True)
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+def _cells(column: Column) -> list[str]:
+    heading = "<br>".join(filter(None, (markdown_text(column.group), line(column.heading))))
+    return [heading, *(_cell(text) for text in column.texts)]
+
+
+def _cell(words: Words) -> str:
+    """One cell; a number is not broken into lines: neither 2.14 ± 0.04 nor 1 (2)."""
+    return line(unbroken(words) if type(words) is str else words, in_table=True)
+
+
+def line(words: Words, *, in_table: bool = False) -> str:
+    """Text of one line with its marks."""
+    parts = [part for part in inlines(words) if isinstance(part, Link) or part]
+    written = []
+    for i, part in enumerate(parts):
+        before, after = parts[i - 1] if i else " ", parts[i + 1] if i + 1 < len(parts) else " "
+        blanks = _ends_blank(before) and _begins_blank(after)
+        written.append(_inline(part, is_between_blanks=blanks, in_table=in_table))
+    return "".join(written)
+
+
+def _ends_blank(part: Inline) -> bool:
+    return type(part) is str and part[-1] in " ("
+
+
+def _begins_blank(part: Inline) -> bool:
+    return type(part) is str and part[0] in " .,;:)"
+
+
+def _inline(part: Inline, *, is_between_blanks: bool, in_table: bool) -> str:
+    match part:
+        case Link():
+            return f"[{markdown_text(part.text)}]({quote(part.target)}{'.md' * part.to_page})"
+        case Code():
+            code = flat(part)
+            if not is_between_blanks:  # where a backtick may stand beside it
+                return f"<code>{markdown_text(code)}</code>"
+            fence = "`" * (1 + max(map(len, re.findall("`+", code)), default=0))
+            if not code.strip() or code.startswith(("`", " ")) or code.endswith(("`", " ")):
+                code = f" {code} "
+            return f"{fence}{code.replace('|', chr(92) + '|') if in_table else code}{fence}"
+        case Formula():
+            return raised(markdown_text(part))
+        case Strong() | Emphasis():
+            return _marked(part, is_between_blanks=is_between_blanks)
+        case _:
+            return markdown_text(part)
+
+
+def _marked(part: str, *, is_between_blanks: bool) -> str:
+    """With asterisks where they mark whatever stands beside them, with HTML's names of them elsewhere."""
+    mark, tag = MARKS[type(part)]
+    text = markdown_text(part)
+    if is_between_blanks and text == text.strip():
+        return f"{mark}{text}{mark}"
+    return f"<{tag}>{text}</{tag}>"
+
+
+def _paragraph(text: str) -> str:
+    """With a start escaped that would begin a list or rule a line."""
+    return re.sub(r"^(?:(\d+)(?=[.)](?:\s|$))|(?=[-+](?:\s|$)|---))", r"\1\\", text.strip())

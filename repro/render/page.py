@@ -1,0 +1,188 @@
+"""A page as data: headings, texts, lists, tables and pictures, whatever will show them.
+
+Nothing here is Markdown, LaTeX or HTML: a text is what a reader shall see, so a name may hold any character. What
+stands out, or is a formula or a link, is a value of its own. One writer each makes the page text: `render.markdown`,
+`render.latex`, `render.html`, `render.terminal`.
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+MOST_COLUMNS = 10  # that a code host shows without scrolling
+
+
+class Strong(str):
+    """What a reader's eye shall find: a term that is explained, a verdict."""
+
+
+class Emphasis(str):
+    """A title, a caption."""
+
+
+class Code(str):
+    """What is typed, or a name in the code."""
+
+
+class Formula(str):
+    """Mathematics: d_k, P_drop, O(n^2 d); an index follows `_`, a power `^`."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """Text that leads to a file, by its path from the page; to another page without the end of its name."""
+
+    text: str
+    target: str
+    to_page: bool = False
+
+
+Inline = str | Link
+Words = str | tuple[Inline, ...]  # a line of text; line breaks in it are blanks
+
+
+@dataclass(frozen=True)
+class Heading:
+    """The title of the page (level 1) or of a part of it."""
+
+    words: Words
+    level: int = 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    words: Words
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One thing after the other."""
+
+    items: tuple[Words, ...]
+
+
+class Column(NamedTuple):
+    """One cell for each row, under a heading and perhaps a heading of several columns."""
+
+    group: str
+    heading: str
+    texts: Sequence[Words]
+    is_words: bool = False  # set to the left, as the first column always is; numbers are set to the right
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns side by side; the first names the rows. Raises ValueError where the columns are not of one length."""
+
+    columns: tuple[Column, ...]
+    ruled: frozenset[int] = frozenset()  # a line follows so many rows
+
+    def __post_init__(self) -> None:
+        if len(lengths := {len(column.texts) for column in self.columns}) != 1:
+            raise ValueError(f"A table: expected columns of one length, got {sorted(lengths)}.")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture by its path from the page, and what it shows."""
+
+    file: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """Lines whose letters stand below each other, such as a histogram."""
+
+    text: str
+
+
+Block = Heading | Text | Listing | Table | Picture | Verbatim
+
+
+@dataclass(frozen=True)
+class Page:
+    """What stands on a page, in order, and what it is made from: nobody edits a page."""
+
+    origin: str
+    blocks: tuple[Block, ...]
+
+    @property
+    def title(self) -> str:
+        """The first heading, without its marks."""
+        return next((plain(block.words) for block in self.blocks if isinstance(block, Heading)), "")
+
+
+def inlines(words: Words) -> tuple[Inline, ...]:
+    """The parts of a line that are marked, and those between them."""
+    return (words,) if isinstance(words, str) else words
+
+
+def plain(words: Words) -> str:
+    """The line without its marks."""
+    return "".join(str(part.text if isinstance(part, Link) else part) for part in inlines(words))
+
+
+def joined(parts: Iterable[Words], between: str = " ") -> tuple[Inline, ...]:
+    """One line of several; those that are empty are left out."""
+    kept = [inlines(part) for part in parts if plain(part)]
+    return tuple(itertools.chain.from_iterable((*((between,) if i else ()), *part) for i, part in enumerate(kept)))
+
+
+def blocks(*parts: Block | Iterable[Block]) -> tuple[Block, ...]:
+    """Blocks and runs of blocks one after the other; texts without a word and lists without an item are left out."""
+    flat = itertools.chain.from_iterable([part] if isinstance(part, Block) else part for part in parts)
+    return tuple(part for part in flat if not _is_empty(part))
+
+
+def _is_empty(block: Block) -> bool:
+    return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
+
+
+def tables(columns: Sequence[Column], ruled: Iterable[int] = (), most: int = MOST_COLUMNS) -> tuple[Table, ...]:
+    """As few tables as hold `most` columns each, about equally many; the first leads each, and groups stay together."""
+    names, *others = columns
+    together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
+    runs = [[column for _, column in run] for _, run in together]
+    rooms = range(most - 1, 0, -1)
+    few = len(_filled(runs, rooms[0]))
+    even = next(parts for room in reversed(rooms) if len(parts := _filled(runs, room)) == few)
+    return tuple(Table((names, *part), frozenset(ruled)) for part in even)
+
+
+def _filled(runs: Iterable[Sequence[Column]], room: int) -> list[list[Column]]:
+    """The runs in order, as many together as there is room for, but each whole."""
+    parts: list[list[Column]] = [[]]
+    for run in runs:
+        if parts[-1] and len(parts[-1]) + len(run) > room:
+            parts.append([])
+        parts[-1] += run
+    return parts
+
+
+def linked(page: Page) -> list[str]:
+    """The files that a page leads to or shows, by their path from it; other pages are not among them."""
+    found: list[str] = []
+    for block in page.blocks:
+        match block:
+            case Picture():
+                found.append(block.file)
+            case Heading() | Text():
+                found += _targets(block.words)
+            case Listing():
+                found += itertools.chain.from_iterable(map(_targets, block.items))
+            case Table():
+                found += [to for column in block.columns for text in column.texts for to in _targets(text)]
+    return list(dict.fromkeys(found))
+
+
+def _targets(words: Words) -> list[str]:
+    return [part.target for part in inlines(words) if isinstance(part, Link) and not part.to_page]
+
+
+def spans(columns: Iterable[Column]) -> list[tuple[str, int]]:
+    """The headings of several columns, and over how many each goes."""
+    return [(group, len(list(run))) for group, run in itertools.groupby(column.group for column in columns)]

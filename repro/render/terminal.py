@@ -1,0 +1,64 @@
+"""A page for a terminal: headings of several columns ruled below, texts as wide as a line."""
+
+import textwrap
+
+from repro.render.escape import flat
+from repro.render.grid import aligned, width
+from repro.render.page import (
+    Block,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Table,
+    Text,
+    Verbatim,
+    Words,
+    inlines,
+    spans,
+)
+
+LINE = 100  # characters of a line
+
+
+def terminal(page: Page) -> str:
+    """The whole page."""
+    return "\n\n".join(map(_block, page.blocks)) + "\n"
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading():
+            title = _line(block.words)
+            return f"{title}\n{('═' if block.level == 1 else '─') * width(title)}"
+        case Text():
+            return textwrap.fill(_line(block.words), LINE)
+        case Listing():
+            return "\n".join(textwrap.fill(_line(item), LINE, subsequent_indent="  ") for item in block.items)
+        case Table():
+            return table(block)
+        case Picture():
+            return f"{flat(block.caption)}: {flat(block.file)}"
+        case Verbatim():
+            return "\n".join(map(flat, block.text.split("\n")))
+
+
+def table(table: Table) -> str:
+    """Rows by name, numbers below each other."""
+    is_left = [column.is_words or not i for i, column in enumerate(table.columns)]
+    texts = [[flat(column.heading), *map(_line, column.texts)] for column in table.columns]
+    texts[0][0] = texts[0][0] or " "
+    lines = aligned(texts, is_left)
+    if any(column.group for column in table.columns):
+        widths = iter(map(width, lines[0]))
+        over = [(group, sum(next(widths) + 2 for _ in range(span)) - 2) for group, span in spans(table.columns)]
+        lines.insert(0, [flat(group).center(room) for group, room in over])
+        lines.insert(1, [("─" if group else " ") * room for group, room in over])
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def _line(words: Words) -> str:
+    """The text without its marks; where a link leads stands behind it."""
+    parts = inlines(words)
+    return flat("".join(f"{part.text} ({part.target})" if isinstance(part, Link) else part for part in parts))

@@ -1,0 +1,105 @@
+"""The page of the verdicts: every claim once, what was judged, and texts that stay texts."""
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from paper_runs import changed, paper_run
+
+from repro.claims.catalogue import CLAIMS, catalogue_digest
+from repro.claims.claim import B0, H1, direction
+from repro.claims.judge import judge, judge_suite, suite
+from repro.pages import build, claims
+from repro.render.markdown import markdown
+from repro.render.page import Table, plain
+from repro.results.frame import ResultSet
+from repro.results.record import PaperNumbers, Record, path
+from repro.results.summary import Summary
+
+
+def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:
+    """Five runs around a BLEU."""
+    runs = []
+    for seed in range(1, 6):
+        found = bleu + 0.1 * (seed % 3 - 1)
+        score = paper_run().scores["dev"] | {"bleu": found, "nll": 2 - found / 100}
+        scores = {"dev": score, "test": score}
+        runs.append(paper_run(row, table, seed=seed, position=position, scores=scores, **other))
+    return runs
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    heads = {"hyper": changed(n_heads=1, d_k=512, d_v=512), "paper": PaperNumbers(ppl=5.29, bleu=24.9, params=None)}
+    base = some("base", "base", 25.8, -1, paper=PaperNumbers(ppl=4.92, bleu=25.8, params=65.0))
+    for record in [*base, *some("table3_A", "h=1", 24.9, **heads), paper_run("x | y", "other", position=0)]:
+        record.save(path(tmp_path, record))
+    return tmp_path
+
+
+def pages(results: Path) -> dict[Path, str]:
+    return build.texts(build.build_scale(ResultSet.read(results / "paper")))
+
+
+def test_the_page_says_what_was_judged(results: Path) -> None:
+    page = pages(results)[results / "paper" / "claims.md"]
+    what, numbers = (line for line in page.split("\n") if line.startswith("| C28b "))
+    assert what.endswith("| **inconclusive** |") or what.rstrip(" |").endswith("**reproduced**")
+    assert "+0.90\N{NO-BREAK SPACE}\\[" in numbers
+    assert f"List of claims: {catalogue_digest()}." in page
+    assert "| C28c " in page
+    assert "not judged: no run of h=32" in page
+    assert "✓ reproduced" in page
+
+
+def test_every_claim_has_one_verdict_on_the_page(results: Path) -> None:
+    page = build.build_scale(ResultSet.read(results / "paper"))[results / "paper" / "claims"].page
+    tables = [block.columns for block in page.blocks if isinstance(block, Table)]
+    of_verdicts = [columns for columns in tables if "verdict" in [column.heading for column in columns]]
+    named = [plain(name) for columns in of_verdicts for name in columns[0].texts]
+    assert sorted(named) == sorted(one.id for one in CLAIMS)
+
+
+def test_tables_of_the_page_are_whole(results: Path) -> None:
+    page = pages(results)[results / "paper" / "claims.md"]
+    tokens = MarkdownIt("commonmark").enable("table").parse(page)
+    rows: list[int] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            rows.append(0)
+        elif token.type in ("th_open", "td_open"):
+            rows[-1] += 1
+        elif token.type == "table_close":
+            assert len({*rows}) == 1
+            assert rows[0] <= 10
+            rows.clear()
+
+
+def test_the_file_for_machines_has_every_claim(results: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(pages(results)[results / "paper" / "claims.csv"])))
+    assert list(dict.fromkeys(line["claim"] for line in lines)) == [one.id for one in CLAIMS]
+    bleu = next(line for line in lines if line["claim"] == "C28b" and line["endpoint"] == "BLEU")
+    assert float(bleu["value"]) == pytest.approx(0.9)
+    assert (bleu["n"], bleu["outcome"], bleu["rows"]) == ("5 5", "reproduced", "base/base table3_A/h=1")
+
+
+def test_no_record_no_page(tmp_path: Path) -> None:
+    assert pages(tmp_path) == {}
+
+
+def test_text_on_the_page_is_text() -> None:
+    named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
+    runs = Summary(scale="x_y|", claim="", n=1, n_dirty=0, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))
+    page = markdown(claims.page(judge_suite(suite([]), [named]), runs))
+    assert r"a \| b &lt;script&gt; \*c\*" in page
+    assert r"at scale x_y\|" in page
+    assert r"its rows are a\|b (here &lt;i&gt;)." in page
+
+
+def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
+    runs = Summary(scale="paper", claim="", n=3, n_dirty=1, n_rows=1, hours=1.0, rows_here=())
+    text = markdown(claims.page(judge([]), runs))
+    assert "2 runs. 1 more are of uncommitted code and left out." in text
+    assert "Claims speak of the paper's sizes" not in text

@@ -1,0 +1,340 @@
+"""A page comes out of every writer as it went in: what a reader sees are the values, whatever they hold."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from repro.render import grid
+from repro.render.escape import NO_BREAK, flat
+from repro.render.html import html
+from repro.render.latex import latex, tex_text
+from repro.render.markdown import markdown
+from repro.render.page import (
+    Code,
+    Column,
+    Emphasis,
+    Formula,
+    Heading,
+    Link,
+    Listing,
+    Page,
+    Picture,
+    Strong,
+    Table,
+    Text,
+    Verbatim,
+    Words,
+    blocks,
+    joined,
+    linked,
+    plain,
+    tables,
+)
+from repro.render.terminal import terminal
+
+HOSTILE = [
+    "a|b", "\\", "\\|", "h\\", "`", "``a`", "*", "**a**", "_i_", "~~h~~", "$h$", "#", "# h", "- a", "1. a", "1) a",
+    "---", "===",
+    "<script>alert(1)</script>", "<!-- a", "-->", "&amp;", "&", "%", "{a}", "[a](b)", "![a](b)", '"a"', "'a'",
+    "\x1b[31ma", "a\nb",
+    "a\r\nb", "\ta", "\u2028", "\x00", "", " ", "  a  ", "w" * 300, "字幅", "e\u0301",
+    "\\end{tabular}", "\\input{x}", "^", "~", "62.7 ± 0.4",
+    "+ a", "> a", "=cmd()", "a_b", "http://a.b", "</td>", "| --- |", ":-:", "\\\\&", "d_k", "é☃", "]]>", "\\$", "\\`",
+]  # fmt: skip
+hostile = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+KINDS = {"": str, "strong": Strong, "emphasis": Emphasis, "code": Code}
+Drawn = str | list[tuple[str, str]]  # a line, or its parts with their kinds
+lines = hostile | st.lists(st.tuples(st.sampled_from([*KINDS]), hostile), min_size=1, max_size=3)
+cells = st.integers(1, 3).flatmap(lambda n: st.lists(st.lists(lines, min_size=n, max_size=n), min_size=2, max_size=4))
+
+
+def built(drawn: Drawn) -> Words:
+    return drawn if isinstance(drawn, str) else tuple(KINDS[kind](text) for kind, text in drawn)
+
+
+def seen(words: Words) -> str:
+    """What a reader sees of a line: one line, blanks folded, none at its ends."""
+    return " ".join(flat(plain(words)).replace(NO_BREAK, " ").split())
+
+
+def table_of(columns: Sequence[Sequence[Words]], heading: str = "h") -> Table:
+    return Table(tuple(Column("", f"{heading}{i}", texts) for i, texts in enumerate(columns)))
+
+
+def read_inline(token: Token) -> str:
+    shown = "".join(
+        " " if child.type in ("softbreak", "hardbreak") else child.content
+        for child in token.children or []
+        if child.type in ("text", "text_special", "code_inline", "softbreak", "hardbreak")
+    )
+    assert {child.content for child in token.children or [] if child.type == "html_inline"} <= TAGS
+    return " ".join(shown.replace(NO_BREAK, " ").split())
+
+
+TAGS = {f"<{end}{tag}>" for tag in ("strong", "em", "code", "sub", "sup", "br") for end in ("", "/")}
+
+
+def read_markdown(text: str) -> dict[str, list[str]]:
+    """The texts that a reader of Markdown sees, by the element they stand in."""
+    tokens = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(text)
+    found: dict[str, list[str]] = {}
+    within: list[str] = []
+    for token in tokens:
+        if token.nesting == 1:
+            within.append(token.tag)
+        elif token.nesting == -1:
+            within.pop()
+        elif token.type == "inline":
+            place = "li" if "li" in within else within[-1]
+            found.setdefault(place, []).append(read_inline(token))
+        elif token.type in ("fence", "html_block", "code_block", "hr"):
+            found.setdefault(token.type, []).append(token.content)
+    return found
+
+
+class Reader(HTMLParser):
+    """The texts that a reader of HTML sees, by the element they stand in; an element that is not closed is an error."""
+
+    EMPTY = ("meta", "img", "br")
+    PLACES = ("td", "th", "p", "li", "h1", "h2", "pre", "figcaption", "title")
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.found: dict[str, list[str]] = {}
+        self.links: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag != "script"
+        self.links += [value or "" for name, value in attrs if name in ("href", "src")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+        if tag in self.PLACES:
+            self.found.setdefault(tag, []).append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        place = next((tag for tag in reversed(self.open) if tag in self.PLACES), None)
+        if place:
+            self.found[place][-1] += data
+
+
+def folded(texts: Sequence[str]) -> list[str]:
+    return [" ".join(text.replace(NO_BREAK, " ").split()) for text in texts]
+
+
+@settings(max_examples=300, deadline=None)
+@given(cells)
+@example([HOSTILE, [[("strong", text)] for text in HOSTILE], [[("code", text)] for text in HOSTILE]])
+@example([[[("", "a"), ("strong", text), ("", "b"), ("emphasis", text), ("", "c")] for text in HOSTILE]] * 2)
+def test_cells_come_back_from_markdown_and_html(drawn: list[list[Drawn]]) -> None:
+    columns = [[*map(built, column)] for column in drawn]
+    page = Page("made", (table_of(columns),))
+    expected = [seen(cell) for line in zip(*columns, strict=True) for cell in line]
+    assert read_markdown(markdown(page)).get("td", []) == expected
+    assert folded(Reader(html(page)).found["td"]) == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(lines)
+@example([("", "a"), ("strong", "*b*"), ("strong", "c"), ("emphasis", "d"), ("", "e")])
+@example([("strong", "(In brackets)"), ("", " is")])
+def test_texts_come_back_from_markdown_and_html(drawn: Drawn) -> None:
+    line = built(drawn)
+    page = Page("made", (Heading(line, 1), Text(line), Listing((line, "end"))))
+    read = read_markdown(markdown(page))
+    assert [*read.get("h1", [""]), *read.get("p", [""])][:2] == [seen(line)] * 2
+    assert [text for text in read["li"] if text] == [text for text in (seen(line), "end") if text]
+    assert not {"fence", "code_block", "hr"} & read.keys()
+    of_html = Reader(html(page)).found
+    assert folded([*of_html["h1"], *of_html["p"], *of_html["li"]]) == [*[seen(line)] * 3, "end"]
+
+
+@given(hostile)
+def test_what_a_page_is_made_from_ends_no_comment(origin: str) -> None:
+    assert read_markdown(markdown(Page(origin, (Text("after"),))))["p"] == ["after"]
+    assert Reader(html(Page(origin, (Text("after"),)))).found["p"] == ["after"]
+    assert latex(Page(origin, ())).split("\n")[0].startswith("%")
+
+
+ESCAPES = {
+    r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\textless{}": "<",
+    r"\textgreater{}": ">", r"\textbar{}": "|", r"$\Delta$": "Δ", r"$\epsilon$": "ε", r"$\pm$": "±", "$-$": "−",
+    "{[}": "[", "{]}": "]", "{*}": "*", "''": '"', **{f"\\{c}": c for c in "{}$&#%_"},
+}  # fmt: skip
+TOKEN = re.compile("|".join([*map(re.escape, ESCAPES), r"[^\\{}$&#%_~^<>|\[\]*\"]"]))
+
+
+def numbered(text: str) -> str:
+    """With letters that LaTeX's fonts may lack by their numbers."""
+    return "".join(c if c.isascii() or c in ESCAPES.values() else f"U+{ord(c):04X}" for c in flat(text))
+
+
+def read_tex(text: str) -> str:
+    """What LaTeX shows of an escaped text: every token is one of those we write, or it is an error."""
+    shown, at = "", 0
+    while at < len(text):
+        found = TOKEN.match(text, at)
+        assert found, f"{text!r} has at {at} what LaTeX would obey"
+        shown += ESCAPES.get(found[0]) or found[0]
+        at = found.end()
+    return shown
+
+
+@settings(max_examples=300)
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30).filter(lambda text: "''" not in text))
+@example(r"\input{x} % & $h$ [a]* {b} ~^_#<|>")
+def test_a_text_comes_back_from_latex_token_by_token(text: str) -> None:
+    assert read_tex(tex_text(text)) == numbered(text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(cells)
+@example([HOSTILE, [[("strong", text)] for text in HOSTILE], [[("code", text)] for text in HOSTILE]])
+def test_latex_has_a_line_for_each_row_and_all_else_is_comment(drawn: list[list[Drawn]]) -> None:
+    columns = [[*map(built, column)] for column in drawn]
+    page = Page("made", (Heading(columns[0][0]), table_of(columns), Text(columns[1][0]), Verbatim("a\n\\b")))
+    lines = latex(page).split("\n")
+    begin, end = lines.index(rf"\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"), lines.index(r"\end{tabular}")
+    body = [line for line in lines[begin + 1 : end] if line.endswith(r" \\")]
+    assert len(body) == 1 + len(columns[0])
+    for line, row in zip(body[1:], zip(*columns, strict=True), strict=True):
+        split = re.split(r"(?<!\\) *&", line.removesuffix(r" \\"))
+        assert len(split) == len(row)
+        for shown, cell in zip(split, row, strict=True):
+            text = re.sub(r"\\(?:textbf|emph|texttt)\{((?:[^{}]|\\[{}]|\{[^{}]*\})*)\}", r"\1", shown)
+            if isinstance(cell, str) and type(cell) is str:
+                assert " ".join(read_tex(text).split()) == " ".join(numbered(cell).replace("''", '"').split())
+    others = [line for line in (*lines[:begin], *lines[end + 1 :]) if line]
+    assert all(line.startswith(("%", r"\providecommand", r"\ifx\cmidrule")) for line in others)
+
+
+def test_every_kind_of_content_compiles(tmp_path: Path) -> None:
+    if not shutil.which("pdflatex"):
+        pytest.skip("needs pdflatex, which is absent.")
+    (tmp_path / "table.tex").write_text(latex(everything()), "utf-8")
+    (tmp_path / "article.tex").write_text(r"\documentclass{article}\begin{document}\input{table}\end{document}")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "article.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-2000:]
+
+
+def everything() -> Page:
+    """Every kind of content, every one of it hostile."""
+    return Page(
+        "made by a test",
+        blocks(
+            Heading((Emphasis("All"), " of it"), 1),
+            Text(("See ", Link("that page", "sub/other", to_page=True), ", ", Link("a file", "a b(c).txt"), ".")),
+            Heading("A table"),
+            Table(
+                (
+                    Column("", "row", [*HOSTILE]),
+                    Column("scores", Formula("d_k"), [(Formula("O(n^2 d)"),)] * len(HOSTILE)),
+                    Column("scores", "said", [(Code(text),) for text in HOSTILE], is_words=True),
+                ),
+                frozenset({1}),
+            ),
+            Listing(tuple((Strong(text), f": {text}") for text in HOSTILE)),
+            Picture("figures/a.png", "What is <seen>"),
+            Verbatim("```\n1  2\n</pre>"),
+        ),
+    )
+
+
+def test_every_kind_of_content_is_written() -> None:
+    read = read_markdown(markdown(everything()))
+    assert read["h1"] == ["All of it"]
+    assert read["fence"] == ["```\n1  2\n</pre>\n"]
+    assert "[that page](sub/other.md)" in markdown(everything())
+    assert "![What is &lt;seen&gt;](figures/a.png)" in markdown(everything())
+    assert "| scores<br>d<sub>k</sub> |" in markdown(everything())
+    assert "O(n<sup>2</sup> d)" in markdown(everything())
+    of_html = Reader(html(everything()))
+    assert {"sub/other.html", "a%20b%28c%29.txt", "figures/a.png"} <= {*of_html.links}
+    assert of_html.found["figcaption"] == ["What is <seen>"]
+    assert of_html.found["pre"] == ["```\n1  2\n</pre>"]
+    assert of_html.found["title"] == ["All of it"]
+    assert linked(everything()) == ["a b(c).txt", "figures/a.png"]
+    assert "$d_{k}$" in latex(everything())
+    assert "$O(n^{2} d)$" in latex(everything())
+
+
+def test_a_terminal_is_told_nothing() -> None:
+    shown = terminal(everything())
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", shown)
+    rows = [line for line in shown.split("\n") if "O(n^2 d)" in line]
+    assert len(rows) == len(HOSTILE), "a name breaks no line"
+    starts = {grid.width(line[: line.index("O(n^2 d)")]) for line in rows}
+    assert len(starts) == 1, "numbers stand below each other, wide letters or not"
+
+
+def test_columns_in_a_terminal_by_hand() -> None:
+    page = Page(
+        "",
+        (
+            Table(
+                (
+                    Column("", "row", ["a", "字"]),
+                    Column("BLEU", "ours", ["1.5", "20.0"]),
+                    Column("BLEU", "Δ", ["", "+1"]),
+                )
+            ),
+            Listing(("note " * 30,)),
+        ),
+    )
+    assert terminal(page).split("\n")[:6] == [
+        "       BLEU",
+        "     ────────",
+        "row  ours   Δ",
+        "a     1.5",
+        "字   20.0  +1",
+        "",
+    ]
+    assert [len(line) <= 100 for line in terminal(page).split("\n")] == [True] * 9
+
+
+def column(group: str, heading: str) -> Column:
+    return Column(group, heading, ["1"])
+
+
+def test_a_wide_table_stands_in_parts_that_each_name_the_rows() -> None:
+    groups = [("x", 4), ("y", 4), ("z", 3), ("", 2)]
+    columns = [column("", "row"), *(column(group, f"{group}{i}") for group, n in groups for i in range(n))]
+    found = [[one.heading for one in table.columns] for table in tables(columns)]
+    assert found == [["row", "x0", "x1", "x2", "x3", "y0", "y1", "y2", "y3"], ["row", "z0", "z1", "z2", "0", "1"]]
+    assert [len(table.columns) for table in tables([column("", f"{i}") for i in range(12)])] == [7, 6], (
+        "as even as may be"
+    )
+    assert [len(table.columns) for table in tables([column("", f"{i}") for i in range(10)])] == [10]
+
+
+def test_numbers_stay_on_one_line_and_words_do_not() -> None:
+    texts = ["62.7 ± 0.4", "1 (2)", "+0.07 [−0.03, +0.05] ✗", "h=1 (here 2)", "2 (1 diverged)", "a b"]
+    lines = markdown(Page("", (table_of([texts, texts]),))).split("\n")[4:]
+    assert [NO_BREAK in line for line in lines if line] == [True, True, True, False, False, False]
+    assert html(Page("", (table_of([texts, texts]),))).count(NO_BREAK) == 2 * (2 + 1 + 3)
+
+
+def test_columns_of_unlike_length_are_no_table() -> None:
+    with pytest.raises(ValueError, match=r"expected columns of one length, got \[1, 2\]"):
+        Table((Column("", "a", ["1"]), Column("", "b", ["1", "2"])))
+
+
+def test_what_is_empty_is_left_out() -> None:
+    assert blocks(Text(""), Listing(()), [Text("a"), Text(("",))], Heading("b")) == (Text("a"), Heading("b"))
+    assert joined(["a", "", ("b", Strong("c"))], "; ") == ("a", "; ", "b", Strong("c"))
