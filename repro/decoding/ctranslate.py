@@ -1,4 +1,4 @@
-"""A second engine for the same model: CTranslate2, which shares no line of code with ours.
+"""A second backend for the same model: CTranslate2, which shares no line of code with ours.
 
 An independent witness that the model is the standard Transformer (`tests/decoding/test_ctranslate.py`), which
 also translates in 8 bits where that is wanted. Optional: `pip install -c constraints.txt -e ".[fast]"`.

@@ -261,7 +261,7 @@ def _paint_all_heads(figure: "Figure", measured: Measured, seen: Map) -> None:
             _cell(axes, x, top - CELL * head, head, weight / full)
         middle = top - CELL * (head + 0.5)
         axes.text(xs[0] - 8, middle, f"{head + 1}", fontsize=7, ha="right", va="center", color=style.SOFT)
-    shown = f"All {len(heads)} heads, asked by “{seen['about']}”."
+    shown = f"All {len(heads)} heads, query word “{seen['about']}”."
     style.note(figure, caption(measured, seen, shown, full))
 
 

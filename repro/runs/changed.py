@@ -28,7 +28,7 @@ class Origin(TypedDict):
 
 
 class Changed(ValueError):
-    """An unfinished run was made of something else than what the same command makes now."""
+    """An unfinished run has other settings, text or code than the same command has now."""
 
 
 def origin(decides: Mapping[str, Any], stamp: Provenance) -> Origin:
@@ -49,10 +49,14 @@ def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Ma
         if any(found["tags"].get(name) != str(tags[name]) for name in SAME):
             continue
         before: Origin | None = found.get("origin")
-        changed = list(differences(before, decides)) if before else ["it was begun before this was written down"]
+        changed = (
+            list(differences(before, decides))
+            if before
+            else ["it was started by a version that did not record its settings"]
+        )
         raise Changed(
             f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step_of(saved[-1]):,}, "
-            f"but the same command would now begin another run. What has changed:\n  "
+            f"but the same command would now start another run. What has changed:\n  "
             + "\n  ".join(changed)
             + f"\n{_advice(folder, before, decides)}"
         )

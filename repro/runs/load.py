@@ -29,7 +29,7 @@ def finished(folder: Path) -> Record:
     """The record of the run in `folder` (runs/<id>)."""
     file = folder / "record.json"
     if not file.exists():
-        raise ValueError(f"expected the folder of a finished run, such as runs/<id>, got {folder} without record.json.")
+        raise ValueError(f"expected the folder of a finished run, such as runs/<id>; {folder} has no record.json.")
     return record.load(file)
 
 
@@ -50,9 +50,7 @@ def open_run(folder: Path, cache: Path) -> Trained:
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
-        raise ValueError(
-            f"{folder}: its weights are those of another model than repro.model now builds. {again}"
-        ) from error
+        raise ValueError(f"{folder}: its weights do not fit the model that repro.model builds now. {again}") from error
     return Trained(record=run, model=model, tokenizer=tokenizer)
 
 

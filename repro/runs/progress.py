@@ -53,7 +53,7 @@ class Progress:
         self.console.file.flush()
 
     def begin(self, what: str, total: int) -> None:
-        """A new token of work, such as "h=1 seed 1"; where it goes on from is told by its first step."""
+        """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
         from rich.markup import escape
 
         self.what, self.total = what, total
@@ -62,7 +62,7 @@ class Progress:
         self.bars.reset(self.run_task, total=total, description=escape(shown(what)), visible=True, numbers="")
 
     def step(self, done: int, **numbers: float) -> None:
-        """Progress of the current token of work, with the numbers to show beside it."""
+        """Progress of the current piece of work, with the numbers to show beside it."""
         values = "  ".join(f"{name} {value:,.{0 if value >= 100 else 3}f}" for name, value in numbers.items())
         self.bars.update(self.run_task, completed=done, numbers=values)
         now = time.monotonic()

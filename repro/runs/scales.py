@@ -1,6 +1,6 @@
-"""The worlds a row can be run in: base size, text, budget, and what a table made there may claim.
+"""The scales: presets of base size, text and budget in which a row is run, and what a table made there shows.
 
-A scale changes the world, never a row. All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so that every row
+A scale changes size, text and budget, never a row. All keep h = 8, N divisible by 3, d_model by 64 and d_k by 4, so that every row
 exists at each. The schedule is the printed one everywhere: its peak is (d_model warmup)^-0.5, so a small model and a
 short run set `warmup` by the peak they can bear, not by the paper's 4 % of the updates (`docs/deviations.md`).
 """
@@ -17,7 +17,7 @@ ABOUT_37000 = Subwords("bpe", 37_000)  # "about 37000 tokens": section 5.1
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """One world. Tokens are tokens of one side, end symbol included."""
+    """One preset. Tokens are tokens of one side, end symbol included."""
 
     name: str
     base: Hyper

@@ -44,7 +44,7 @@ ONCE = ("fork", "dry_run", "traceback")  # options that say nothing of what come
 
 @dataclass(frozen=True, kw_only=True)
 class Made:
-    """How one cell came out: with a record, or with none because another process has it or it got nowhere."""
+    """How one cell came out: with a record, or with none because another process has it or the run made no progress."""
 
     cell: Cell
     record: Record | None
@@ -107,7 +107,7 @@ class Sweep:
                 try:
                     made.append(Made(cell=cell, record=self._make(run, progress)))
                 except Stopped as stopped:
-                    progress.say(f"{stopped}. The same command goes on from there.")
+                    progress.say(f"{stopped}. The same command resumes there.")
                     return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
                 except OutOfMemory as error:
                     progress.say(f"{run.settings.name}: {error}")
@@ -243,7 +243,7 @@ class Sweep:
 
 
 def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> list[str]:
-    """Commands to go on with, in the same world and the same folders: the options that were typed are kept."""
+    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept."""
     again = {option: value for option, value in typed.items() if option not in ONCE}
     more = again | {"seeds": max(3, typed.get("seeds", 1) + 2)}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")

@@ -197,7 +197,7 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
 
 
 def newest(folder: Path, run: str) -> Path | None:
-    """The newest checkpoint that is whole; damaged ones are named, moved aside and passed over."""
+    """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
     for path in reversed(checkpoint.checkpoints(folder)):
         try:
             checkpoint.load(path, run)

@@ -122,7 +122,7 @@ def test_how_to_go_on_with_the_code_it_had(tmp_path: Path, commit: str | None, d
 def test_a_run_of_before_this_was_written_down(tmp_path: Path) -> None:
     folder = begun(tmp_path)
     write_run(folder, "old", tags=TAGS, params={}, paper={})
-    assert "it was begun before this was written down" in refused(tmp_path)
+    assert "it was started by a version that did not record its settings" in refused(tmp_path)
 
 
 def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tmp_path: Path) -> None:

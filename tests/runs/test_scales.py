@@ -1,4 +1,4 @@
-"""The scale that may claim the paper's numbers has the paper's settings, written out."""
+"""The scale that shows the paper's numbers has the paper's settings, written out."""
 
 from repro.runs.scales import SCALES
 

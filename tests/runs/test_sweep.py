@@ -209,14 +209,22 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
         made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
 
 
-def test_what_next_is_the_same_world_in_the_same_folders(
+def test_what_next_keeps_the_settings_and_the_folders(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # every option that was typed and that decides a run or says where things are, written for a shell
     monkeypatch.chdir(tmp_path)
     places = ["--results-dir=my results", "--runs-dir", "r", "--cache-dir=c", "--tracking-uri=sqlite:///my runs.db"]
-    world = ["--scale=smoke", "--steps=2", "--vocab-size=700", "--clean", "length_ratio", "duplicates", "--fill=tokens"]
-    argv = [*places, *world, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback"]
+    settings = [
+        "--scale=smoke",
+        "--steps=2",
+        "--vocab-size=700",
+        "--clean",
+        "length_ratio",
+        "duplicates",
+        "--fill=tokens",
+    ]
+    argv = [*places, *settings, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback"]
     table = experiment("table_x", "two words")
     table.ROWS[0] = replace(table.ROWS[0], change=lambda base: replace(base, d_ff=2 * base.d_ff))
     main_of(table, argv=argv)
