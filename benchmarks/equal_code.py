@@ -21,7 +21,7 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from repro.results.equal_code import LIST, Code, EqualCode, Evidence, equal_codes, listed
+from repro.results.equal_code import LIST, Code, EqualCode, Evidence, equal_codes, listed_pairs
 from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
@@ -118,7 +118,7 @@ def main() -> None:
     if codes[1]["fingerprint"] in equal_codes(codes[0]["fingerprint"]):
         print("Equal to the last digit, and counted as one already.")
         return
-    entries = [*listed(), EqualCode(codes=codes, run=run)]
+    entries = [*listed_pairs(), EqualCode(codes=codes, run=run)]
     write_text(LIST, json.dumps(entries, indent=2) + "\n")
     print(f"Equal to the last digit: listed in {LIST.relative_to(ROOT)}. Commit it.")
 

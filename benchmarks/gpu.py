@@ -36,7 +36,7 @@ from repro.data.datamodule import TrainingBatches
 from repro.data.shards import Encoded
 from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper
-from repro.model.cost import Text, training_flops
+from repro.model.cost import TextSizes, training_flops
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.special_tokens import EOS, PAD
 from repro.results.provenance import provenance
@@ -227,7 +227,7 @@ def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]
             flops = sum(
                 training_flops(
                     hyper, vocab_size,
-                    Text(sentences=len(one.sentence), source_tokens=one.n_source, target_tokens=one.n_target),
+                    TextSizes(sentences=len(one.sentence), source_tokens=one.n_source, target_tokens=one.n_target),
                 )
                 for one in done
             )  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from train import SIZES
 
-from repro.model.cost import Text, training_flops
+from repro.model.cost import TextSizes, training_flops
 from repro.model.loss import smoothed_cross_entropy
 from repro.results.provenance import provenance
 from repro.storage import atomic
@@ -60,7 +60,9 @@ class Step:
         shape = point.pieces // point.length, point.length
         self.source, self.target = (torch.randint(2, point.vocabulary, shape) for _ in range(2))
         self.flops = training_flops(
-            hyper, point.vocabulary, Text(sentences=shape[0], source_tokens=point.pieces, target_tokens=point.pieces)
+            hyper,
+            point.vocabulary,
+            TextSizes(sentences=shape[0], source_tokens=point.pieces, target_tokens=point.pieces),
         )
 
     def seconds(self) -> float:

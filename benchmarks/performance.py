@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.model.config import BASE, Hyper
-from repro.model.cost import Text, n_parameters, training_flops
+from repro.model.cost import TextSizes, n_parameters, training_flops
 from repro.storage import atomic
 
 HERE = Path(__file__).parent
@@ -108,7 +108,7 @@ def training(records: dict[str, Record]) -> list[str]:
 def flops_of_a_token(record: Record) -> float:
     """Operations of training per source or target token, sentences being of the workload's mean length."""
     half = record["pieces_of_a_pass"] / 2
-    text = Text(sentences=half / SENTENCE, source_tokens=half, target_tokens=half)
+    text = TextSizes(sentences=half / SENTENCE, source_tokens=half, target_tokens=half)
     return training_flops(Hyper(**record["hyper"]), record["vocab_size"], text) / (2 * half)
 
 

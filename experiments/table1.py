@@ -8,9 +8,9 @@ Run:   python experiments/table1.py                        (about a minute, one 
 import sys
 from collections.abc import Sequence
 
-from repro.figures.table1 import draw
+from repro.figures.table1 import draw_table1
 from repro.pages.build import write_layers
-from repro.results.layer_costs import FILE, FOLDER, Grid, save
+from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Grid, save
 from repro.runs.command import Parser, ended
 from repro.runs.options import add_options
 
@@ -47,11 +47,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
     options = parser.parse_args(arguments)
 
-    print(f"Table 1: layers are built, counted and timed for {options.results_dir / FOLDER}", flush=True)
-    from repro.complexity.measure import measure  # PyTorch, which --help does without
+    print(f"Table 1: layers are built, counted and timed for {options.results_dir / LAYER_COSTS_FOLDER}", flush=True)
+    from repro.complexity.measure import measure_layers  # PyTorch, which --help does without
 
-    save(options.results_dir / FOLDER / FILE, measure(QUICK if options.quick else GRID, threads=options.threads))
-    print(*write_layers(options.results_dir), *draw(options.results_dir), sep="\n")
+    measured = measure_layers(QUICK if options.quick else GRID, threads=options.threads)
+    save(options.results_dir / LAYER_COSTS_FOLDER / FILE, measured)
+    print(*write_layers(options.results_dir), *draw_table1(options.results_dir), sep="\n")
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ class System:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parser:
+class PrintedParser:
     """One line of Table 4: F1 on section 23 of the Wall Street Journal treebank."""
 
     name: str
@@ -130,22 +130,22 @@ TABLE_2 = (
 """Newstest2014. The printed costs of the Transformers span both language columns."""
 
 TABLE_4 = (
-    Parser(name="Vinyals & Kaiser et al. (2014)", training="WSJ only", f1=88.3),
-    Parser(name="Petrov et al. (2006)", training="WSJ only", f1=90.4),
-    Parser(name="Zhu et al. (2013)", training="WSJ only", f1=90.4),
-    Parser(name="Dyer et al. (2016)", training="WSJ only", f1=91.7),
-    Parser(name="Transformer (4 layers)", training="WSJ only", f1=91.3, ours=True),
-    Parser(name="Zhu et al. (2013)", training="semi-supervised", f1=91.3),
-    Parser(name="Huang & Harper (2009)", training="semi-supervised", f1=91.3),
-    Parser(name="McClosky et al. (2006)", training="semi-supervised", f1=92.1),
-    Parser(name="Vinyals & Kaiser et al. (2014)", training="semi-supervised", f1=92.1),
-    Parser(name="Transformer (4 layers)", training="semi-supervised", f1=92.7, ours=True),
-    Parser(name="Luong et al. (2015)", training="multi-task", f1=93.0),
-    Parser(name="Dyer et al. (2016)", training="generative", f1=93.3),
+    PrintedParser(name="Vinyals & Kaiser et al. (2014)", training="WSJ only", f1=88.3),
+    PrintedParser(name="Petrov et al. (2006)", training="WSJ only", f1=90.4),
+    PrintedParser(name="Zhu et al. (2013)", training="WSJ only", f1=90.4),
+    PrintedParser(name="Dyer et al. (2016)", training="WSJ only", f1=91.7),
+    PrintedParser(name="Transformer (4 layers)", training="WSJ only", f1=91.3, ours=True),
+    PrintedParser(name="Zhu et al. (2013)", training="semi-supervised", f1=91.3),
+    PrintedParser(name="Huang & Harper (2009)", training="semi-supervised", f1=91.3),
+    PrintedParser(name="McClosky et al. (2006)", training="semi-supervised", f1=92.1),
+    PrintedParser(name="Vinyals & Kaiser et al. (2014)", training="semi-supervised", f1=92.1),
+    PrintedParser(name="Transformer (4 layers)", training="semi-supervised", f1=92.7, ours=True),
+    PrintedParser(name="Luong et al. (2015)", training="multi-task", f1=93.0),
+    PrintedParser(name="Dyer et al. (2016)", training="generative", f1=93.3),
 )
 
 
-def training_flops(hardware: Hardware) -> float:
+def printed_training_flops(hardware: Hardware) -> float:
     """Floating-point operations of a training: GPUs x days x seconds a day x sustained rate. Section 6.1, footnote."""
     if hardware.gpu not in SUSTAINED_TFLOPS:
         known = ", ".join(SUSTAINED_TFLOPS)
@@ -168,4 +168,4 @@ def computed_flops(line: System, pair: Pair) -> float | None:
         printed = system(line.members).flops.get(pair)
         return None if printed is None else MEMBERS * printed
     hardware = line.hardware.get(pair)
-    return None if hardware is None else training_flops(hardware)
+    return None if hardware is None else printed_training_flops(hardware)

@@ -3,7 +3,7 @@
 import ast
 import graphlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -40,6 +40,21 @@ SHOWN = (
     "repro.pages.build.",
     "repro.results.layer_costs.",
 )
+# public names that several modules have: the same thing, for each of them
+SHARED_NAMES = {
+    "main": "a command, called by the name of its module",
+    "NAME": "the file name of a page",
+    "page": "the page of a module",
+    "sheet": "the same as a spreadsheet has it",
+    "at_the_end": "what a table shows at the end of an experiment",
+    "Table": "one of the paper's, as an experiment makes it; one on a page",
+    "load": "what `save` of the same module wrote",
+    "read": "what `write` of the same module wrote",
+    "export": "the command, and what it calls",
+    "translate": "the command, and what it calls",
+    "console": "what a terminal is for: a command of the package, the tables at the end of an experiment",
+    "BASE": "the base model: its hyper-parameters, and its name in records",
+}
 MOST_ENTRIES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 20, 500, 60
 WORD_LISTS = {"repro.data.grammar.lexicon"}  # they may be as long as a language
 
@@ -110,6 +125,39 @@ def long_functions(source: str) -> list[str]:
     ]
 
 
+def defined(source: str) -> Iterator[str]:
+    """The names without an underscore that a module makes at its top: classes, functions, constants."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name))
+
+
+def reached(source: str) -> Iterator[tuple[str, str]]:
+    """(module, name) of all that a source takes from other modules of ours: by an import, or as `module.name`."""
+    local: dict[str, str] = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module or "", alias.name
+                local[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in local:
+            yield local[node.value.id], node.attr
+
+
+def ambiguous(sources: Mapping[str, str], users: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Public names that stand for two things, with their modules. What no other module uses is a module's own."""
+    used = {pair for source in (*sources.values(), *users) for pair in reached(source)}
+    places: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        for name in defined(source):
+            if not name.startswith("_") and (module, name) in used:
+                places.setdefault(name, set()).add(module)
+    return {name: sorted(of) for name, of in places.items() if len(of) > 1}
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_imports_run_downward(module: str) -> None:
     assert is_door(module) or folder(module) in FLOOR_OF, f"{folder(module)} stands on no floor: draw it in FLOORS."
@@ -118,6 +166,13 @@ def test_imports_run_downward(module: str) -> None:
 
 def test_nothing_is_imported_in_a_circle() -> None:
     assert circle({module: path.read_text("utf-8") for module, path in MODULES.items()}) == []
+
+
+def test_a_public_name_means_one_thing() -> None:
+    sources = {module: path.read_text("utf-8") for module, path in MODULES.items()}
+    found = ambiguous(sources, [path.read_text("utf-8") for path in EXPERIMENTS])
+    assert {name: of for name, of in found.items() if name not in SHARED_NAMES} == {}, "Give one of them another name."
+    assert SHARED_NAMES.keys() <= found.keys(), "Take from SHARED_NAMES what stands for one thing by now."
 
 
 def test_every_floor_is_there() -> None:
@@ -160,6 +215,17 @@ def test_a_planted_circle_is_found() -> None:
     }
     assert circle(line) == []
     assert {*circle(line | {"repro.data.c": "def f():\n    from repro.data import a"})} == line.keys()
+
+
+def test_a_planted_second_meaning_is_found() -> None:
+    sources = {
+        "repro.data.a": "def score(): ...\nclass Own: ...",
+        "repro.data.b": "score: int = 3\n_hidden = 4",
+        "repro.data.c": "class Own: ...\n_hidden = 5",
+        "repro.data.d": "from repro.data.a import score\nfrom repro.data.b import _hidden",
+    }
+    assert ambiguous(sources) == {}  # nobody uses b's; `Own` is each module's own
+    assert ambiguous(sources, ["from repro.data import b\nb.score"]) == {"score": ["repro.data.a", "repro.data.b"]}
 
 
 def test_planted_length_is_found(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from repro.claims.claim import (
     PrintedRows,
 )  # fmt: skip
 from repro.model.config import BASE as BASE_HYPER
-from repro.paper import SECONDS_A_DAY, SECONDS_A_STEP, TABLE_2, TABLE_4, Pair, Parser, System
+from repro.paper import SECONDS_A_DAY, SECONDS_A_STEP, TABLE_2, TABLE_4, Pair, PrintedParser, System
 
 BASE_MODEL, BIG_MODEL = (line for line in TABLE_2 if line.kind == "ours")
 
@@ -125,7 +125,7 @@ def bigger_is_better_each_time(printed: PrintedRows) -> Checked:
     return Checked(not falls, "; ".join(falls) or "BLEU rises at every step")
 
 
-def _parsers(training: str) -> tuple[Parser, list[Parser]]:
+def _parsers(training: str) -> tuple[PrintedParser, list[PrintedParser]]:
     """Our parser of this kind of training, and all earlier ones, best first."""
     ours = next(line for line in TABLE_4 if line.ours and line.training == training)
     return ours, sorted((line for line in TABLE_4 if not line.ours), key=lambda line: -line.f1)

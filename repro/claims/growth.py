@@ -130,7 +130,7 @@ def steps_of(measured: Measured, layer: str) -> Growth:
     return growth(_some(lines, f"steps of {layer}"), lambda line: line.steps)
 
 
-def path_of(measured: Measured, layer: str) -> Growth:
+def longest_path(measured: Measured, layer: str) -> Growth:
     """How the longest path grows with n and the window."""
     lines = [line for line in measured.paths if line.layer == layer]
     return growth(_some(lines, f"paths of {layer}"), lambda line: line.path)
@@ -168,7 +168,7 @@ def compare(slower: Sequence[float], faster: Sequence[float]) -> int:
     return 1 if ratios[0] > 1 else -1
 
 
-def judged(outcomes: Iterable[int]) -> Outcome:
+def judged_growth(outcomes: Iterable[int]) -> Outcome:
     """The verdict on "takes longer, at every size"."""
     found = set(outcomes)
     return "contradicted" if -1 in found else "reproduced" if found == {1} else "inconclusive"

@@ -40,8 +40,8 @@ from repro.results.record import PaperNumbers, Record
 
 OUTCOMES: tuple[Outcome, ...] = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
 NO_ROWS: Rows = MappingProxyType({})
-Measured = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
-NOTHING_MEASURED: Measured = MappingProxyType({})
+LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
+NOTHING_MEASURED: LayerOutcomes = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class Suite:
 # From records to verdicts
 
 
-def judge(records: Iterable[Record], rows: Rows = NO_ROWS, measured: Measured = NOTHING_MEASURED) -> list[Judged]:
+def judge(records: Iterable[Record], rows: Rows = NO_ROWS, measured: LayerOutcomes = NOTHING_MEASURED) -> list[Judged]:
     """Every claim with its verdict, in the paper's order. Runs of uncommitted code are left out.
 
     `rows` are those whose printed numbers are known without a run; `measured` are the verdicts on layers, from

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from repro.claims.decisions import Outcome
-from repro.claims.growth import Growth, compare, fits, judged, order, path_of, steps_of
+from repro.claims.growth import Growth, compare, fits, judged_growth, longest_path, order, steps_of
 from repro.results.layer_costs import Count, Measured, ScoringCount, ScoringTime
 
 NEAR = 0.05  # an exponent or a ratio this close to the printed one is it: printed exponents are 1 apart
@@ -79,16 +79,16 @@ WINDOWS = {"convolution": "k", "dilated": "k", "separable": "k", "restricted": "
 
 # Verdicts
 
-Verdict = tuple[Outcome, str]  # the evidence in a line
+LayerVerdict = tuple[Outcome, str]  # the evidence in a line
 
 
-def verdicts(measured: Measured) -> dict[str, Verdict]:
+def verdicts(measured: Measured) -> dict[str, LayerVerdict]:
     """The claims that Table 1, section 4 and section 3.2.1 make about layers."""
     judges = {"C05": _c05, "C06": _c06, "C11": _c11, "C21": _c21, "C22": _c22, "C23": _c23, "C24": _c24}
     return {claim: judge(measured) for claim, judge in judges.items()}
 
 
-CLAIMS = {
+LAYER_CLAIMS = {
     "C05": "recurrence needs O(n) sequential operations, self-attention O(1)",
     "C06": "the way between two positions grows linearly for contiguous and logarithmically for dilated "
     "convolutions, and not at all for self-attention",
@@ -106,7 +106,7 @@ def _holds(statement: bool) -> Outcome:
     return "reproduced" if statement else "contradicted"
 
 
-def _c05(measured: Measured) -> Verdict:
+def _c05(measured: Measured) -> LayerVerdict:
     one, other = steps_of(measured, "recurrent"), steps_of(measured, "self_attention")
     longest = max(line.n for line in measured.steps)
     return _holds((one.law, other.law) == ("n", "1")), (
@@ -115,8 +115,8 @@ def _c05(measured: Measured) -> Verdict:
     )
 
 
-def _c06(measured: Measured) -> Verdict:
-    laws = {layer: path_of(measured, layer) for layer in ("convolution", "dilated", "self_attention")}
+def _c06(measured: Measured) -> LayerVerdict:
+    laws = {layer: longest_path(measured, layer) for layer in ("convolution", "dilated", "self_attention")}
     return _holds([found.law for found in laws.values()] == ["n", "log", "1"]), "layers until all pairs connect: " + (
         ", ".join(
             f"{label} {in_words(found, window)}"
@@ -127,13 +127,13 @@ def _c06(measured: Measured) -> Verdict:
     )
 
 
-def _c11(measured: Measured) -> Verdict:
+def _c11(measured: Measured) -> LayerVerdict:
     timed = _by_scoring(measured.scoring_times)
     counted = _by_scoring(measured.scoring_counts)
     alike = all(additive.flops == dot.flops for additive, dot in counted)
     memory = [additive.saved_bytes / dot.saved_bytes for additive, dot in counted]
     ratios = [statistics.median(additive.seconds) / statistics.median(dot.seconds) for additive, dot in timed]
-    outcome = judged(compare(additive.seconds, dot.seconds) for additive, dot in timed)
+    outcome = judged_growth(compare(additive.seconds, dot.seconds) for additive, dot in timed)
     if not alike or min(memory) <= 1:
         outcome = "contradicted"
     return outcome, (
@@ -150,7 +150,7 @@ def _by_scoring(lines: Sequence[Scored]) -> list[tuple[Scored, Scored]]:
     return [(pair["additive"], pair["dot_product"]) for pair in pairs.values()]
 
 
-def _c21(measured: Measured) -> Verdict:
+def _c21(measured: Measured) -> LayerVerdict:
     found = fits(measured)
     wrong = []
     for row in ROWS:
@@ -160,7 +160,7 @@ def _c21(measured: Measured) -> Verdict:
         window = WINDOWS.get(row.layer)
         if order(steps_of(measured, row.layer).law, None) != row.steps:
             wrong.append(f"{row.label}: sequential operations")
-        if order(path_of(measured, row.connects).law, window) != row.path:
+        if order(longest_path(measured, row.connects).law, window) != row.path:
             wrong.append(f"{row.label}: path")
     cells = 3 * len(ROWS)
     return _holds(not wrong), f"{cells - len(wrong)} of {cells} cells as printed" + (
@@ -168,7 +168,7 @@ def _c21(measured: Measured) -> Verdict:
     )
 
 
-def _c22(measured: Measured) -> Verdict:
+def _c22(measured: Measured) -> LayerVerdict:
     """Counted: the n at which both cost the same, in units of d. Timed: at every n < d of the grid."""
     counted = {
         label: _crossovers(measured, layer, value)
@@ -184,7 +184,7 @@ def _c22(measured: Measured) -> Verdict:
     outcomes = [compare(times[key], times["self_attention", *key[1:]]) for key in below]
     ratios = [statistics.median(times[key]) / statistics.median(times["self_attention", *key[1:]]) for key in below]
     points = ", ".join(f"{statistics.fmean(of):.2f} d ({label})" for label, of in counted.items())
-    return judged(outcomes) if proportional else "contradicted", (
+    return judged_growth(outcomes) if proportional else "contradicted", (
         f"counted operations are equal at n = {points}; timed at n < d, a recurrence takes {extent(ratios)} times as "
         f"long ({outcomes.count(1)} of {len(outcomes)} sizes decided for self-attention, {outcomes.count(-1)} against)"
     )
@@ -210,14 +210,14 @@ def _crossovers(measured: Measured, layer: str, value: Callable[[Count], float])
     return points
 
 
-def _c23(measured: Measured) -> Verdict:
+def _c23(measured: Measured) -> LayerVerdict:
     steps = {(count.n, count.d): count.mixing_flops for count in measured.counts if count.layer == "recurrent"}
     ratios = [
         count.mixing_flops / steps[count.n, count.d] / (count.window or math.nan)
         for count in measured.counts
         if count.layer == "convolution"
     ]
-    contiguous, dilated = path_of(measured, "convolution"), path_of(measured, "dilated")
+    contiguous, dilated = longest_path(measured, "convolution"), longest_path(measured, "dilated")
     as_printed = (contiguous.law, dilated.law) == ("n", "log") and max(abs(ratio - 1) for ratio in ratios) < NEAR
     return _holds(as_printed), (
         f"contiguous {in_words(contiguous, 'k')}, dilated {in_words(dilated, 'k')}; operations of a convolution over "
@@ -225,7 +225,7 @@ def _c23(measured: Measured) -> Verdict:
     )
 
 
-def _c24(measured: Measured) -> Verdict:
+def _c24(measured: Measured) -> LayerVerdict:
     """Term by term: k n d against the mixing of attention, n d^2 against the feed-forward network."""
     cost = {
         (count.layer, count.n, count.d): count

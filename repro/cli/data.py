@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from repro.data.corpora import CORPORA, FETCHED, PROJECT, open_corpus
 from repro.data.download.sources import COLLECTIONS, Collection
-from repro.data.filters import RULES, check_rules
+from repro.data.filters import FILTER_RULES, check_rules
 from repro.runs.command import BAD_INPUT, Parser, ours, python
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES, Scale
@@ -107,7 +107,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         )
         add_options(command, "cache_dir", "vocab_size")
         command.add_argument("--max-length", type=int, help="tokens of a side")
-        rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in RULES.values())
+        rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in FILTER_RULES.values())
         add_options(command, "clean", clean=f"leave out pairs. {rules}")
         command.add_argument("--workers", type=int, help="processes; default: one for each core")
     return parser.parse_args(argv)

@@ -17,7 +17,7 @@ from repro.runs.command import Parser, ours
 from repro.runs.options import add_options
 from repro.tracking.client import RUNS, check_store, connect, reason, say
 from repro.tracking.mirror import restore, sync
-from repro.tracking.records import show
+from repro.tracking.records import show_record
 from repro.tracking.run_folder import describe
 from repro.tracking.views import install_view, view_of
 
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> int:
             restore(wanted.tracking_uri, wanted.run, wanted.folder)
             print(f"{wanted.folder} restored from {wanted.tracking_uri}")
             return 0
-        bring: Bring = show if wanted.results else mirrored
+        bring: Bring = show_record if wanted.results else mirrored
         if wanted.results:
             places = published(wanted.results, wanted.folders)
         else:

@@ -33,7 +33,7 @@ from repro.tracking.client import (
     sqlite_path,
     sqlite_uri,
 )
-from repro.tracking.views import PUBLISHED, VIEW, view_path
+from repro.tracking.views import PUBLISHED_TAG, VIEW, view_path
 
 LOOPBACK = "127.0.0.1"
 START_PATIENCE = 120.0  # seconds until the server answers; 5 to 7 are usual
@@ -116,7 +116,7 @@ def find_view(address: str, scale: str, table: str, published: bool = False) -> 
         if error.code == 404:
             return None
         raise
-    name = f"{PUBLISHED}-{table}" if published else table
+    name = f"{PUBLISHED_TAG}-{table}" if published else table
     views = {tag["key"]: tag["value"] for tag in experiment.get("tags", []) if tag["key"].startswith(VIEW)}
     saved = {
         key: json.loads(views[VIEW + key])["updatedAt"]

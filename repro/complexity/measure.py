@@ -66,7 +66,7 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 
-def measure(grid: Grid, *, threads: int = 1) -> Measured:
+def measure_layers(grid: Grid, *, threads: int = 1) -> Measured:
     """All of Table 1 at the sizes of this grid, PyTorch on this many threads."""
     torch.set_num_threads(threads)
     made = cpu_tuning.tune(product=0)

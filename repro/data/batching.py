@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.integer]
 
-CHUNK = 2**18  # numbers worked on at a time: the few temporary arrays of that length stay in the processor's cache
+NUMBERS_AT_ONCE = 2**18  # the few temporary arrays of that length stay in the processor's cache
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -289,9 +289,9 @@ def _lengths(kinds: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], ND
 
 
 def _chunks(n: int) -> Iterator[slice]:
-    """The numbers below n in turn, `CHUNK` at a time."""
-    for begin in range(0, n, CHUNK):
-        yield slice(begin, min(begin + CHUNK, n))
+    """The numbers below n in turn, `NUMBERS_AT_ONCE` at a time."""
+    for begin in range(0, n, NUMBERS_AT_ONCE):
+        yield slice(begin, min(begin + NUMBERS_AT_ONCE, n))
 
 
 def _philox(name: str) -> np.random.Philox:

@@ -22,7 +22,7 @@ FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unp
 
 
 @dataclass(frozen=True, kw_only=True)
-class Named:
+class NamedCorpus:
     """What is known about a corpus before it is opened."""
 
     folders: Mapping[str, str]  # language pair -> its folder; empty: any pair, in the folder given
@@ -36,19 +36,19 @@ class Named:
 
 
 CORPORA = {
-    "grammar": Named(
+    "grammar": NamedCorpus(
         folders={"en-de": "", "en-fr": ""},
         licence="MIT, as this package",
         origin="It is generated on the spot.",
     ),
-    "multi30k": Named(
+    "multi30k": NamedCorpus(
         folders={"en-de": "multi30k", "en-fr": "multi30k"},
         dev=("val",),
         test=("test_2016_flickr",),
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
         origin="Get it with: python -m repro data fetch multi30k-en-de (or multi30k-en-fr).",
     ),
-    "multi30k_tok": Named(
+    "multi30k_tok": NamedCorpus(
         folders={"en-de": "multi30k_tok", "en-fr": "multi30k_tok"},
         train=("train", "train.lc.norm.tok"),
         dev=("val", "val.lc.norm.tok"),
@@ -57,7 +57,7 @@ CORPORA = {
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
         origin="Get it with: python -m repro data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
     ),
-    "tatoeba": Named(
+    "tatoeba": NamedCorpus(
         folders={"en-de": "tatoeba_ende", "en-fr": "tatoeba_enfr"},
         dev=("valid",),
         licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
@@ -66,14 +66,14 @@ CORPORA = {
             "is not published, so make one with python -m repro.data import and pass --corpus folder --data-dir FOLDER."
         ),
     ),
-    "news_commentary": Named(
+    "news_commentary": NamedCorpus(
         folders={"en-de": "news_commentary", "en-fr": "news_commentary"},
         dev=("newstest2013",),
         test=NEWSTEST_2014,
         licence=COLLECTIONS["news_commentary-en-de"].licence,
         origin="Get it with: python -m repro data fetch news-commentary-en-de (or -en-fr).",
     ),
-    "wmt14": Named(
+    "wmt14": NamedCorpus(
         folders={"en-de": "wmt_ende", "en-fr": "wmt_enfr"},
         dev=("newstest2013",),
         test=NEWSTEST_2014,
@@ -81,7 +81,7 @@ CORPORA = {
         origin="Get it with: python -m repro data fetch wmt14-en-de (or wmt14-en-fr).",
         subwords={"en-de": Subwords("bpe", 37_000), "en-fr": Subwords("wordpiece", 32_000)},
     ),
-    "wmt16_britz": Named(
+    "wmt16_britz": NamedCorpus(
         folders={"en-de": "wmt16_en_de"},
         train=("train.tok.clean.bpe.32000", "wmt16_britz"),
         dev=("newstest2013.tok.bpe.32000",),
@@ -94,7 +94,7 @@ CORPORA = {
         subwords={"en-de": Subwords("given", 0)},
         in_tokens=True,
     ),
-    "folder": Named(
+    "folder": NamedCorpus(
         folders={},
         dev=("dev", "val", "valid"),
         licence="as its owner says",
@@ -345,7 +345,7 @@ def _check_fetched(folder: Path, found: tuple[Fingerprint, Fingerprint], pair: s
             )
 
 
-def _vocabulary(folder: Path, known: Named, pair: str) -> Path | None:
+def _vocabulary(folder: Path, known: NamedCorpus, pair: str) -> Path | None:
     """The file of given tokens, one a line."""
     if not known.folders:  # text of the reader's own says by this file that it is in tokens
         return place if (place := folder / GIVEN).is_file() else None

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.filters import RULES
+from repro.data.filters import FILTER_RULES
 from repro.data.pair import languages
 from repro.render.markdown import markdown
 from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks, tables
@@ -119,7 +119,7 @@ def card(facts: Facts) -> dict[str, Any]:
         "origin": facts.origin,
         "max_length": facts.max_length,
         "rules": [
-            {"name": name, "meaning": RULES[name].meaning, "identity": identity}
+            {"name": name, "meaning": FILTER_RULES[name].meaning, "identity": identity}
             for name, identity in facts.rules.items()
         ],
         "train": _text(facts.train),
@@ -253,7 +253,7 @@ def _ratio(part: float, whole: float) -> float | None:
 # Page ------------------------------------------------------------------------------------------------------
 
 
-def write(card: Mapping[str, Any], folder: Path) -> None:
+def write_card(card: Mapping[str, Any], folder: Path) -> None:
     """Leave the card in `folder`: data_card.json and data_card.md."""
     atomic.write_json(folder / f"{NAME}.json", card)
     atomic.write_text(folder / f"{NAME}.md", markdown(page(card)))

@@ -145,7 +145,7 @@ def _language(pair: str, sources: Sequence[str], targets: Sequence[str]) -> Reas
     return found
 
 
-RULES = {
+FILTER_RULES = {
     rule.name: rule
     for rule in (
         Rule(
@@ -184,16 +184,16 @@ RULES = {
 def check_rules(names: Iterable[str]) -> tuple[str, ...]:
     """The rules in the order in which they are applied, however they were named; unknown and double ones refused."""
     wanted = list(names)
-    if unknown := [name for name in wanted if name not in RULES]:
-        raise ValueError(f"Unknown cleaning rule {unknown[0]!r}; expected some of {', '.join(RULES)}.")
+    if unknown := [name for name in wanted if name not in FILTER_RULES]:
+        raise ValueError(f"Unknown cleaning rule {unknown[0]!r}; expected some of {', '.join(FILTER_RULES)}.")
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"Each cleaning rule is named once, got {', '.join(wanted)}.")
-    return tuple(name for name in RULES if name in wanted)
+    return tuple(name for name in FILTER_RULES if name in wanted)
 
 
 def identity(names: Iterable[str]) -> dict[str, str]:
     """Of each rule what decides beside its name: for the key of cached data, and for the card."""
-    versions = {name: f"{RULES[name].version}" for name in check_rules(names)}
+    versions = {name: f"{FILTER_RULES[name].version}" for name in check_rules(names)}
     if "language" in versions:
         versions["language"] += f", py3langid {_installed()}"
     return versions
@@ -209,7 +209,7 @@ def reasons(names: Iterable[str], pair: str, sources: Sequence[str], targets: Se
     if len(sources) != len(targets):
         raise ValueError(f"The sides must be parallel: got {len(sources)} source and {len(targets)} target lines.")
     for name in check_rules(names):
-        if (check := RULES[name].check) is None:
+        if (check := FILTER_RULES[name].check) is None:
             continue
         broken = check(pair, [sources[i] for i in left], [targets[i] for i in left])
         for i, reason in zip(left, broken, strict=True):

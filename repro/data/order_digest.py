@@ -20,8 +20,8 @@ NOTHING: Words = np.zeros(8, np.int64)
 def of_share(step: int, part: int, sentences: Ints) -> Words:
     """What share number `part` of update `step` adds; an empty share reads sentence -1."""
     ids = np.asarray(sentences, "<i8") if len(sentences) else np.array([-1], "<i8")
-    digest = hashlib.sha256(f"{step}/{part}/".encode() + ids.tobytes()).digest()
-    return np.frombuffer(digest, "<u4").astype(np.int64)
+    order_digest = hashlib.sha256(f"{step}/{part}/".encode() + ids.tobytes()).digest()
+    return np.frombuffer(order_digest, "<u4").astype(np.int64)
 
 
 def add(one: Words, other: Words) -> Words:
@@ -29,7 +29,7 @@ def add(one: Words, other: Words) -> Words:
     return (one + other) % 2**32
 
 
-def digest(words: Words) -> str:
+def order_digest(words: Words) -> str:
     """As 64 hexadecimal digits."""
     return np.asarray(words, "<u4").tobytes().hex()
 
@@ -40,4 +40,4 @@ def planned(updates: Iterable[Update], n_shares: int) -> str:
     for update in updates:
         for part in range(n_shares):
             words = add(words, of_share(update.step, part, share(update.sentences, part, n_shares)))
-    return digest(words)
+    return order_digest(words)

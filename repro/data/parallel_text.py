@@ -28,7 +28,7 @@ from repro.storage import atomic
 
 MAX_CHARACTERS = 5_000  # longer lines are no sentences; the bound also keeps memory and BPE time small
 MAX_BYTES = 4 * MAX_CHARACTERS  # UTF-8 takes at most four bytes a character
-BLOCK = 1 << 20
+READ_AT_ONCE = 1 << 20
 CHUNK = 1 << 18  # lines that one process reads and encodes at once, and at most loses when it is killed
 GZIP = b"\x1f\x8b"  # how such a file begins
 SLOW_GZIP = 1 << 26  # bytes; what is smaller holds few chunks
@@ -92,7 +92,7 @@ class Parallel:
     def fingerprints(self) -> tuple[Fingerprint, Fingerprint]:
         """Of source and target. Refuses sides of different length and sides without a line."""
         with ThreadPoolExecutor(2) as threads:  # hashing lets other threads run
-            source, target = threads.map(lambda path: fingerprint(path, self.notes), (self.source, self.target))
+            source, target = threads.map(lambda path: text_fingerprint(path, self.notes), (self.source, self.target))
         if source.n_lines != target.n_lines:
             raise ValueError(
                 f"{self.source} has {source.n_lines:,} lines, {self.target} has {target.n_lines:,}; line i must "
@@ -125,7 +125,7 @@ class Parallel:
     def reread(self) -> None:
         """Refuse files that hold other text than their noted fingerprints say: bytes can rot unseen."""
         for path, noted in zip((self.source, self.target), self.fingerprints(), strict=True):
-            found = fingerprint(path)
+            found = text_fingerprint(path)
             if found != noted:
                 raise ValueError(
                     f"{path} is not the text that was noted: expected SHA-256 {noted.sha256}, got {found.sha256}, "
@@ -133,7 +133,7 @@ class Parallel:
                 )
 
 
-def fingerprint(path: Path, notes: Path | None = None) -> Fingerprint:
+def text_fingerprint(path: Path, notes: Path | None = None) -> Fingerprint:
     """Hash and count a file; it is read once per process while it stays the same.
 
     The hash does not tell plain from gzip or Windows from Unix line ends. For a plain file with Unix line ends it is
@@ -159,7 +159,7 @@ def _fingerprint(path: Path, size: int, mtime_ns: int) -> Fingerprint:
     digest, n_lines, is_ended, held, marks = hashlib.sha256(), 0, True, b"", []
     with _opened(path) as file:
         marks.append(place := file.tell())
-        while block := held + file.read(BLOCK):
+        while block := held + file.read(READ_AT_ONCE):
             if block == held:  # a carriage return is the last byte of the file
                 break
             cut = len(block) - block.endswith(b"\r")  # its line feed may open the next block
@@ -208,7 +208,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
     """The uncompressed bytes of `path`, after a byte order mark if there is one."""
     with open(path, "rb") as file:
         is_gzip = file.peek(2)[:2] == GZIP
-        reader = io.BufferedReader(gzip.GzipFile(fileobj=file), BLOCK) if is_gzip else file
+        reader = io.BufferedReader(gzip.GzipFile(fileobj=file), READ_AT_ONCE) if is_gzip else file
         try:
             if reader.peek(3)[:3] == codecs.BOM_UTF8:
                 reader.read(3)
@@ -224,7 +224,7 @@ def _lines(path: Path, mark: int) -> Iterator[bytes]:
             file.seek(mark)
         while line := file.readline(MAX_BYTES + 3):  # 3: room for "\r\n" and one byte too many
             if len(line) == MAX_BYTES + 3 and not line.endswith(b"\n"):
-                while (rest := file.readline(BLOCK)) and not rest.endswith(b"\n"):
+                while (rest := file.readline(READ_AT_ONCE)) and not rest.endswith(b"\n"):
                     pass
             yield line.removesuffix(b"\n").removesuffix(b"\r")
 

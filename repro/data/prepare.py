@@ -20,7 +20,7 @@ import numpy as np
 
 from repro.data import parallel_text
 from repro.data.corpora import Corpus
-from repro.data.datacard import Facts, Overlap, card, repeats, write
+from repro.data.datacard import Facts, Overlap, card, repeats, write_card
 from repro.data.encode import Encoder, loaded_tokenizer
 from repro.data.filters import check_rules, first_occurrences, identity, reasons
 from repro.data.parallel_text import Parallel
@@ -106,7 +106,7 @@ def prepare(
 
 
 def _write_card(told: Facts, empty: Path) -> FolderFacts:
-    write(card(told), empty)
+    write_card(card(told), empty)
     return {}
 
 

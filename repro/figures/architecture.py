@@ -46,7 +46,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Column:
+class Stack:
     """One stack, bottom first."""
 
     name: str  # "encoder"
@@ -55,7 +55,7 @@ class Column:
     head: tuple[str, ...] = ()  # what makes the model's output of it
 
 
-def columns(model: Transformer) -> tuple[Column, Column]:
+def stacks(model: Transformer) -> tuple[Stack, Stack]:
     """Encoder and decoder as they run on a source of five tokens and a target of seven."""
     source, target = (torch.arange(2, 2 + n).unsqueeze(0) for n in N_TOKENS)
     done = trace(model, source, target)
@@ -64,8 +64,8 @@ def columns(model: Transformer) -> tuple[Column, Column]:
     stacks = [_stack(done, name, masked) for name in ("encoder", "decoder")]
     entries = _entries(done, model)
     return (
-        Column("encoder", entries[0], stacks[0]),
-        Column("decoder", entries[1], stacks[1], _head(model, source)),
+        Stack("encoder", entries[0], stacks[0]),
+        Stack("decoder", entries[1], stacks[1], _head(model, source)),
     )
 
 
@@ -183,7 +183,7 @@ def boxes(blocks: Sequence[Block]) -> list[Box]:
     return found
 
 
-def paint(figure: "Figure", drawn: tuple[Column, Column]) -> None:
+def paint_architecture(figure: "Figure", drawn: tuple[Stack, Stack]) -> None:
     """Figure 1: the stacks side by side, the encoder's output going over to the decoder."""
     pen = _Pen(style.canvas(figure))
     left = 126.0
@@ -191,7 +191,7 @@ def paint(figure: "Figure", drawn: tuple[Column, Column]) -> None:
     _column(pen, left + APART, 1, drawn[1], memory)
 
 
-def height(drawn: tuple[Column, Column]) -> float:
+def height(drawn: tuple[Stack, Stack]) -> float:
     """How much paper the taller stack takes, in points."""
     pen = _Pen(None)
     return max(_column(pen, 0, 1, column, (0, 0))[1] for column in drawn) + 24
@@ -258,7 +258,7 @@ class _Pen:
             self.axes.add_patch(shape)
 
 
-def _column(pen: _Pen, x: float, side: int, column: Column, memory: tuple[float, float] | None) -> tuple[float, float]:
+def _column(pen: _Pen, x: float, side: int, column: Stack, memory: tuple[float, float] | None) -> tuple[float, float]:
     """One stack over the middle x, residuals at `side`; gives x and y of its output, above the last frame.
 
     `memory` is the place of the encoder's output.

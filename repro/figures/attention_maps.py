@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT: Literal[1] = 1
-COMMAND = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
+MAKE_AGAIN = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
 SENTENCES = {
     "making": (
         "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
@@ -52,7 +52,7 @@ class Map(TypedDict):
     distances: list[list[float]]  # [H, H]: half the sum of |difference|, mean over the queries, in [0, 1]
 
 
-class Measured(TypedDict):
+class MeasuredHeads(TypedDict):
     """attention.json."""
 
     format: Literal[1]
@@ -132,7 +132,7 @@ def base_run(runs: Path, scale: str) -> Record | None:
     return min(newest_first, key=lambda run: run.seed, default=None)
 
 
-def measure(run: Record, runs: Path, cache: Path) -> Measured:
+def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
     """Run the model of a finished run on the sentences and keep what one layer's heads looked at."""
     import torch
 
@@ -162,7 +162,7 @@ def measure(run: Record, runs: Path, cache: Path) -> Measured:
         "n_layers": n_layers,
         "maps": maps,
     }
-    return Measured(**content)  # type: ignore[typeddict-item]
+    return MeasuredHeads(**content)  # type: ignore[typeddict-item]
 
 
 def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
@@ -176,18 +176,18 @@ def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[
     )
 
 
-def write(file: Path, measured: Measured) -> None:
+def write_heads(file: Path, measured: MeasuredHeads) -> None:
     """Keep a measurement."""
     signed_json.write(file, {**measured})
 
 
-def read(file: Path) -> Measured:
+def read_heads(file: Path) -> MeasuredHeads:
     """A measurement as it was written; a ValueError names the file and what to do."""
     try:
         content = signed_json.read(file, "a measurement", FORMAT)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{COMMAND}`.") from error
-    return Measured(**content)  # type: ignore[typeddict-item]
+        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{MAKE_AGAIN}`.") from error
+    return MeasuredHeads(**content)  # type: ignore[typeddict-item]
 
 
 # ---- which heads are shown
@@ -208,7 +208,7 @@ def most_different(seen: Map) -> list[int]:
 # ---- on paper
 
 
-def caption(measured: Measured, seen: Map, shown: str, full: float) -> str:
+def caption(measured: MeasuredHeads, seen: Map, shown: str, full: float) -> str:
     """What is shown, and whose weights they are; `full` is the weight that is drawn solid."""
     commit = (measured["commit"] or "none")[:12] + ", with changes" * measured["dirty"]
     n_words = len(seen["words"])
@@ -222,7 +222,7 @@ def caption(measured: Measured, seen: Map, shown: str, full: float) -> str:
     return "\n".join(textwrap.wrap(text, 132))
 
 
-def draw(folder: Path, measured: Measured) -> list[Path]:
+def draw_attention(folder: Path, measured: MeasuredHeads) -> list[Path]:
     """Figures 3, 4 and 5, from a measurement alone."""
     files = []
     for name, painter, about in (
@@ -234,7 +234,7 @@ def draw(folder: Path, measured: Measured) -> list[Path]:
         cells = len(seen["weights"]) if painter is _paint_all_heads else 0
         paint = functools.partial(painter, measured=measured, seen=seen)
         height = _low(cells) + LINES + WORDS + (4 if cells else 22)
-        files += style.save(folder, name, (style.WIDTH, height / 72), paint)
+        files += style.save_figure(folder, name, (style.WIDTH, height / 72), paint)
     return files
 
 
@@ -248,7 +248,7 @@ def _low(cells: int) -> float:
     return CAPTION + WORDS + (CELL * cells + 10 if cells else 7)
 
 
-def _paint_all_heads(figure: "Figure", measured: Measured, seen: Map) -> None:
+def _paint_all_heads(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
     """From one word to all, each head in its colour; under each word a column of squares, one a head."""
     word, heads = seen["words"].index(seen["about"]), range(len(seen["weights"]))
     full = max(max(seen["weights"][head][word]) for head in heads)
@@ -265,7 +265,7 @@ def _paint_all_heads(figure: "Figure", measured: Measured, seen: Map) -> None:
     style.note(figure, caption(measured, seen, shown, full))
 
 
-def _paint_sharpest(figure: "Figure", measured: Measured, seen: Map) -> None:
+def _paint_sharpest(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
     """The whole map of the sharpest head, then both heads from the one word."""
     word, heads = seen["words"].index(seen["about"]), sharpest(seen)
     full = max(max(map(max, seen["weights"][heads[0]])), *(max(seen["weights"][head][word]) for head in heads))
@@ -282,7 +282,7 @@ def _paint_sharpest(figure: "Figure", measured: Measured, seen: Map) -> None:
     style.note(figure, caption(measured, seen, shown, full))
 
 
-def _paint_different(figure: "Figure", measured: Measured, seen: Map) -> None:
+def _paint_different(figure: "Figure", measured: MeasuredHeads, seen: Map) -> None:
     """The whole maps of the two heads that differ most."""
     heads = most_different(seen)
     full = max(max(map(max, seen["weights"][head])) for head in heads)

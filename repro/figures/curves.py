@@ -59,7 +59,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     if not train and not dev:
         raise ValueError(f"{table}: no finished run of committed code, so no curve. Run experiments/{table}.py.")
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
-    return style.save(folder, f"curves_{table}", (style.WIDTH, 3.8), paint)
+    return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.8), paint)
 
 
 def _title(table: str, scale: str, found: Sequence[Band]) -> str:

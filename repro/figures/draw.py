@@ -26,7 +26,7 @@ BAD_INPUT = 2  # exit code
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
 
 
-def draw(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
+def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
     """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped."""
     place = results / scale
     if scale not in SCALES and not place.is_dir():
@@ -74,7 +74,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:
-        made, skipped = draw(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
+        made, skipped = draw_figures(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -91,33 +91,33 @@ def _architecture(to: Path) -> list[Path]:
     from repro.model.transformer import Transformer
 
     narrow = replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2)
-    drawn = architecture.columns(Transformer(narrow, vocab_size=11))
+    drawn = architecture.stacks(Transformer(narrow, vocab_size=11))
     size = 6.4, architecture.height(drawn) / 72
-    return style.save(to, "figure1_architecture", size, partial(architecture.paint, drawn=drawn))
+    return style.save_figure(to, "figure1_architecture", size, partial(architecture.paint_architecture, drawn=drawn))
 
 
 def _operations(to: Path) -> list[Path]:
     from repro.figures import operations
 
     left, right = operations.scaled_dot_product(), operations.multi_head()
-    paint = partial(operations.paint, left=left, right=right)
-    return style.save(to, "figure2_attention", operations.size(left, right), paint)
+    paint = partial(operations.paint_operations, left=left, right=right)
+    return style.save_figure(to, "figure2_attention", operations.paper_size(left, right), paint)
 
 
 def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     """Figures 3 to 5 of the newest base run here, or else of the measurement that stands under results."""
     file = to / "attention.json"
-    measured = attention_maps.read(file) if file.exists() else None
+    measured = attention_maps.read_heads(file) if file.exists() else None
     run = attention_maps.base_run(runs, scale)
     if run and (measured is None or measured["run"] != run.run):
-        measured = attention_maps.measure(run, runs, cache)
-        attention_maps.write(file, measured)
+        measured = attention_maps.measure_heads(run, runs, cache)
+        attention_maps.write_heads(file, measured)
     if measured is None:
         raise ValueError(
             f"no {file}, and no finished base run of scale {scale} in {runs} to make it from. "
-            f"Run `{attention_maps.COMMAND} --scale {scale}`."
+            f"Run `{attention_maps.MAKE_AGAIN} --scale {scale}`."
         )
-    return attention_maps.draw(to, measured)
+    return attention_maps.draw_attention(to, measured)
 
 
 def _base(scale: str, records: Sequence[Record]) -> Hyper:
@@ -125,7 +125,7 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
     if records:
         return Hyper(**records[0].hyper)
     if scale not in SCALES:
-        raise ValueError(f"no record of the base row of {scale}. Run `{attention_maps.COMMAND}` with its options.")
+        raise ValueError(f"no record of the base row of {scale}. Run `{attention_maps.MAKE_AGAIN}` with its options.")
     return SCALES[scale].base
 
 

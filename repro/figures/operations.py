@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from repro.figures import style
-from repro.figures.trace import Step, trace
+from repro.figures.trace import TracedStep, trace
 from repro.model.attention import MultiHeadAttention, attention
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def multi_head() -> Diagram:
     return Diagram("Multi-Head Attention", ("Q", "K, V"), _folded(steps, trace(attention, q, k, v).steps))
 
 
-def _folded(steps: Sequence[Step], inner: Sequence[Step]) -> tuple[Operation, ...]:
+def _folded(steps: Sequence[TracedStep], inner: Sequence[TracedStep]) -> tuple[Operation, ...]:
     """The operations with the first run of `inner` among them as one."""
     names, wanted = [step.name for step in steps], [step.name for step in inner]
     begin = next((i for i in range(len(names)) if names[i : i + len(wanted)] == wanted), len(names))
@@ -131,7 +131,7 @@ def places(diagram: Diagram, inputs: Sequence[float], apart: float) -> list[floa
     return found
 
 
-def paint(figure: "Figure", left: Diagram, right: Diagram) -> None:
+def paint_operations(figure: "Figure", left: Diagram, right: Diagram) -> None:
     """Figure 2: both halves, inputs at the foot."""
     axes = style.canvas(figure)
     width, height = (72 * side for side in figure.get_size_inches())
@@ -139,7 +139,7 @@ def paint(figure: "Figure", left: Diagram, right: Diagram) -> None:
     _half(axes, right, [0.6 * width, 0.81 * width], 76, height)
 
 
-def size(*diagrams: Diagram) -> tuple[float, float]:
+def paper_size(*diagrams: Diagram) -> tuple[float, float]:
     """Inches of paper for the taller half."""
     tallest = max(max(_heights(diagram), default=0.0) for diagram in diagrams)
     return style.WIDTH, (tallest + TALL + 54) / 72

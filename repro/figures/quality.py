@@ -63,7 +63,7 @@ def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
             f"Expected finished runs of two rows or more, of committed code, got {rows}. Run experiments/all_tables.py."
         )
     paint = functools.partial(_paint, bleu=found["bleu"], ppl=found["ppl"])
-    return style.save(folder, "quality_and_cost", (style.WIDTH, 7.4), paint)
+    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 7.4), paint)
 
 
 def _paint(figure: "Figure", bleu: Sequence[Point], ppl: Sequence[Point]) -> None:

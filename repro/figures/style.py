@@ -82,7 +82,7 @@ def house() -> Iterator[None]:
         yield
 
 
-def save(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
+def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
     """Paint a figure of `size` inches and write `name`.png and `name`.svg: the same input, the same bytes."""
     with house():
         figure = painted(size, paint)

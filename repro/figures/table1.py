@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.figures import style
-from repro.results.layer_costs import FILE, FOLDER, Measured, load
+from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Measured, load
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,14 +58,14 @@ def _lines(lines: Iterable[Any], window: int, value: Callable[[Any], float]) -> 
     return {layer: sorted(points) for layer, points in found.items()}
 
 
-def draw(results: Path) -> list[Path]:
+def draw_table1(results: Path) -> list[Path]:
     """table1.png and table1.svg beside the measurements they show; nothing where there are none."""
-    folder = results / FOLDER
+    folder = results / LAYER_COSTS_FOLDER
     if not (folder / FILE).exists():
         return []
     measured = load(folder / FILE)
     paint = partial(_paint, shown=panels(measured), window=measured.grid["windows"][0])
-    return style.save(folder, "table1", (style.WIDTH, 6.6), paint)
+    return style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)
 
 
 def _paint(figure: "Figure", shown: list[Panel], window: int) -> None:

@@ -22,7 +22,7 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class TracedStep:
     """One operation on tensors that depends on what the model was given."""
 
     name: str  # "linear", "matmul", "softmax"
@@ -35,7 +35,7 @@ class Trace:
     """Everything that happened, in order."""
 
     calls: list[Call] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[TracedStep] = field(default_factory=list)
 
 
 # by name: an operator and its function are the same operation
@@ -69,7 +69,7 @@ class _Recorder(TorchFunctionMode):
             place = reads[0]
         else:
             place = len(self.trace.steps)
-            self.trace.steps.append(Step(name=name, calls=tuple(self.stack), reads=reads))
+            self.trace.steps.append(TracedStep(name=name, calls=tuple(self.stack), reads=reads))
         for item in made:
             self.kept.append(item)
             self.made_by[id(item)] = place

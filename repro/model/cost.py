@@ -29,7 +29,7 @@ def n_parameters(hyper: Hyper, vocab_size: int) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Text:
+class TextSizes:
     """How much text: tokens of both sides (end symbols included) in how many sentences."""
 
     sentences: float
@@ -37,7 +37,7 @@ class Text:
     target_tokens: float
 
 
-def training_flops(hyper: Hyper, vocab_size: int, text: Text) -> float:
+def training_flops(hyper: Hyper, vocab_size: int, text: TextSizes) -> float:
     """Multiplications and additions of training on `text`: forward, and twice that for backward.
 
     Matrix products only, over real tokens; the causal half of the decoder's self-attention. Sentences are taken

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from repro.claims.judge import NOTHING_MEASURED, Measured, judge
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, judge
 from repro.claims.layers import verdicts
 from repro.pages import claims, scale, table1, table2, table3, tables
 from repro.pages.columns import closing
@@ -44,7 +44,7 @@ Documents = dict[Path, Document]  # by the file without the end of its name
 # From records to pages
 
 
-def build_scale(result_set: ResultSet, layers: Measured = NOTHING_MEASURED) -> Documents:
+def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> Documents:
     """The pages of one scale: one for each table, Table 3 whole, the verdicts, and the page of pages.
 
     `layers` are the verdicts on the claims about layers. There is no page where there is no record.
@@ -79,10 +79,10 @@ def _named(result_set: ResultSet, beginning: str) -> set[str]:
 def _pages(result_set: ResultSet) -> list[str]:
     """The pages of tables, as the page of the scale links to them."""
     names = list(result_set.tables)
-    has_layers = (result_set.folder.parent / layer_costs.FOLDER / layer_costs.FILE).exists()
+    has_layers = (result_set.folder.parent / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
     has_third = any(name.startswith((BASE, table3.PARTS)) for name in names)
     return [
-        *([f"../{layer_costs.FOLDER}/{table1.NAME}"] if has_layers else []),
+        *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
         *([table3.NAME] if has_third else []),
         *(name for name in names if name != BASE),
     ]
@@ -97,10 +97,10 @@ def build_layers(results: Path) -> Documents:
     if (measured := _measured(results)) is None:
         return {}
     document = Document(table1.page(measured), table1.sheet(measured), table1.article(measured))
-    return {results / layer_costs.FOLDER / table1.NAME: document}
+    return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
 
 
-def judged_layers(result_set: ResultSet) -> Measured:
+def judged_layers(result_set: ResultSet) -> LayerOutcomes:
     """The verdicts on the claims about layers, for the pages of a scale; none where nothing was measured."""
     measured = _measured(result_set.folder.parent)
     if measured is None and result_set.own:
@@ -109,7 +109,7 @@ def judged_layers(result_set: ResultSet) -> Measured:
 
 
 def _measured(results: Path) -> layer_costs.Measured | None:
-    file = results / layer_costs.FOLDER / layer_costs.FILE
+    file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
     return layer_costs.load(file) if file.exists() else None
 
 

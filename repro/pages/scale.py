@@ -8,7 +8,7 @@ from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import sizes_here
 from repro.pages.tables import explained_tables
-from repro.pages.words import departures, notes
+from repro.pages.words import departure_notes, notes
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -102,7 +102,7 @@ def _table3(frame: "DataFrame") -> tuple[Block, ...]:
             )
         ),
         Text("What departs from the paper's recipe:"),
-        departures(frame),
+        departure_notes(frame),
         notes(frame, Text("Notes on the table:")),
     )
 

@@ -2,8 +2,8 @@
 
 import math
 
-from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, order, path_of, steps_of
-from repro.claims.layers import CLAIMS, ROWS, WINDOWS, in_words, verdicts
+from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
+from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
 from repro.pages.cells import sheet_number
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Text, Words, blocks, tables
@@ -28,7 +28,7 @@ def columns(measured: Measured) -> list[Column]:
         Column(
             "longest path",
             "followed",
-            [in_words(path_of(measured, row.connects), WINDOWS.get(row.layer)) for row in ROWS],
+            [in_words(longest_path(measured, row.connects), WINDOWS.get(row.layer)) for row in ROWS],
         ),
     ]
 
@@ -86,7 +86,7 @@ def page(measured: Measured) -> Page:
             Heading("Verdicts"),
             Listing(
                 tuple(
-                    (Strong(claim), f" {CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}")
+                    (Strong(claim), f" {LAYER_CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}")
                     for claim, (word, evidence) in verdicts(measured).items()
                 )
             ),
@@ -141,7 +141,7 @@ def sheet(measured: Measured) -> str:
     for layer in dict.fromkeys(line.layer for line in measured.steps):
         lines.append(f"{layer},sequential operations,{_csv(steps_of(measured, layer), None)}")
     for layer in dict.fromkeys(line.layer for line in measured.paths):
-        lines.append(f"{layer},longest path,{_csv(path_of(measured, layer), WINDOWS.get(layer))}")
+        lines.append(f"{layer},longest path,{_csv(longest_path(measured, layer), WINDOWS.get(layer))}")
     return "\n".join(lines) + "\n"
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from repro.pages.cells import MISSING, numbers, spreads
 from repro.pages.columns import TEST, labels, published_column, row_column, setting_columns, size_columns
 from repro.pages.tables import explained_tables
-from repro.pages.words import ABOUT_SETTINGS, claim, departures, explained, notes
+from repro.pages.words import ABOUT_SETTINGS, claim, departure_notes, explained, notes
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -136,7 +136,7 @@ def page(frame: "DataFrame", scale: str) -> Page:
             explained_tables(printed_columns(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
             Text(ABOUT_PRINTED),
             Heading("Departures from the paper's recipe"),
-            departures(frame),
+            departure_notes(frame),
             notes(frame, Heading("Notes")),
         ),
     )

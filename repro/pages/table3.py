@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from repro.pages.columns import DELTA, columns_of_dev, row_column, setting_columns, size_columns
 from repro.pages.tables import explained_tables
-from repro.pages.words import about_settings, claim, departures, notes
+from repro.pages.words import about_settings, claim, departure_notes, notes
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
 
@@ -43,7 +43,7 @@ def page(frame: "DataFrame", scale: str) -> Page:
             (Heading("What the rows change"), *explained_tables(varies, ruled)) if varies else (),
             about_settings(frame),
             Heading("Departures from the paper's recipe"),
-            departures(frame),
+            departure_notes(frame),
             notes(frame, Heading("Notes")),
         ),
     )

@@ -11,7 +11,7 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
 )
-from repro.pages.words import about_settings, claim, departures, explained, facts, notes
+from repro.pages.words import about_settings, claim, departure_notes, explained, facts, notes
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, blocks, tables
 from repro.results.record import BASE
@@ -39,7 +39,7 @@ def page(frame: "DataFrame", scale: str, name: str) -> Page:
             Heading("Test set and time"),
             explained_tables([row, *columns_of_test(frame), *cost_columns(frame)], ruled),
             Heading("Departures from the paper's recipe"),
-            departures(frame),
+            departure_notes(frame),
             notes(frame, Heading("Notes")),
             Heading("How it was made"),
             Text(

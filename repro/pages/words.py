@@ -120,7 +120,7 @@ def about_settings(frame: "DataFrame") -> Text:
     return Text(joined([ABOUT_SETTINGS, base_in_full(frame)]))
 
 
-def departures(frame: "DataFrame") -> Text | Listing:
+def departure_notes(frame: "DataFrame") -> Text | Listing:
     """A line for each rule of the paper's recipe that is not kept."""
     lines = []
     found: list[Departure] = frame.attrs["departures"]

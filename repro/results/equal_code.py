@@ -39,7 +39,7 @@ class EqualCode(TypedDict):
 
 
 @functools.cache
-def listed() -> tuple[EqualCode, ...]:
+def listed_pairs() -> tuple[EqualCode, ...]:
     """The committed entries, the oldest first."""
     entries: list[EqualCode] = json.loads(LIST.read_bytes())
     return tuple(entries)
@@ -60,7 +60,7 @@ def classes(entries: Iterable[EqualCode]) -> list[list[str]]:
 
 def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> list[str]:
     """All fingerprints that count as this one, itself first."""
-    for one in classes(listed() if entries is None else entries):
+    for one in classes(listed_pairs() if entries is None else entries):
         if fingerprint in one:
             return [fingerprint, *(name for name in one if name != fingerprint)]
     return [fingerprint]
@@ -68,7 +68,7 @@ def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) ->
 
 def code_name(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> str:
     """One fingerprint for all that count as this one: the first that was listed."""
-    for one in classes(listed() if entries is None else entries):
+    for one in classes(listed_pairs() if entries is None else entries):
         if fingerprint in one:
             return one[0]
     return fingerprint

@@ -13,7 +13,7 @@ from repro.results.provenance import Provenance
 from repro.storage import signed_json
 
 FORMAT = 1
-FOLDER, FILE = "table1", "measured.json"  # under results/
+LAYER_COSTS_FOLDER, FILE = "table1", "measured.json"  # under results/
 
 
 @dataclass(frozen=True, kw_only=True)

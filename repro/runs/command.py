@@ -72,7 +72,7 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
     return None
 
 
-def written(options: Mapping[str, Any]) -> str:
+def command_line(options: Mapping[str, Any]) -> str:
     """Options as they are typed into a shell; a switch is its name, a list has a word for each value."""
     words: list[str] = []
     for name, value in options.items():

@@ -41,7 +41,7 @@ def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> di
     }
 
 
-def repeated(lines: Iterable[Line]) -> tuple[int, list[str]]:
+def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
     """How many journal lines were written again after a crash, and which of them were not what they had been."""
     before: dict[tuple[str, int], dict[str, float]] = {}
     n, unequal = 0, []
@@ -55,14 +55,14 @@ def repeated(lines: Iterable[Line]) -> tuple[int, list[str]]:
     return n, unequal
 
 
-def judge(
+def determinism(
     report: ReproducibilityReport, plan: str, shares: int, lines: Iterable[Line], weights: str | None
 ) -> Determinism:
     """The badge, the digests and counts it rests on, and in words what stands against a higher one.
 
     `plan` is the digest of what should have been read, `shares` in how many micro-batches.
     """
-    n, unequal = repeated(lines)
+    n, unequal = repeated_lines(lines)
     now = report.conditions[-1][1] if report.conditions else {}
     against = list(changes(report.conditions))
     if unequal:
@@ -101,7 +101,7 @@ def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], agai
     return "L0"
 
 
-def digest(weights: Mapping[str, Tensor]) -> str:
+def weights_digest(weights: Mapping[str, Tensor]) -> str:
     """SHA-256 of names, types, shapes and bytes: what two runs that are one have in common."""
     sha256 = hashlib.sha256()
     for name in sorted(weights):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from repro.data.download.sources import COLLECTIONS
 from repro.model.config import BASE, Hyper
-from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results.labels import label
 from repro.results.record import load
 from repro.runs.scales import Scale
@@ -58,7 +58,7 @@ def expected_vocabulary(scale: Scale, pair: str) -> int:
 def expected_flops(hyper: Hyper, scale: Scale, pair: str) -> float:
     """Floating-point operations of training one run, as if no slot were padding."""
     tokens = float(hyper.steps * scale.batch_tokens)
-    text = Text(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
+    text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
     return training_flops(hyper, expected_vocabulary(scale, pair), text)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from repro.data.batching import RECORDED
 from repro.data.corpora import CORPORA
-from repro.data.filters import RULES, check_rules
+from repro.data.filters import FILTER_RULES, check_rules
 from repro.results.places import OWN
 from repro.results.record import short
 from repro.runs.command import Parser
@@ -48,7 +48,7 @@ class Options:
         None, "shared tokens instead of the scale's or the corpus's own; the paper's first code: 40960", metavar="N"
     )
     clean: tuple[str, ...] = _option(
-        (), f"leave out training pairs by these rules (the paper: none): {', '.join(RULES)}", metavar="RULE"
+        (), f"leave out training pairs by these rules (the paper: none): {', '.join(FILTER_RULES)}", metavar="RULE"
     )
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
         None,

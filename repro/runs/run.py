@@ -22,7 +22,7 @@ from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
 from repro.decoding.bleu import Score
 from repro.model.config import BASE, Hyper, written
-from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results import record
 from repro.results.equal_code import code_name, equal_codes
 from repro.results.labels import relation
@@ -249,7 +249,7 @@ class Run:
         else:
             model = module.model
             model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
-            weights = determinism.digest(model.state_dict())
+            weights = determinism.weights_digest(model.state_dict())
             with self.trial.opened(model) as opened:
                 dev = self._evaluate(opened, "dev", self.prepared.dev)
                 test = self._evaluate(opened, "test", self.prepared.test)
@@ -293,7 +293,7 @@ class Run:
             cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
             status=status,
-            determinism=determinism.judge(
+            determinism=determinism.determinism(
                 fitted.reproducibility,
                 plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
                 shares=fitted.cost.steps * self.trial.shares,
@@ -418,9 +418,9 @@ class Run:
             "claim": self.settings.scale.claim,
         }
 
-    def _cost(self, cost: loop.Cost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
+    def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
         train = self.prepared.train
-        text = Text(
+        text = TextSizes(
             sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
             source_tokens=cost.source_tokens,
             target_tokens=cost.target_tokens,

@@ -251,7 +251,7 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> li
     commands = {
         f"{command.ours('ui')} {view}": "compare the runs in MLflow",
         f"{command.ours('translate', LATEST, 'TEXT')} {translate}".rstrip(): "translate with the newest run",
-        f"{command.python()} {command.script(name)} {command.written(more)}": "intervals over seeds",
+        f"{command.python()} {command.script(name)} {command.command_line(more)}": "intervals over seeds",
     }
     width = max(map(len, commands))
     return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
@@ -259,7 +259,7 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> li
 
 def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
     """These options, and of those that were typed what another command knows as well."""
-    return command.written({**options, **{name: typed[name] for name in kept if name in typed}})
+    return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,7 +70,7 @@ class Journal:
         if not -(2**63) <= (step := operator.index(step)) < 2**63:
             raise ValueError(f"{kind} at step {step}: expected a step of 64 bits, as MLflow keeps it.")
         line: Line = {"kind": kind, "step": step, "time": round(time.time(), 3), "attempt": self.attempt}
-        line |= {name: plain(_number(f"{kind}/{name}", value)) for name, value in values.items()}
+        line |= {name: plain_values(_number(f"{kind}/{name}", value)) for name, value in values.items()}
         self._check()
         self._file.append(encoded(line))
         self._note(kind, step)
@@ -142,7 +142,7 @@ def encoded(line: Line) -> bytes:
     return b'{"crc32": "%08x", %b\n' % (zlib.crc32(rest), rest)
 
 
-def plain(value: float) -> float | str:
+def plain_values(value: float) -> float | str:
     """JSON has no NaN and no infinity: they are written as strings that float() reads."""
     return value if math.isfinite(value) else str(value)
 

@@ -16,10 +16,10 @@ from types import MappingProxyType
 from typing import Any
 
 from repro.storage import atomic
-from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain
+from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain_values
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
-from repro.tracking.run_folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed
-from repro.tracking.system import measure
+from repro.tracking.run_folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed_points
+from repro.tracking.system import measure_system
 from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
@@ -100,7 +100,7 @@ class Remote:
         )
         self._tags = tags
         settle(self.client, self._experiment, tags)
-        self._printed = printed(run)
+        self._printed = printed_points(run)
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
         self._stored = {  # what MLflow had before: the time of each step of each key
@@ -199,7 +199,7 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
             frame = {"kind": kind, "step": metric.step, "time": metric.timestamp / 1000, "attempt": 1}
             # MLflow's databases keep an infinity as the largest float
             value = metric.value * math.inf if abs(metric.value) >= sys.float_info.max else metric.value
-            lines.setdefault((kind, metric.step), frame)[name] = plain(value)
+            lines.setdefault((kind, metric.step), frame)[name] = plain_values(value)
     for file, lines in journals.items():
         if lines:
             ordered = sorted(lines.values(), key=lambda line: (line["kind"] == FINAL, line["step"]))
@@ -243,12 +243,12 @@ class Mirror:
     def _carry(self, machine: Journal) -> None:
         remote, sample_at, n_failures, try_at = None, time.monotonic() + self._sample, 0, 0.0
         n_samples = sum(1 for _ in Tail(self.folder / JOURNALS[1]).lines())
-        measure()  # the first look at the processors tells nothing
+        measure_system()  # the first look at the processors tells nothing
         while True:
             closing = self._closing.is_set()  # asked before the files are read: nothing is left behind
             try:
                 if time.monotonic() >= sample_at:
-                    machine.append("system", n_samples, **measure())
+                    machine.append("system", n_samples, **measure_system())
                     n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
                 if remote is None and (closing or time.monotonic() >= try_at):
                     remote = Remote(self.tracker.uri, self.folder)

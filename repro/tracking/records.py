@@ -14,10 +14,10 @@ from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
-from repro.tracking.run_folder import UNKNOWN, Point, printed
+from repro.tracking.run_folder import UNKNOWN, Point, printed_points
 
 
-def show(uri: str, file: Path) -> dict[str, str]:
+def show_record(uri: str, file: Path) -> dict[str, str]:
     """Have the record in MLflow, once however often this is called; gives the tags of its run there."""
     record, client = load(file), connect(uri)
     from mlflow.entities import Metric, Param
@@ -65,7 +65,7 @@ def points_of(record: Record) -> list[Point]:
     curves: dict[str, Any] = dict(record.curves)
     scores: dict[str, Any] = dict(record.scores)
     return [
-        *printed({"paper": {name: record.paper[name] for name in ("ppl", "bleu")}, "order": record.position}),
+        *printed_points({"paper": {name: record.paper[name] for name in ("ppl", "bleu")}, "order": record.position}),
         *(
             Point(f"{kind}/nll", step, nll, 0)
             for kind, curve in curves.items()

@@ -78,7 +78,7 @@ def describe(folder: Path) -> dict[str, Any]:
         raise ValueError(f"{path}: expected run, tags, params and paper, got {error!r}.") from error
 
 
-def printed(run: Mapping[str, Any]) -> list[Point]:
+def printed_points(run: Mapping[str, Any]) -> list[Point]:
     """The paper's numbers of a described run, and the place of its row in the table.
 
     They and the final numbers stand at step 0: there MLflow draws a bar with its value, anywhere else a lonely dot.

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 
-def measure() -> dict[str, float]:
+def measure_system() -> dict[str, float]:
     """What the machine does, under MLflow's own names, so that its page of system metrics shows them."""
     import psutil
 

@@ -19,7 +19,7 @@ from repro.tracking.mirror import table_names
 from repro.tracking.run_folder import APART
 from repro.tracking.tracker import Tracker
 
-PUBLISHED = "published"
+PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
 ROW = {  # numbers of a row, the mean over its seeds as the paper would print it: from where, decimals
@@ -52,12 +52,14 @@ class View:
     @property
     def key(self) -> str:
         """Its name in links."""
-        return "-".join(([PUBLISHED] if self.published else []) + [self.table, *(value for _, value in self.narrowed)])
+        return "-".join(
+            ([PUBLISHED_TAG] if self.published else []) + [self.table, *(value for _, value in self.narrowed)]
+        )
 
     @property
     def name(self) -> str:
         """Its name for people: an experiment may have several views of one table."""
-        facts = ([PUBLISHED] if self.published else []) + [
+        facts = ([PUBLISHED_TAG] if self.published else []) + [
             f"{name} {value}" if name in ("text", "devices", "threads") else value for name, value in self.narrowed
         ]
         return f"{self.title} ({', '.join(facts)})" if facts else self.title

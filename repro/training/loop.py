@@ -65,7 +65,7 @@ class Every:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class TrainingCost:
     """What the training of a run has consumed so far, over all its attempts."""
 
     steps: int = 0
@@ -87,7 +87,7 @@ class Cost:
 class Fitted:
     """How training ended: at its last step, earlier because it was asked to, or in a loss that is no number."""
 
-    cost: Cost
+    cost: TrainingCost
     reproducibility: ReproducibilityReport
     diverged: NonFinite | None = None  # what happened
 
@@ -113,7 +113,7 @@ def fit(
     training is finished. `conditions` is what the result may depend on in its last digits; a change is noted.
     """
     sweep(folder, alone=True)
-    resume = newest(folder, run)
+    resume = newest_checkpoint(folder, run)
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
     stream, accumulate = _Stream(data), data.accumulate
     checkpoint_callback = CheckpointCallback(
@@ -196,7 +196,7 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
     )
 
 
-def newest(folder: Path, run: str) -> Path | None:
+def newest_checkpoint(folder: Path, run: str) -> Path | None:
     """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
     for path in reversed(checkpoint.checkpoints(folder)):
         try:
@@ -214,13 +214,13 @@ class JournalCallback(L.Callback):
 
     def __init__(self, log: Log, every: int, watch: Watch) -> None:
         self.journal, self.every, self.watch = log, every, watch
-        self.cost = Cost()
+        self.cost = TrainingCost()
         self.step = 0
-        self.window = Cost()
+        self.window = TrainingCost()
         self.clock = 0.0
 
     @property
-    def total(self) -> Cost:
+    def total(self) -> TrainingCost:
         """The cost up to now, the lines not yet written included."""
         return _sum(self.cost, self.window)
 
@@ -228,7 +228,7 @@ class JournalCallback(L.Callback):
         return {"cost": vars(self.cost), "window": vars(self.window)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.cost, self.window = Cost(**state["cost"]), Cost(**state["window"])
+        self.cost, self.window = TrainingCost(**state["cost"]), TrainingCost(**state["window"])
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         assert isinstance(pl_module, TranslationModule)
@@ -253,7 +253,7 @@ class JournalCallback(L.Callback):
     ) -> None:
         assert isinstance(pl_module, TranslationModule)
         now = time.monotonic()
-        share = Cost(
+        share = TrainingCost(
             steps=trainer.global_step - self.step,  # 0 for a micro-batch that does not end its update
             source_tokens=batch.n_source,
             target_tokens=batch.n_target,
@@ -266,7 +266,7 @@ class JournalCallback(L.Callback):
             return
         if self.step % self.every == 0 or self.step == trainer.max_steps:
             window = self._all_ranks(trainer)
-            self.cost, self.window = _sum(self.cost, window), Cost()
+            self.cost, self.window = _sum(self.cost, window), TrainingCost()
             line = {
                 "loss": pl_module.train_loss.compute().item(),
                 "nll": pl_module.train_nll.compute().item(),
@@ -303,7 +303,7 @@ class JournalCallback(L.Callback):
         if not trainer.is_global_zero:
             self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
 
-    def _all_ranks(self, trainer: L.Trainer) -> Cost:
+    def _all_ranks(self, trainer: L.Trainer) -> TrainingCost:
         """The window of all processes together; time and steps are the same for each."""
         own = torch.tensor([self.window.source_tokens, self.window.target_tokens, self.window.slots])
         source, target, slots = trainer.strategy.reduce(own.to(trainer.strategy.root_device), reduce_op="sum").tolist()
@@ -424,8 +424,8 @@ def _agree_on_plan(trainer: L.Trainer) -> None:
         )
 
 
-def _sum(a: Cost, b: Cost) -> Cost:
-    return Cost(**{name: value + getattr(b, name) for name, value in vars(a).items()})
+def _sum(a: TrainingCost, b: TrainingCost) -> TrainingCost:
+    return TrainingCost(**{name: value + getattr(b, name) for name, value in vars(a).items()})
 
 
 def averaged(folder: Path, run: str, steps: range) -> dict[str, torch.Tensor]:

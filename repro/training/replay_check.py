@@ -52,7 +52,7 @@ class ReplayCheck(L.Callback):
         """What was seen up to now."""
         self._follow()
         return ReproducibilityReport(
-            order=order_digest.digest(self.words),
+            order=order_digest.order_digest(self.words),
             followed=self.followed,
             replayed=self.replayed,
             unequal=self.unequal,

@@ -22,7 +22,7 @@ from repro.claims.claim import B0, BLEU, BOTH, H1, H32, LOG_PPL, TABLE3, TEST_BL
 from repro.claims.judge import Judged, Suite, judge, judge_suite, may_judge
 from repro.claims.statistics import Sample
 from repro.model.config import BASE
-from repro.model.cost import Text, n_parameters, training_flops
+from repro.model.cost import TextSizes, n_parameters, training_flops
 from repro.model.embedding import sinusoids
 from repro.model.layers import FeedForward
 from repro.results.record import PaperNumbers, Record
@@ -155,7 +155,7 @@ def test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient() -> None
 
 
 def test_heads_that_share_the_width_cost_the_same() -> None:
-    text = Text(sentences=7, source_tokens=190, target_tokens=210)
+    text = TextSizes(sentences=7, source_tokens=190, target_tokens=210)
     costs = set()
     for h in (1, 4, 8, 16, 32):
         hyper = replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h)

@@ -22,7 +22,7 @@ from repro.complexity.measure import (
     full_attention,
     interleaved,
     layers,
-    measure,
+    measure_layers,
     paths,
     queries_keys_values,
     saved_bytes,
@@ -199,7 +199,7 @@ def test_rounds_are_interleaved_and_the_first_is_not_kept() -> None:
 
 def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
     file = tmp_path / "measured.json"
-    measured = measure(TINY, threads=torch.get_num_threads())
+    measured = measure_layers(TINY, threads=torch.get_num_threads())
     save(file, measured)
     again = load(file)
     assert again.counts == measured.counts

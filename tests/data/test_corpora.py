@@ -19,7 +19,7 @@ from repro.data.corpora import (
     open_corpus,
 )
 from repro.data.datacard import Overlap
-from repro.data.parallel_text import fingerprint
+from repro.data.parallel_text import text_fingerprint
 from repro.data.vocabulary import Subwords
 
 
@@ -178,7 +178,7 @@ def test_a_generated_corpus_takes_no_folder(tmp_path: Path) -> None:
 @pytest.fixture
 def tiny_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A named corpus whose test set is known by its hash."""
-    known = corpora.Named(folders={"en-de": "tiny_ende"}, licence="none", origin="Nowhere.")
+    known = corpora.NamedCorpus(folders={"en-de": "tiny_ende"}, licence="none", origin="Nowhere.")
     monkeypatch.setitem(CORPORA, "tiny", known)
     monkeypatch.setitem(SHA256, "tiny_ende/test.de", hashlib.sha256(b"vier\n").hexdigest())
 
@@ -329,7 +329,7 @@ def test_real_text_is_recognised(
         pytest.skip(f"needs the real text: {real_text / folder} is absent.")
     found = open_corpus(name, pair, data_dir=real_text, cache=tmp_path)
     splits = (found.train[0], found.dev, found.test)
-    assert tuple(fingerprint(split.target).n_lines for split in splits) == sizes
+    assert tuple(text_fingerprint(split.target).n_lines for split in splits) == sizes
     assert len(list(found.test.pairs())) == sizes[2]
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.datacard import Facts, Overlap, card, histogram, normalised, page, repeats, write
-from repro.data.filters import RULES
+from repro.data.datacard import Facts, Overlap, card, histogram, normalised, page, repeats, write_card
+from repro.data.filters import FILTER_RULES
 from repro.render.escape import NO_BREAK, markdown_text
 from repro.render.markdown import markdown
 from repro.results.repeats import repeated
@@ -286,7 +286,7 @@ def test_the_page_shows_the_numbers() -> None:
     assert "Tokenizer: byte-level BPE, 37,000 tokens, one for both languages; given." in text
     learned = facts().tokenizer | {"learned_on": "all *training* text"}
     assert r"; learned on all \*training\* text." in markdown(page(card(facts(tokenizer=learned))))
-    assert f"- **length_ratio**: {RULES['length_ratio'].meaning} (version 1)" in text
+    assert f"- **length_ratio**: {FILTER_RULES['length_ratio'].meaning} (version 1)" in text
 
 
 def test_a_card_without_parts_and_rules_is_shorter() -> None:
@@ -363,7 +363,7 @@ def test_what_a_name_holds_is_text() -> None:
 def test_the_same_data_gives_the_same_bytes(tmp_path: Path) -> None:
     some = [shard("news"), shard("crawl")]
     for folder in ("one", "two"):
-        write(card(facts(*json.loads(json.dumps(some)))), tmp_path / folder)
+        write_card(card(facts(*json.loads(json.dumps(some)))), tmp_path / folder)
     for name in ("data_card.json", "data_card.md"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     written = json.loads((tmp_path / "one" / "data_card.json").read_bytes())

@@ -16,9 +16,9 @@ from sacremoses import MosesTokenizer
 from repro.data import filters
 from repro.data.filters import (
     ALLOWANCE,
+    FILTER_RULES,
     LANGUAGES,
     MOST_TIMES,
-    RULES,
     STOOD_BEFORE,
     check_rules,
     first_occurrences,
@@ -105,7 +105,7 @@ def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:
 
 
 def test_the_order_in_which_rules_are_named_is_no_matter() -> None:
-    assert tuple(RULES) == ("length_ratio", "fairseq", "language", "duplicates")
+    assert tuple(FILTER_RULES) == ("length_ratio", "fairseq", "language", "duplicates")
     for names in (["duplicates", "length_ratio"], ["length_ratio", "duplicates"]):
         assert check_rules(names) == ("length_ratio", "duplicates")
         assert identity(names) == {"length_ratio": "1", "duplicates": "1"}
@@ -127,7 +127,7 @@ def test_unknown_and_double_rules_are_refused(names: list[str], message: str) ->
 
 
 def test_each_rule_says_in_one_sentence_what_it_means() -> None:
-    for name, rule in RULES.items():
+    for name, rule in FILTER_RULES.items():
         assert rule.name == name
         assert rule.meaning.endswith(".")
         assert rule.meaning.count(". ") == 0

@@ -25,7 +25,7 @@ def read(updates: list[Update], n_shares: int) -> str:
             words = order_digest.add(
                 words, order_digest.of_share(update.step, part, sentences if len(sentences) else np.array([-1]))
             )
-    return order_digest.digest(words)
+    return order_digest.order_digest(words)
 
 
 @pytest.mark.parametrize("n_shares", [1, 2, 7])
@@ -57,6 +57,6 @@ def test_sentences_that_change_places_within_an_update_are_seen() -> None:
     [update] = plan(1)
     ids = update.sentences
     assert len(ids) > 1
-    assert order_digest.digest(order_digest.of_share(0, 0, ids)) != order_digest.digest(
+    assert order_digest.order_digest(order_digest.of_share(0, 0, ids)) != order_digest.order_digest(
         order_digest.of_share(0, 0, ids[::-1])
     )

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data import parallel_text
-from repro.data.parallel_text import Fingerprint, Parallel, fingerprint
+from repro.data.parallel_text import Fingerprint, Parallel, text_fingerprint
 
 SPLITTERS = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\rj"  # str.splitlines() makes ten lines of it
 clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(line))
@@ -61,8 +61,8 @@ def test_what_is_no_text_changes_nothing(tmp_path: Path) -> None:
     ):
         other = written(tmp_path, "other", content)
         assert list(Parallel(plain, other).pairs()) == [("a", "a"), ("b\rc", "b\rc")]
-        assert fingerprint(other) == fingerprint(plain)
-    assert fingerprint(plain) == Fingerprint(hashlib.sha256(b"a\nb\rc\n").hexdigest(), 2, marks=(0,))
+        assert text_fingerprint(other) == text_fingerprint(plain)
+    assert text_fingerprint(plain) == Fingerprint(hashlib.sha256(b"a\nb\rc\n").hexdigest(), 2, marks=(0,))
 
 
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", codecs.BOM_UTF8]), max_size=12).map(b"".join))
@@ -70,8 +70,8 @@ def test_the_fingerprint_is_that_of_the_lines_read(tmp_path_factory: pytest.Temp
     path = written(tmp_path_factory.mktemp("text"), "x", content)
     read = list(parallel_text._lines(path, 0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parallel_text, "BLOCK", 2)  # so that "\r\n" falls on a border
-        found = fingerprint(path)
+        patch.setattr(parallel_text, "READ_AT_ONCE", 2)  # so that "\r\n" falls on a border
+        found = text_fingerprint(path)
     whole = b"".join(line + b"\n" for line in read)
     assert found == Fingerprint(hashlib.sha256(whole).hexdigest(), len(read), marks=())
 
@@ -87,7 +87,7 @@ def test_half_a_gzip_file_is_refused(tmp_path: Path) -> None:
     for damaged in (content[:-20], content + b"rest", content[:50] + b"\xff" + content[51:]):
         path = written(tmp_path, "x.en", damaged)
         with pytest.raises(ValueError, match=r"x\.en is no whole gzip file .*Get it again"):
-            fingerprint(path)
+            text_fingerprint(path)
 
 
 # Bad lines -------------------------------------------------------------------------------------------------
@@ -174,13 +174,15 @@ def test_passages_are_the_text_in_pieces(
     split = parallel(folder, gzip.compress(content) if is_gzip else content, content)
     whole_dropped: Counter[str] = Counter()
     whole = list(split.pairs(whole_dropped))
-    assert [chunk.n_lines for chunk in split.chunks()] == [fingerprint(split.source).n_lines]
+    assert [chunk.n_lines for chunk in split.chunks()] == [text_fingerprint(split.source).n_lines]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel_text, "CHUNK", size)
-        patch.setattr(parallel_text, "BLOCK", 3)  # so that a chunk ends in the middle of one and several end in one
+        patch.setattr(
+            parallel_text, "READ_AT_ONCE", 3
+        )  # so that a chunk ends in the middle of one and several end in one
         parallel_text._fingerprint.cache_clear()
         chunks = split.chunks()
-        n_lines = fingerprint(split.source).n_lines
+        n_lines = text_fingerprint(split.source).n_lines
     parallel_text._fingerprint.cache_clear()
     assert [(chunk.first_line, chunk.n_lines) for chunk in chunks] == [
         (first, min(size, n_lines - first)) for first in range(0, n_lines, size)
@@ -204,26 +206,26 @@ def test_a_large_file_is_hashed_once_for_all_processes(tmp_path: Path, monkeypat
     monkeypatch.setattr(parallel_text, "NOTED_FROM", 4)
     notes = tmp_path / "notes"
     large, small = written(tmp_path, "large", b"one\ntwo\n"), written(tmp_path, "small", b"a\n")
-    first = fingerprint(large, notes)
-    assert first == fingerprint(large)
-    fingerprint(small, notes)
+    first = text_fingerprint(large, notes)
+    assert first == text_fingerprint(large)
+    text_fingerprint(small, notes)
     assert len(list(notes.iterdir())) == 1
     monkeypatch.setattr(parallel_text, "_fingerprint", None)  # from here on a file that is read is an error
-    assert fingerprint(large, notes) == first
-    assert fingerprint(large, notes).marks == (0,)
+    assert text_fingerprint(large, notes) == first
+    assert text_fingerprint(large, notes).marks == (0,)
 
 
 def test_a_noted_fingerprint_is_trusted_until_the_file_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_text, "NOTED_FROM", 4)
     path = written(tmp_path, "x", b"one\ntwo\n")
-    before = fingerprint(path, tmp_path / "notes")
+    before = text_fingerprint(path, tmp_path / "notes")
     changed = path.stat().st_mtime_ns + 1
     path.write_bytes(b"one\nTWO\n")
     os.utime(path, ns=(changed, changed))
-    assert fingerprint(path, tmp_path / "notes") != before
+    assert text_fingerprint(path, tmp_path / "notes") != before
     [note] = [note for note in (tmp_path / "notes").iterdir() if before.sha256 in note.read_text()]
     note.write_bytes(b"{")  # a damaged note is no note
-    assert fingerprint(path, tmp_path / "notes").n_lines == 2
+    assert text_fingerprint(path, tmp_path / "notes").n_lines == 2
 
 
 def test_bytes_that_rot_are_noticed_before_they_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

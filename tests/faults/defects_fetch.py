@@ -44,7 +44,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "an altered text of an archive that is known by its texts is taken",
         FETCH,
-        "        if member.sha256 not in (None, found := fingerprint(folder / name).sha256):",
+        "        if member.sha256 not in (None, found := text_fingerprint(folder / name).sha256):",
         "        if member.sha256 == (found := ''):",
         (f"{OF_COMMANDS}test_captions_are_known_by_their_texts",),
     ),

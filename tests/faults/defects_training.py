@@ -129,8 +129,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a line after a stop counts too few tokens",
         FIT,
-        'self.cost, self.window = Cost(**state["cost"]), Cost(**state["window"])',
-        'self.cost, self.window = Cost(**state["cost"]), Cost()',
+        'self.cost, self.window = TrainingCost(**state["cost"]), TrainingCost(**state["window"])',
+        'self.cost, self.window = TrainingCost(**state["cost"]), TrainingCost()',
         (f"{RUNS}test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",),
     ),
     Defect(

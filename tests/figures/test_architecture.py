@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.figures import style
-from repro.figures.architecture import BELOW, MEMORY, Block, Column, boxes, columns, height, paint
+from repro.figures.architecture import BELOW, MEMORY, Block, Stack, boxes, height, paint_architecture, stacks
 from repro.model import layers
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
@@ -17,22 +17,22 @@ from repro.model.transformer import Transformer
 SMALL = Hyper(n_layers=2, d_model=16, d_ff=32, n_heads=2, d_k=3, d_v=5, steps=20, average_every=1)
 
 
-def drawing(drawn: tuple[Column, Column]) -> bytes:
-    return style.svg((6.4, height(drawn) / 72), partial(paint, drawn=drawn))
+def drawing(drawn: tuple[Stack, Stack]) -> bytes:
+    return style.svg((6.4, height(drawn) / 72), partial(paint_architecture, drawn=drawn))
 
 
-def labels(column: Column) -> list[str]:
+def labels(column: Stack) -> list[str]:
     [(_, blocks)] = column.layers
     return [box.label.replace("\n", " ") for box in boxes(blocks)]
 
 
 @pytest.fixture(scope="module")
 def usual() -> bytes:
-    return drawing(columns(Transformer(SMALL, 11)))
+    return drawing(stacks(Transformer(SMALL, 11)))
 
 
 def test_the_paper_s_picture() -> None:
-    encoder, decoder = columns(Transformer(SMALL, 11))
+    encoder, decoder = stacks(Transformer(SMALL, 11))
     assert encoder.entry == decoder.entry == ("Embedding", "Positional\nEncoding")
     assert encoder.layers == (
         (
@@ -61,12 +61,12 @@ def test_the_paper_s_picture() -> None:
 
 
 def test_learned_positions_are_named() -> None:
-    assert columns(Transformer(replace(SMALL, learned_positions=True), 11))[0].entry[1] == "Learned\nEncoding"
+    assert stacks(Transformer(replace(SMALL, learned_positions=True), 11))[0].entry[1] == "Learned\nEncoding"
 
 
 def test_the_mask_is_seen_in_the_weights_and_not_in_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "tril", lambda tensor: tensor)  # a decoder that looks ahead
-    assert labels(columns(Transformer(SMALL, 11))[1])[0] == "Multi-Head Attention"
+    assert labels(stacks(Transformer(SMALL, 11))[1])[0] == "Multi-Head Attention"
 
 
 class GatedNetwork(layers.FeedForward):
@@ -113,7 +113,7 @@ def test_another_model_is_another_picture(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     change(monkeypatch)
-    changed = columns(Transformer(SMALL, 11))
+    changed = stacks(Transformer(SMALL, 11))
     assert labels(changed[0]) == expected
     assert drawing(changed) != usual
 
@@ -121,10 +121,10 @@ def test_another_model_is_another_picture(
 def test_layers_that_differ_are_drawn_apart(usual: bytes) -> None:
     model = Transformer(SMALL, 11)
     model.encoder[1].feed_forward = nn.Identity()
-    drawn = columns(model)
+    drawn = stacks(model)
     assert [count for count, _ in drawn[0].layers] == [1, 1]
     assert drawing(drawn) != usual
 
 
 def test_the_same_model_is_the_same_picture(usual: bytes) -> None:
-    assert drawing(columns(Transformer(SMALL, 11))) == usual
+    assert drawing(stacks(Transformer(SMALL, 11))) == usual

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from repro.figures import attention_maps, draw
-from repro.figures.attention_maps import Map, Measured
+from repro.figures.attention_maps import Map, MeasuredHeads
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
@@ -26,7 +26,7 @@ EACH = [
 ]
 
 
-def measurement() -> Measured:
+def measurement() -> MeasuredHeads:
     """Two heads over four words: one looks at itself, one at all alike."""
     n = 4
     itself = [[float(q == k) for k in range(n)] for q in range(n)]
@@ -54,7 +54,7 @@ def measurement() -> Measured:
         "n_layers": 3,
         "maps": [{**seen, "about": about} for about in ("making", "its")],
     }
-    return Measured(**content)  # type: ignore[typeddict-item]
+    return MeasuredHeads(**content)  # type: ignore[typeddict-item]
 
 
 def place(results: Path, make: Make) -> None:
@@ -70,9 +70,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_everything_is_made_from_records_and_a_measurement(results: Path, a_record: Make) -> None:
     place(results, a_record)
-    attention_maps.write(results / "laptop/figures/attention.json", measurement())
+    attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
-    made, skipped = draw.draw(results, "laptop", nowhere, nowhere)
+    made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
     assert skipped == []
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in ("png", "svg")]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made)
@@ -83,8 +83,8 @@ def test_the_same_input_gives_the_same_bytes(
 ) -> None:
     monkeypatch.delitem(draw.style.DETAILS, "png")  # pixels follow from the same drawing; it is SVG that has names
     place(tmp_path, a_record)
-    attention_maps.write(tmp_path / "laptop/figures/attention.json", measurement())
-    made, _ = draw.draw(tmp_path, "laptop", tmp_path, tmp_path)
+    attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
+    made, _ = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert len(made) == len(EACH)
     assert [f.name for f in made if f.read_bytes() != (results / "laptop/figures" / f.name).read_bytes()] == []
 
@@ -106,7 +106,9 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, quality] = draw.draw(tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache")
+    made, [attention, quality] = draw.draw_figures(
+        tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
+    )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
@@ -122,7 +124,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
     for record in (a_record("base"), a_record("h=1"), a_record("h=4", table="table3_B")):
         record.save(path(tmp_path, record))
     (tmp_path / "laptop/table3_B/h=4-seed1.json").write_text("{}", "utf-8")
-    made, skipped = draw.draw(tmp_path, "laptop", tmp_path, tmp_path)
+    made, skipped = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert made == [tmp_path / "laptop/figures/table3_A"]
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
@@ -142,7 +144,7 @@ def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_command_prints_what_it_made_and_what_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(draw, "draw", lambda *places: ([Path("a.png")], ["figure 9: no numbers. Run it."]))
+    monkeypatch.setattr(draw, "draw_figures", lambda *places: ([Path("a.png")], ["figure 9: no numbers. Run it."]))
     draw.main([])
     assert capsys.readouterr().out == ("Figures of results/own/laptop\na.png\nSkipped figure 9: no numbers. Run it.\n")
 

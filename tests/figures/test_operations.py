@@ -13,8 +13,8 @@ from repro.model import attention as module
 
 def drawing() -> bytes:
     left, right = scaled_dot_product(), multi_head()
-    paint = partial(operations.paint, left=left, right=right)
-    return style.svg(operations.size(left, right), paint)
+    paint = partial(operations.paint_operations, left=left, right=right)
+    return style.svg(operations.paper_size(left, right), paint)
 
 
 def test_scaled_dot_product_attention() -> None:

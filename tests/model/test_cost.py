@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro.model.config import BASE, Hyper
-from repro.model.cost import PAPER_VOCABULARY, Text, n_parameters, training_flops
+from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.model.transformer import Transformer
 
 # Table 3: what changes, and the millions of parameters that are printed
@@ -91,13 +91,13 @@ def test_the_arithmetic_counts_what_is_computed(change: dict[str, Any]) -> None:
         model(source, decoder_in).sum().backward()
     # the plain products also work out the half of the decoder's self-attention that is masked
     masked = 3 * 2 * hyper.n_layers * hyper.n_heads * (hyper.d_k + hyper.d_v) * n_target**2 / 2
-    one = Text(sentences=1, source_tokens=n_source, target_tokens=n_target)
+    one = TextSizes(sentences=1, source_tokens=n_source, target_tokens=n_target)
     assert training_flops(hyper, vocab_size, one) + masked == counter.get_total_flops()
 
 
 def test_twice_the_text_is_twice_the_work() -> None:
-    text = Text(sentences=3, source_tokens=50, target_tokens=70)
-    double = Text(sentences=6, source_tokens=100, target_tokens=140)
+    text = TextSizes(sentences=3, source_tokens=50, target_tokens=70)
+    double = TextSizes(sentences=6, source_tokens=100, target_tokens=140)
     assert training_flops(SMALL, 23, double) == pytest.approx(2 * training_flops(SMALL, 23, text))
 
 
@@ -106,6 +106,6 @@ def test_the_papers_training_cost() -> None:
     # fewer: 100,000 updates of 25,000 + 25,000 tokens
     tokens = 100_000 * 25_000
     flops = training_flops(
-        BASE, PAPER_VOCABULARY, Text(sentences=tokens / 28, source_tokens=tokens, target_tokens=tokens)
+        BASE, PAPER_VOCABULARY, TextSizes(sentences=tokens / 28, source_tokens=tokens, target_tokens=tokens)
     )
     assert 0.2 < flops / 3.3e18 < 1

@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from repro.claims.growth import compare, growth, judged, median_interval, order, power_law
-from repro.claims.layers import CLAIMS, ROWS, verdicts
-from repro.figures.table1 import draw, panels
+from repro.claims.growth import compare, growth, judged_growth, median_interval, order, power_law
+from repro.claims.layers import LAYER_CLAIMS, ROWS, verdicts
+from repro.figures.table1 import draw_table1, panels
 from repro.pages.build import build_layers, texts, write_layers
 from repro.pages.table1 import columns, cost_columns, page
 from repro.render.markdown import markdown
 from repro.results.layer_costs import (
     FILE,
-    FOLDER,
+    LAYER_COSTS_FOLDER,
     Count,
     Measured,
     Path,
@@ -223,10 +223,10 @@ def test_the_interval_of_a_median() -> None:
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says() -> None:
-    draw = random.Random(1)
+    draw_table1 = random.Random(1)
     held = [
         low <= 0 <= high
-        for low, high in (median_interval([draw.gauss(0, 1) for _ in range(9)]) or (1, 1) for _ in range(4_000))
+        for low, high in (median_interval([draw_table1.gauss(0, 1) for _ in range(9)]) or (1, 1) for _ in range(4_000))
     ]
     assert statistics.fmean(held) == pytest.approx(246 / 256, abs=0.01)
 
@@ -240,9 +240,9 @@ def test_times_are_compared_round_by_round() -> None:
 
 
 def test_one_size_against_contradicts_one_open_leaves_open() -> None:
-    assert judged([1, 1]) == "reproduced"
-    assert judged([1, 0]) == judged([]) == "inconclusive"
-    assert judged([1, 0, -1]) == "contradicted"
+    assert judged_growth([1, 1]) == "reproduced"
+    assert judged_growth([1, 0]) == judged_growth([]) == "inconclusive"
+    assert judged_growth([1, 0, -1]) == "contradicted"
 
 
 # Verdicts
@@ -250,8 +250,8 @@ def test_one_size_against_contradicts_one_open_leaves_open() -> None:
 
 def test_every_claim_is_reproduced_where_it_holds() -> None:
     found = verdicts(as_printed())
-    assert set(found) == set(CLAIMS)
-    assert {claim: word for claim, (word, _) in found.items()} == dict.fromkeys(CLAIMS, "reproduced")
+    assert set(found) == set(LAYER_CLAIMS)
+    assert {claim: word for claim, (word, _) in found.items()} == dict.fromkeys(LAYER_CLAIMS, "reproduced")
     assert found["C21"][1] == "15 of 15 cells as printed"
     assert "0.50 d (plain step), 1.50 d (gated step), 1.00 d (whole gated layer)" in found["C22"][1]
     assert "attention has 2 times" in found["C24"][1]
@@ -311,7 +311,7 @@ def test_only_lengths_below_d_are_asked() -> None:
 
 
 def saved(folder: File) -> File:
-    file = folder / FOLDER / FILE
+    file = folder / LAYER_COSTS_FOLDER / FILE
     save(file, as_printed())
     return file
 
@@ -354,7 +354,7 @@ def test_a_line_without_its_fields_is_refused(tmp_path: File) -> None:
 
 def test_without_measurements_there_is_no_table(tmp_path: File) -> None:
     assert build_layers(tmp_path) == {}
-    assert draw(tmp_path) == []
+    assert draw_table1(tmp_path) == []
 
 
 def test_printed_and_counted_stand_side_by_side() -> None:
@@ -392,7 +392,7 @@ def test_the_page_has_the_table_the_verdicts_and_where_they_come_from() -> None:
 
 def test_formulas_are_mathematics_in_latex(tmp_path: File) -> None:
     saved(tmp_path)
-    tex = texts(build_layers(tmp_path))[tmp_path / FOLDER / "table1.tex"]
+    tex = texts(build_layers(tmp_path))[tmp_path / LAYER_COSTS_FOLDER / "table1.tex"]
     assert "$O(n^{2} d)$" in tex
     assert r"$O(\log_{k}(n))$" in tex
     assert "$$" not in tex
@@ -405,7 +405,7 @@ def test_the_csv_is_one_grid(tmp_path: File) -> None:
 
     saved(tmp_path)
     write_layers(tmp_path)
-    frame = pd.read_csv(tmp_path / FOLDER / "table1.csv")
+    frame = pd.read_csv(tmp_path / LAYER_COSTS_FOLDER / "table1.csv")
     mixing = frame[frame["quantity"] == "operations of the mixing"].set_index(["layer", "size"])["exponent"]
     assert mixing["self_attention", "n"] == pytest.approx(2)
     assert list(frame.loc[frame["layer"] == "dilated", "law"]) == ["O(log_k(n))"]
@@ -415,7 +415,7 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
     pages = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         saved(folder)
-        pages.append([file.read_bytes() for file in (*write_layers(folder), *draw(folder))])
+        pages.append([file.read_bytes() for file in (*write_layers(folder), *draw_table1(folder))])
     assert pages[0] == pages[1]
     assert len(pages[0]) == 5
 

@@ -14,7 +14,7 @@ import pytest
 from paper_runs import paper_run
 
 from repro.results import equal_code
-from repro.results.equal_code import Code, EqualCode, Evidence, classes, code_name, equal_codes, listed
+from repro.results.equal_code import Code, EqualCode, Evidence, classes, code_name, equal_codes, listed_pairs
 from repro.results.kinds import differences, mixtures
 from repro.results.provenance import fingerprint
 
@@ -49,7 +49,7 @@ def test_a_class_has_one_name_and_a_stranger_its_own() -> None:
 
 
 def test_the_list_is_well_formed() -> None:
-    for one in listed():
+    for one in listed_pairs():
         assert one.keys() == EqualCode.__annotations__.keys()
         assert one["run"].keys() == Evidence.__annotations__.keys()
         assert one["run"]["scale"] in ("smoke", "laptop")
@@ -58,7 +58,7 @@ def test_the_list_is_well_formed() -> None:
         for code in one["codes"]:
             assert code.keys() == Code.__annotations__.keys()
             assert (len(code["fingerprint"]), len(code["commit"])) == (64, 40)
-    assert equal_code.LIST.read_text("utf-8") == json.dumps(listed(), indent=2) + "\n"
+    assert equal_code.LIST.read_text("utf-8") == json.dumps(listed_pairs(), indent=2) + "\n"
 
 
 def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyP
     assert differences(*records) == ["deciding code"]
     [said] = mixtures(records)
     assert "seeds 1 and 2 differ in deciding code" in said
-    monkeypatch.setattr(equal_code, "listed", lambda: LINE)
+    monkeypatch.setattr(equal_code, "listed_pairs", lambda: LINE)
     assert differences(*records) == []
     assert list(mixtures(records)) == []
 
@@ -111,8 +111,8 @@ def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Code, Evid
 
 # the newest entry in CI, the others by `tox -e faults`: no entry becomes wrong by what is added after it
 ENTRIES = [
-    pytest.param(one, marks=[] if one is listed()[-1] else pytest.mark.faults, id=one["codes"][1]["commit"][:12])
-    for one in listed()
+    pytest.param(one, marks=[] if one is listed_pairs()[-1] else pytest.mark.faults, id=one["codes"][1]["commit"][:12])
+    for one in listed_pairs()
 ]
 
 

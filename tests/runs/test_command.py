@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from first_words import ROOT, lines_until_heavy
 
-from repro.runs.command import Parser, modern, unknown_option, written
+from repro.runs.command import Parser, command_line, modern, unknown_option
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
@@ -62,7 +62,7 @@ def test_a_command_of_several_names_its_own_options(
 def test_options_are_written_as_a_shell_reads_them() -> None:
     options: dict[str, Any] = {"data_dir": "my texts/$HOME", "rows": ["h=1", "a b"], "steps": 2, "fork": True}
     text = "--data-dir 'my texts/$HOME' --rows h=1 'a b' --steps 2 --fork"
-    assert written(options) == text
+    assert command_line(options) == text
     assert shlex.split(text)[1] == "my texts/$HOME"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from repro.runs.determinism import digest, judge, repeated
+from repro.runs.determinism import determinism, repeated_lines, weights_digest
 from repro.training.replay_check import ReproducibilityReport
 
 CPU = {"threads": 1, "processes": 1, "on GPU": False, "deterministic mode": False}
@@ -27,7 +27,9 @@ def badge(
 ) -> tuple[Any, Any]:
     """Of a run in which all was as it should be, but for what is given."""
     seen: dict[str, Any] = {"order": "ab", "followed": 6, "replayed": 1, "conditions": [(0, CPU | now)]}
-    made = judge(ReproducibilityReport(**seen | (report or {})), plan="ab", shares=6, lines=lines or [], weights="cd")
+    made = determinism(
+        ReproducibilityReport(**seen | (report or {})), plan="ab", shares=6, lines=lines or [], weights="cd"
+    )
     return made["badge"], made["against"]
 
 
@@ -61,12 +63,12 @@ def test_another_order_has_no_badge(report: Any) -> None:
 
 def test_lines_that_came_again_must_be_the_same() -> None:
     same = [line(1, loss=3.0), line(2, loss=2.5), line(2, attempt=2, loss=2.5), line(3, attempt=2, loss=2.0)]
-    assert repeated(same) == (1, [])
+    assert repeated_lines(same) == (1, [])
     other = [*same, line(3, attempt=3, loss=2.0 + 2**-51)]
-    assert repeated(other) == (2, ["train 3"])
+    assert repeated_lines(other) == (2, ["train 3"])
     assert badge(lines=other) == ("L0", ["1 of 2 repeated journal lines differ: train 3"])
     nan = [line(1, loss=float("nan")), line(1, attempt=2, loss=float("nan"))]
-    assert repeated(nan) == (1, [])
+    assert repeated_lines(nan) == (1, [])
 
 
 def test_a_digest_tells_every_bit_name_type_and_shape() -> None:
@@ -77,5 +79,5 @@ def test_a_digest_tells_every_bit_name_type_and_shape() -> None:
         {"a": torch.zeros(2, 3), "b": torch.ones(1, dtype=torch.int32)},
         {"a": -torch.zeros(2, 3), "b": torch.ones(1)},
     ]
-    assert len({digest(one) for one in (weights, *others)}) == 5
-    assert digest(dict(reversed(weights.items()))) == digest(weights)
+    assert len({weights_digest(one) for one in (weights, *others)}) == 5
+    assert weights_digest(dict(reversed(weights.items()))) == weights_digest(weights)

@@ -12,8 +12,8 @@ from repro.cli.tracking import main
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
 from repro.tracking.mirror import sync
-from repro.tracking.records import show
-from repro.tracking.views import PUBLISHED
+from repro.tracking.records import show_record
+from repro.tracking.views import PUBLISHED_TAG
 
 CURVES = {"train": {"step": [5, 10], "nll": [4.5, 3.25]}, "dev": {"step": [10], "nll": [3.5]}}
 NOON = 1_798_804_800_000  # 2027-01-01 12:00 UTC in milliseconds
@@ -36,7 +36,7 @@ def runs(uri: str) -> list[Any]:
 def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) -> None:
     uri, file = new_store(), published(tmp_path, position=3)
     for _ in range(2):
-        show(uri, file)
+        show_record(uri, file)
     [run] = runs(uri)
     assert (run.info.status, run.info.start_time, run.info.end_time) == ("FINISHED", NOON, NOON + 2_000)
     assert run.info.run_name == "h=1, seed 1 (published)"
@@ -64,10 +64,10 @@ def test_a_record_that_was_half_brought_is_completed(
     client = connect(uri)
     monkeypatch.setattr(client, "set_terminated", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        show(uri, file)
+        show_record(uri, file)
     monkeypatch.undo()
     before = [stored(uri, run.info.run_id) for run in runs(uri)]
-    show(uri, file)
+    show_record(uri, file)
     assert [stored(uri, run.info.run_id) for run in runs(uri)] == before
     assert [run.info.status for run in runs(uri)] == ["FINISHED"]
 
@@ -76,9 +76,9 @@ def test_a_record_that_is_published_anew_takes_the_place_of_the_old(
     new_store: Callable[[], str], tmp_path: Path
 ) -> None:
     uri = new_store()
-    show(uri, published(tmp_path))
+    show_record(uri, published(tmp_path))
     later = paper_run().stamp | {"started": "2027-01-02T12:00:00+00:00"}
-    show(uri, published(tmp_path, stamp=later))
+    show_record(uri, published(tmp_path, stamp=later))
     assert sorted((run.info.start_time - NOON, run.data.tags["current"]) for run in runs(uri)) == [
         (0, "false"), (86_400_000, "true"),
     ]  # fmt: skip
@@ -108,7 +108,7 @@ def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
     client = connect(uri)
     experiment = client.get_experiment_by_name(experiment_name("laptop"))
     keys = sorted(tag.partition("ViewState.")[2] for tag in experiment.tags if "ViewState." in tag)
-    assert [key.split("-")[0] for key in keys] == [PUBLISHED, "table3_A"]
+    assert [key.split("-")[0] for key in keys] == [PUBLISHED_TAG, "table3_A"]
     assert "published" in experiment.tags["mlflow.note.content"]
     shown = {}
     for flag in ("true", "false"):

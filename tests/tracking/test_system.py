@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from repro.tracking.system import _gpus, measure
+from repro.tracking.system import _gpus, measure_system
 
 
 def test_gpus_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,13 +19,13 @@ def test_gpus_are_measured_where_there_are_any(monkeypatch: pytest.MonkeyPatch) 
     )
     monkeypatch.setitem(sys.modules, "pynvml", library)
     _gpus.cache_clear()
-    found = measure()
+    found = measure_system()
     assert (found["gpu_0_memory_usage_megabytes"], found["gpu_0_power_usage_watts"]) == (3000, 350)
     assert found["gpu_1_utilization_percentage"] == 91
     monkeypatch.setattr(library, "nvmlDeviceGetPowerUsage", lambda gpu: 1 / 0)  # not supported
-    assert found.keys() - measure().keys() == {"gpu_0_power_usage_watts", "gpu_1_power_usage_watts"}
+    assert found.keys() - measure_system().keys() == {"gpu_0_power_usage_watts", "gpu_1_power_usage_watts"}
 
     monkeypatch.setattr(library, "nvmlInit", lambda: 1 / 0)  # no driver
     _gpus.cache_clear()
-    assert not any("gpu" in name for name in measure())
+    assert not any("gpu" in name for name in measure_system())
     _gpus.cache_clear()

@@ -32,7 +32,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
-from repro.training.loop import newest
+from repro.training.loop import newest_checkpoint
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"
@@ -232,7 +232,7 @@ def test_the_library_reads_what_is_written_here(path: Path) -> None:
 def test_training_does_not_go_on_from_an_older_format(tmp_path: Path, older: str) -> None:
     said = f"has checkpoint format {older}, expected 3: an older version of this package wrote it. Go on with that"
     shutil.copy(GOLDEN / f"format-{older}.safetensors", path_of(tmp_path, 7))
-    for read in (lambda: load(path_of(tmp_path, 7), RUN), lambda: newest(tmp_path, RUN)):
+    for read in (lambda: load(path_of(tmp_path, 7), RUN), lambda: newest_checkpoint(tmp_path, RUN)):
         with pytest.raises(CheckpointError, match=said) as caught:
             read()
         assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong

@@ -18,9 +18,9 @@ from repro.data.download.archive import unpack
 from repro.data.download.sources import Collection, Source
 from repro.data.download.transfer import (
     CLOCK,
-    Broken,
+    BrokenTransfer,
     Clock,
-    Refused,
+    RefusedTransfer,
     Transfer,
     Unreachable,
     WrongHash,
@@ -28,7 +28,7 @@ from repro.data.download.transfer import (
     digest_of,
     require_room,
 )
-from repro.data.parallel_text import fingerprint
+from repro.data.parallel_text import text_fingerprint
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, verified
 
@@ -141,7 +141,7 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Callable[
             try:
                 pooch.retrieve(url, known_hash, fname=source.archive, path=folder, downloader=transfer)
                 return
-            except (Refused, Broken, Unreachable, WrongHash) as failure:
+            except (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash) as failure:
                 if (folder / source.archive).exists():  # another process was faster, where there are no locks
                     return
                 failures[url] = failure
@@ -281,7 +281,7 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
             + "Delete the archive and get it again."
         )
     for name, member in members.items():
-        if member.sha256 not in (None, found := fingerprint(folder / name).sha256):
+        if member.sha256 not in (None, found := text_fingerprint(folder / name).sha256):
             raise ValueError(
                 f"{archive}: {member.name!r} is not the published text: expected SHA-256 {member.sha256}, got {found}. "
                 "Delete the archive and get it again."

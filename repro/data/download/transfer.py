@@ -72,11 +72,11 @@ def _digest_of_file(path: Path, algorithm: str, size: int, mtime_ns: int) -> str
         return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
-class Refused(Exception):
+class RefusedTransfer(Exception):
     """This mirror does not have the archive; the words say why."""
 
 
-class Broken(Exception):
+class BrokenTransfer(Exception):
     """The transfer broke; it may succeed when it is tried again."""
 
 
@@ -138,7 +138,7 @@ class Transfer:
             if is_again or not self._is_patched:
                 raise WrongHash(f"{'; '.join(wrong)}; set aside as {self._aside.name} and not used")
             self._tell(f"{self._source.archive}: the parts do not fit together; from the start.")
-        raise Broken("another process took the file away")
+        raise BrokenTransfer("another process took the file away")
 
     @property
     def _aside(self) -> Path:
@@ -154,7 +154,7 @@ class Transfer:
             try:
                 self._receive(url)
                 return
-            except Broken as broken:
+            except BrokenTransfer as broken:
                 failed = 1 if self._size() - before > PROGRESS else failed + 1
                 if failed == ATTEMPTS:
                     raise
@@ -189,7 +189,7 @@ class Transfer:
                     if response.headers.get("Content-Range") == f"bytes */{start}":
                         return
                     self._restart()
-                    raise Broken("the server has less than was received already")
+                    raise BrokenTransfer("the server has less than was received already")
                 total, start = self._announced(response, start)
                 require_room(self._folder, (total or 0) - start, self._source.archive)
                 done = start
@@ -199,15 +199,15 @@ class Transfer:
                     done += len(block)
                     if done > (self._source.max_size if total is None else total):
                         self._restart()
-                        raise Refused(f"more than the {at_most(self._source)} that were expected")
+                        raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
                     self._write(block)
                     self._progress(done, total)
         except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
             raise self._failure(error) from None
         if total is not None and done < total:
-            raise Broken(f"the connection ended after {done:,} of {total:,} bytes")
+            raise BrokenTransfer(f"the connection ended after {done:,} of {total:,} bytes")
         if not done:
-            raise Refused("an empty file")
+            raise RefusedTransfer("an empty file")
 
     def _failure(self, error: Exception) -> Exception:
         """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
@@ -217,7 +217,7 @@ class Transfer:
         kind = type(error).__name__
         reason = getattr(error.args[0] if error.args else None, "reason", None)  # of requests' ConnectionError
         if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
-            return Refused(f"the address, or that of a proxy, is none ({kind})")
+            return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
         was_refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
         is_unreachable = was_refused or isinstance(
             error, (requests.ConnectTimeout, requests.exceptions.ProxyError, requests.exceptions.SSLError)
@@ -225,8 +225,8 @@ class Transfer:
         if is_unreachable and not self._has_answered:  # one that answered before may do it again
             return Unreachable(f"no connection could be made ({type(reason or error).__name__})")
         if isinstance(error, (requests.Timeout, urllib3.exceptions.TimeoutError)):
-            return Broken("nothing came for too long")
-        return Broken(f"the connection failed or broke ({kind})")
+            return BrokenTransfer("nothing came for too long")
+        return BrokenTransfer(f"the connection failed or broke ({kind})")
 
     @contextmanager
     def _answer(self, session: Any, url: str, headers: dict[str, str]) -> Iterator[Any]:
@@ -241,14 +241,14 @@ class Transfer:
                     yield response
                     return
                 url = self._next_hop(url, response.headers.get("Location", ""))
-        raise Refused(f"more than {MAX_REDIRECTS} redirections")
+        raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
 
     def _next_hop(self, url: str, location: str) -> str:
         try:
             here, there = urlsplit(url), urlsplit(urljoin(url, location))
             host, _ = there.hostname or "", there.port
         except ValueError:  # "http://[::1/", "http://x:99999/"
-            raise Refused(f"redirected to {location[:200]!r}, which is no address") from None
+            raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
         is_named = any(
             host == one or (one.startswith(".") and host.endswith(one))
             for one in (here.hostname, *self._source.hosts)
@@ -256,7 +256,7 @@ class Transfer:
         )
         is_known = self._source.is_pinned and there.scheme == "https" and host
         if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
-            raise Refused(
+            raise RefusedTransfer(
                 f"redirected to {there.scheme}://{host}, expected {here.scheme}://{here.hostname}"
                 f"{''.join(f' or {one}' for one in self._source.hosts)}"
             )
@@ -266,13 +266,13 @@ class Transfer:
         if status in (200, 206) or (status == 416 and self._size()):
             return
         if status in (408, 425, 429) or status >= 500:
-            raise Broken(f"the server answered {status}")
-        raise Refused(f"the server answered {status}")
+            raise BrokenTransfer(f"the server answered {status}")
+        raise RefusedTransfer(f"the server answered {status}")
 
     def _announced(self, response: Any, start: int) -> tuple[int | None, int]:
         """(bytes of the whole archive if the server says, byte at which the answer begins)."""
         if "html" in response.headers.get("Content-Type", "").lower():
-            raise Refused("a web page instead of an archive")
+            raise RefusedTransfer("a web page instead of an archive")
         length = response.headers.get("Content-Length", "")
         n_bytes = int(length) if length.isdecimal() else None
         etag = response.headers.get("ETag", "")
@@ -282,7 +282,7 @@ class Transfer:
             is_same = not self._etag or not etag or etag == self._etag
             if not first.startswith(f"{start}-") or not is_same:
                 self._restart()
-                raise Broken("the server went on with something else")
+                raise BrokenTransfer("the server went on with something else")
             self._is_patched = True
         else:
             total = n_bytes
@@ -291,16 +291,16 @@ class Transfer:
         self._etag = etag if etag and not etag.startswith("W/") else None
         expected = self._source.size
         if total is not None and (total != expected if expected is not None else total > self._source.max_size):
-            raise Refused(f"{total:,} bytes, expected {at_most(self._source)}")
+            raise RefusedTransfer(f"{total:,} bytes, expected {at_most(self._source)}")
         return total if total is not None else expected, start
 
     def _require_archive(self, head: bytes) -> None:
         """Refuse at its first bytes what is no archive."""
         if head.lstrip()[:1] == b"<":
-            raise Refused("a web page instead of an archive")
+            raise RefusedTransfer("a web page instead of an archive")
         magic = MAGIC.get(Path(self._source.archive).suffix, b"")
         if not head.startswith(magic):
-            raise Refused(f"it begins with {head[:4].hex(' ')}, expected {magic.hex(' ')}")
+            raise RefusedTransfer(f"it begins with {head[:4].hex(' ')}, expected {magic.hex(' ')}")
 
     def _progress(self, done: int, total: int | None) -> None:
         now = self._clock.now()

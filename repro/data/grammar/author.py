@@ -24,7 +24,7 @@ from repro.data.grammar.tree import (
     Clause,
     Fixed,
     Locative,
-    Name,
+    PersonName,
     Phrase,
     Pronoun,
     Quality,
@@ -173,9 +173,9 @@ class Author:
         ]
         return Pronoun(*self.even(single)) if single else None
 
-    def name(self) -> Name:
-        met = {thing.en for _, thing in self.mentions if isinstance(thing, Name)}
-        name = Name(*self.pick([name for name in lex.names if name[0] not in met]))
+    def name(self) -> PersonName:
+        met = {thing.en for _, thing in self.mentions if isinstance(thing, PersonName)}
+        name = PersonName(*self.pick([name for name in lex.names if name[0] not in met]))
         self.mentions.append((name.pronoun, name))
         return name
 
@@ -194,7 +194,7 @@ class Author:
         number = 2 + int(self.random() ** 5 * 97) if numbered else 0
         adjectives = self.adjectives(kind, self.pick((0, 1, 2) if depth == 0 else (0, 1, 0)))
         compound = self.pick(lex.compounding(kind)) if lex.compounding(kind) and self.chance(0.2) else None
-        owner: NP | Name | None = None
+        owner: NP | PersonName | None = None
         if det == "the" and not (number or anyone) and depth < 2 and kind not in "pe" and self.chance(0.14):
             owner = self.owner()
         phrase = relative = None
@@ -211,7 +211,7 @@ class Author:
         self.mentions.append(("they" if plural else noun.pronoun, thing))
         return thing
 
-    def owner(self) -> NP | Name:
+    def owner(self) -> NP | PersonName:
         """Anna's, the old teacher's: one person, definite, without an owner of their own."""
         if self.chance(0.4):
             return self.name()

@@ -13,7 +13,7 @@ from repro.data.grammar.tree import (
     Clause,
     Fixed,
     Locative,
-    Name,
+    PersonName,
     Phrase,
     Pronoun,
     Quality,
@@ -74,7 +74,7 @@ def english_thing(thing: Thing, subject: bool = False) -> list[str]:
     match thing:
         case Pronoun(word):
             return [word if subject else _OBJECT_FORM.get(word, word)]
-        case Name(en):
+        case PersonName(en):
             return [en]
         case Relative(noun):
             return [("who" if noun.kind == "h" else "which") if subject else "that"]
@@ -92,7 +92,7 @@ def english_thing(thing: Thing, subject: bool = False) -> list[str]:
     match thing.owner, thing.det:
         case Relative(), _:
             words = ["whose", *words]
-        case Name() | NP() as owner, _:
+        case PersonName() | NP() as owner, _:
             owners = english_thing(owner)
             words = [*owners[:-1], owners[-1] + "'s", *words]
         case _, "a" if not thing.plural:

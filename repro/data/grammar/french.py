@@ -15,7 +15,7 @@ from repro.data.grammar.tree import (
     Features,
     Fixed,
     Locative,
-    Name,
+    PersonName,
     Phrase,
     Pronoun,
     Quality,
@@ -182,7 +182,7 @@ def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> 
         case Pronoun(word):
             third = ("elles" if feminine else "eux") if agreement.plural else "elle" if feminine else "lui"
             return [_FR_STRESSED.get(word, third)]
-        case Name(en):
+        case PersonName(en):
             return [en]
         case Relative():
             return ["qui" if subject else "que"]
@@ -204,7 +204,7 @@ def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> 
     if thing.number:
         words = [*french_number(thing.number, agreement.fr).split(), *words]
     det = "" if thing.number and thing.det == "a" else thing.det
-    if isinstance(thing.owner, NP | Name | Relative):
+    if isinstance(thing.owner, NP | PersonName | Relative):
         det = "the"
     if det == "a" and (negated or (thing.plural and early)):  # pas de livre; de grands livres
         words = ["de", *words]
@@ -213,7 +213,7 @@ def french_thing(thing: Thing, subject: bool = False, negated: bool = False) -> 
         liaison = words[0].startswith(VOWELS) and words[0] not in ("onze", "huit")
         form = forms[4 + feminine if thing.plural else feminine + 2 * liaison]
         words = [*form.split("_"), *words]
-    if isinstance(thing.owner, NP | Name):
+    if isinstance(thing.owner, NP | PersonName):
         words += french_phrase("de", thing.owner)
     words += french_adverbial(thing.phrase) if thing.phrase else []
     words += french_clause(thing.relative) if thing.relative else []

@@ -12,7 +12,7 @@ from repro.data.grammar.tree import (
     Clause,
     Fixed,
     Locative,
-    Name,
+    PersonName,
     Phrase,
     Pronoun,
     Quality,
@@ -160,7 +160,7 @@ def german_thing(thing: Thing, case: str, negated: bool = False) -> list[str]:
         case Pronoun(word, of):
             forms = _DE_PRONOUN[agreement.de if of and word in ("it", "they") else word].split()
             return [forms["NAD".index(case)]]
-        case Name(en):
+        case PersonName(en):
             return [en]
         case Relative():
             return [german_relative(case, agreement.de)]
@@ -177,7 +177,7 @@ def german_thing(thing: Thing, case: str, negated: bool = False) -> list[str]:
             det = "ihr" if features(owner).de == "f" else "sein"
         case Relative() as owner:
             before, det = german_thing(owner, "G")[0], ""
-        case Name(en):
+        case PersonName(en):
             before, det = en + "s", ""
         case NP() as owner:
             after = german_thing(owner, "G")

@@ -18,7 +18,7 @@ class Pronoun:
 
 
 @dataclass(frozen=True, eq=False)
-class Name:
+class PersonName:
     """Anna, the same in all three."""
 
     en: str
@@ -47,8 +47,8 @@ class What:
 class And:
     """Two things as one: the man and the woman."""
 
-    first: "NP | Name"
-    second: "NP | Name"
+    first: "NP | PersonName"
+    second: "NP | PersonName"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,12 +61,12 @@ class NP:
     adjectives: tuple[Adjective, ...] = ()
     compound: Modifier | None = None
     number: int = 0
-    owner: "NP | Name | Relative | Pronoun | None" = None
+    owner: "NP | PersonName | Relative | Pronoun | None" = None
     phrase: "Phrase | None" = None
     relative: "Clause | None" = None
 
 
-Thing = Pronoun | Name | Relative | Who | What | And | NP
+Thing = Pronoun | PersonName | Relative | Who | What | And | NP
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ def features(thing: Thing) -> Features:
             return Features(4 if plural else 2, "p" if plural else noun.de_gender, noun.fr_gender)
         case Pronoun("it" | "they", of) if of is not None:
             return features(of)
-        case Pronoun(word) | Name(_, word):
+        case Pronoun(word) | PersonName(_, word):
             return _FIXED[word]
         case And(first, second):
             return Features(4, "p", "f" if features(first).fr == features(second).fr == "f" else "m")

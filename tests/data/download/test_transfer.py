@@ -214,7 +214,11 @@ def test_no_redirection_leaves_tls(tmp_path: Path, watched: Watched, is_pinned: 
         "http://evil.invalid/y": False,
         "ftp://example.invalid/y": False,
     }.items():
-        with contextlib.nullcontext() if is_allowed else pytest.raises(transfer_module.Refused, match="redirected to"):
+        with (
+            contextlib.nullcontext()
+            if is_allowed
+            else pytest.raises(transfer_module.RefusedTransfer, match="redirected to")
+        ):
             assert transfer._next_hop(one.urls[0], location).startswith("https://")
     assert transfer._next_hop("http://example.invalid/x", "https://example.invalid/x") == "https://example.invalid/x"
 

@@ -14,7 +14,7 @@ from repro.data.grammar.tree import (
     Clause,
     Fixed,
     Locative,
-    Name,
+    PersonName,
     Phrase,
     Pronoun,
     Quality,
@@ -285,7 +285,7 @@ CHECKED = {
         "L'amie du vieil homme est fatiguée.",
     ),
     "a name as owner leaves a strong ending": (
-        Sentence(Clause(np("dog", "the", "big", owner=Name("Anna", "she")), verb("sleep"))),
+        Sentence(Clause(np("dog", "the", "big", owner=PersonName("Anna", "she")), verb("sleep"))),
         "Anna's big dog sleeps.",
         "Annas großer Hund schläft.",
         "Le grand chien d'Anna dort.",
@@ -445,7 +445,7 @@ def test_a_noun_and_its_adjective_in_all_four_cases():
     }
     for (en, det), expected in forms.items():
         assert "|".join(" ".join(german_thing(np(en, det, "old"), case)) for case in "NADG") == expected
-    hers = np("dog", "the", "old", owner=Name("Anna", "she"))
+    hers = np("dog", "the", "old", owner=PersonName("Anna", "she"))
     assert [" ".join(german_thing(hers, case)) for case in "NAD"] == [
         "Annas alter Hund", "Annas alten Hund", "Annas altem Hund",
     ]  # fmt: skip
