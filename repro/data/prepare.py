@@ -77,19 +77,8 @@ def prepare(
 
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
-    told = Facts(
-        corpus=corpus.name,
-        pair=corpus.pair,
-        licence=corpus.licence,
-        origin=corpus.origin,
-        max_length=max_length,
-        rules=identity(rules),
-        **facts,
-        tokenizer=_described(tokenizer, corpus, subwords),
-        sha256=corpus.files,
-        data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
-        shards_sha256=_manifest_hash(encoded, facts),
-        bytes_on_disk={"ids": _bytes(encoded, facts)},
+    told = _facts(
+        corpus, subwords, tokenizer, encoded, version=version, max_length=max_length, rules=rules, facts=facts
     )
     made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
@@ -102,6 +91,34 @@ def prepare(
         card=encoded / "card",
         repeats=repeats(told),
         seconds=time.perf_counter() - started,
+    )
+
+
+def _facts(
+    corpus: Corpus,
+    subwords: Subwords,
+    tokenizer: Tokenizer,
+    encoded: Path,
+    *,
+    version: str,
+    max_length: int,
+    rules: tuple[str, ...],
+    facts: Mapping[str, list[FolderFacts]],
+) -> Facts:
+    """What the data card is made of; `facts` are those of the shards of each split."""
+    return Facts(
+        corpus=corpus.name,
+        pair=corpus.pair,
+        licence=corpus.licence,
+        origin=corpus.origin,
+        max_length=max_length,
+        rules=identity(rules),
+        **facts,
+        tokenizer=_described(tokenizer, corpus, subwords),
+        sha256=corpus.files,
+        data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
+        shards_sha256=_manifest_hash(encoded, facts),
+        bytes_on_disk={"ids": _bytes(encoded, facts)},
     )
 
 
