@@ -26,6 +26,7 @@ from repro.runs.progress import Progress
 from repro.runs.run import Run, Settings
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
+from repro.runs.task import Translation
 from repro.tracking.tracker import Tracker
 
 
@@ -65,6 +66,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         paper_hyper=BASE,
         hyper=change(scale.base),
         seed=seed,
+        task=Translation(pair),
         scale=scale,
         devices=1,
         threads=1,

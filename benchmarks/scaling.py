@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from train import PLAN, SIZES, SLOTS, Silence, Work, text
 
-from repro.data.datamodule import Translation
+from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
 from repro.results.provenance import provenance
 from repro.storage import atomic
@@ -54,7 +54,7 @@ def take_part(size: str, processes: int, times: int) -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         fit(
-            TranslationModule(hyper, work.vocab_size, seed=1), Translation(sides, sides, **plan),
+            TranslationModule(hyper, work.vocab_size, seed=1), TranslationData(sides, sides, **plan),
             folder=Path(folder), run="benchmark", log=Silence(),
             every=Every(log=WINDOW[size], validate=10**9, checkpoint=10**9), watch=watch, should_stop=lambda: False,
             devices=processes,

@@ -38,7 +38,7 @@ from torch import Tensor
 
 from repro.data.batch import make_batch
 from repro.data.batching import Ints, plan_epoch, updates, updates_per_epoch
-from repro.data.datamodule import Translation
+from repro.data.datamodule import TranslationData
 from repro.data.shards import Encoded
 from repro.model.config import BASE, Hyper
 from repro.model.loss import smoothed_cross_entropy
@@ -164,7 +164,7 @@ def whole_way(work: Work) -> None:
     turns.wait()
     with tempfile.TemporaryDirectory() as folder:
         fit(
-            module, Translation((source, target), (source, target), **PLAN), folder=Path(folder), run="benchmark",
+            module, TranslationData((source, target), (source, target), **PLAN), folder=Path(folder), run="benchmark",
             log=Silence(), every=Every(log=20, validate=10**9, checkpoint=10**9),
             watch=lambda kind, step, numbers: None, should_stop=should_stop, precision=work.precision,
         )  # fmt: skip

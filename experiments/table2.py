@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from table3_big import big
 
-from repro.experiment import Row, main, printed
+from repro.experiment import Row, Translation, main, printed
 from repro.model.config import Hyper
 
 
@@ -30,10 +30,10 @@ def big_french(base: Hyper) -> Hyper:
 BASE, BIG = "Transformer (base model)", "Transformer (big)"
 TABLE = "table2"
 ROWS = [
-    Row("base en-de", base_averaged, printed(BASE, "en-de"), "en-de"),
-    Row("big en-de", big_averaged, printed(BIG, "en-de"), "en-de"),
-    Row("base en-fr", base_averaged, printed(BASE, "en-fr"), "en-fr"),
-    Row("big en-fr", big_french, printed(BIG, "en-fr"), "en-fr"),
+    Row("base en-de", base_averaged, printed(BASE, "en-de"), Translation("en-de")),
+    Row("big en-de", big_averaged, printed(BIG, "en-de"), Translation("en-de")),
+    Row("base en-fr", base_averaged, printed(BASE, "en-fr"), Translation("en-fr")),
+    Row("big en-fr", big_french, printed(BIG, "en-fr"), Translation("en-fr")),
 ]
 
 if __name__ == "__main__":

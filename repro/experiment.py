@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
-from repro.data.corpora import find
 from repro.runs import command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, rank
 from repro.runs.options import Options, chosen_scale
 from repro.runs.signals import Signals
 from repro.runs.table import Paper, Row, Table, cells, printed
+from repro.runs.task import Task, Translation
 from repro.storage.atomic import DiskError
 
-__all__ = ["Paper", "Row", "main", "main_of", "printed"]  # what an experiment file needs
+__all__ = ["Paper", "Row", "Translation", "main", "main_of", "printed"]  # what an experiment file needs
 BAD_INPUT, DISK = 2, 74  # exit codes; `repro.runs.sweep` has those of runs
 
 
@@ -48,14 +48,14 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     options = Options.read(name, argv)
     try:
         scale = chosen_scale(options)
-        asked = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, pair=options.pair)
-        pairs = list(dict.fromkeys(cell.pair for cell in asked))
+        asked = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
+        tasks = list(dict.fromkeys(cell.task for cell in asked))
         if options.dry_run:
             print(forecast(name, asked, scale, options.runs_dir))
-            print(*(_whereabouts(scale.corpus, pair, options.data_dir) for pair in pairs), sep="\n")
+            print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
             return 0
-        for pair in pairs:
-            find(scale.corpus, pair, options.data_dir)  # before anything takes time
+        for task in tasks:
+            task.find(scale.corpus, options.data_dir)  # before anything takes time
         number = rank(options.devices, os.environ)
         if options.devices > 1 and number is None:
             print(f"{name} at scale {scale.name}: {options.devices} processes begin", flush=True)
@@ -63,7 +63,9 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         command.outlive_reader()
         if not number:
             # before what takes seconds
-            print(f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(pairs)}", flush=True)
+            print(
+                f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(task.name for task in tasks)}", flush=True
+            )
         from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, asked, scale, options).run(signals)
@@ -76,15 +78,13 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         return DISK if isinstance(error, DiskError) else BAD_INPUT
 
 
-def _whereabouts(corpus: str, pair: str, data_dir: Path | None) -> str:
+def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
     """Whether the text is there."""
     try:
-        place = find(corpus, pair, data_dir)
+        place = task.find(corpus, data_dir)
     except FileNotFoundError as error:
         return f"Text: {error}"
-    return (
-        f"Text: {corpus} {pair} is in {place}." if place else f"Text: {corpus} {pair} is generated when it is wanted."
-    )
+    return f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}."
 
 
 def _running(table: str) -> tuple[str, Path | None]:

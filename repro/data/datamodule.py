@@ -129,7 +129,7 @@ class Epochs:
     from its checkpoints. Without one every iteration is the next epoch, from its beginning.
     """
 
-    def __init__(self, data: "Translation") -> None:
+    def __init__(self, data: "TranslationData") -> None:
         self.data, self.epoch = data, 0
 
     def __len__(self) -> int:
@@ -155,7 +155,7 @@ class Epochs:
             )
 
 
-class Translation(L.LightningDataModule):
+class TranslationData(L.LightningDataModule):
     """Any text that has been prepared: training by the plan, an epoch at a time; dev and test by length."""
 
     train: tuple[Side, Side]  # (source, target)
@@ -252,7 +252,7 @@ class Translation(L.LightningDataModule):
         """Likewise."""
         if self.test is None:
             raise ValueError(
-                "There is no test text here: expected a third pair of sides, Translation(train, dev, test)."
+                "There is no test text here: expected a third pair of sides, TranslationData(train, dev, test)."
             )
         return self._held_out(self.test)
 
@@ -324,10 +324,10 @@ class Translation(L.LightningDataModule):
             self._saved = epoch, batch
 
 
-class CorpusTranslation(Translation):
+class CorpusData(TranslationData):
     """A corpus by its name, for any `Trainer`: one process prepares it, each opens it.
 
-    `setup` does both where no trainer did. Arguments are those of `open_corpus`, `prepare` and `Translation`.
+    `setup` does both where no trainer did. Arguments are those of `open_corpus`, `prepare` and `TranslationData`.
     """
 
     def __init__(

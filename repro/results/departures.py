@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from repro.model.config import BASE as PAPER_BASE
 from repro.results.record import BASE, Record
-from repro.results.search import PAPER_SEARCH, Search
+from repro.results.search import Search
+from repro.results.task import TRANSLATION
 
 PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": section 5.1
 # The paper says "newstest2014" alone. Its first code's data (Britz et al.) has all 3,003 lines, and others scored them
@@ -27,10 +28,14 @@ class Rule:
     """One thing the paper says about how it trained or translated."""
 
     name: str
-    paper: str  # what it says
+    paper: str | Callable[[Record], str]  # what it says, or says of the task of a run
     here: Callable[[Record], str]
     kept: Callable[[Record], bool]
     rows: Callable[[Record], bool] = lambda record: True  # the runs it can be seen in
+
+    def of(self, record: Record) -> str:
+        """What the paper says for this run."""
+        return self.paper if isinstance(self.paper, str) else self.paper(record)
 
 
 class Departure(NamedTuple):
@@ -55,6 +60,15 @@ def _averaged(record: Record) -> int:
 
 def _size(hyper: dict[str, Any]) -> str:
     return f"N {hyper['n_layers']}, d_model {hyper['d_model']}, d_ff {hyper['d_ff']:,}, h {hyper['n_heads']}"
+
+
+def _translates(record: Record) -> bool:
+    return record.about == TRANSLATION
+
+
+def _search_of(record: Record) -> Search:
+    """The paper's, for the task of the record."""
+    return Search.of(record.about["search"])
 
 
 def _is_base(record: Record) -> bool:
@@ -89,13 +103,14 @@ RULES = (
             record.corpus["name"] == "wmt14"
             and _near(record.corpus["n_train"], PAPER_PAIRS.get(record.pair, 0), share=0.05)  # 40.8 M are not 36 M
         ),
+        rows=_translates,
     ),
     Rule(
         name="test set",
         paper=f"newstest2014; it does not say which, the data of its first code has all {NEWSTEST_2014:,} lines",
         here=lambda record: f"{record.corpus['n_test']:,} lines of it",
         kept=lambda record: record.corpus["n_test"] == NEWSTEST_2014,
-        rows=lambda record: record.corpus["name"] == "wmt14",  # another text is named by the rule above
+        rows=lambda record: _translates(record) and record.corpus["name"] == "wmt14",  # other text: the rule above
     ),
     Rule(
         name="cleaning",
@@ -108,6 +123,7 @@ RULES = (
         paper="about 37,000 (en-de), 32,000 (en-fr)",
         here=lambda record: f"{record.tokenizer['size']:,}",
         kept=lambda record: _near(record.tokenizer["size"], PAPER_VOCABULARY.get(record.pair, 0), share=0.12),
+        rows=_translates,
     ),
     Rule(
         name="size of the base model",
@@ -184,9 +200,9 @@ RULES = (
     ),
     Rule(
         name="search",
-        paper=f"{PAPER_SEARCH}",
+        paper=lambda record: f"{_search_of(record)}",
         here=lambda record: f"{Search.of(record.settings)}{_by_another(record)}",
-        kept=lambda record: Search.of(record.settings) == PAPER_SEARCH and not _by_another(record),
+        kept=lambda record: Search.of(record.settings) == _search_of(record) and not _by_another(record),
     ),
     Rule(
         name="precision",
@@ -202,13 +218,16 @@ def departures(records: Iterable[Record]) -> list[Departure]:
     runs = list(records)
     found = []
     for rule in RULES:
-        seen = [record for record in runs if rule.rows(record)]
-        broken = [record for record in seen if not rule.kept(record)]
-        here: dict[str, list[str]] = {}
-        for record in broken:
-            rows = here.setdefault(rule.here(record), [])
-            rows += [record.row] if record.row not in rows else []
-        if broken:
-            everywhere = len(broken) == len(seen) and len(here) == 1
-            found.append(Departure(rule.name, rule.paper, here, everywhere))
+        by_paper: dict[str, list[Record]] = {}
+        for record in filter(rule.rows, runs):
+            by_paper.setdefault(rule.of(record), []).append(record)
+        for paper, seen in by_paper.items():
+            here: dict[str, list[str]] = {}
+            broken = [record for record in seen if not rule.kept(record)]
+            for record in broken:
+                rows = here.setdefault(rule.here(record), [])
+                rows += [record.row] if record.row not in rows else []
+            if broken:
+                everywhere = len(broken) == len(seen) and len(here) == 1
+                found.append(Departure(rule.name, paper, here, everywhere))
     return found

@@ -142,6 +142,12 @@ def fingerprint(code: _Code | None = None) -> str:
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
+def module_digest(module: str) -> str:
+    """SHA-256 of an imported module, wherever it lies, with what it makes of its imports."""
+    file = Path(str(sys.modules[module].__file__))
+    return _Code(lambda path: file.read_bytes() if path == _file(module) else _here(path)).digest(module)
+
+
 def provenance(device_type: str | None = None) -> Provenance:
     """The origin of a run that starts now, on this type of device ("cpu", "cuda", "mps"; None: the best)."""
     commit, why_dirty = _commit()

@@ -31,11 +31,11 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
     ]
     total = 0.0
     for name, cell in zip(names, asked, strict=True):
-        flops = expected_flops(cell.hyper, scale, cell.pair)
+        flops = expected_flops(cell.hyper, scale, cell.task.name)
         total += flops / speed
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.pair)) / 1e6:>12.2f}M"
+            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.task.name)) / 1e6:>12.2f}M"
             f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{flops:>10.1e}{duration(flops / speed):>10}"
@@ -76,10 +76,10 @@ def run_files(hyper: Hyper) -> int:
 
 def _disk(asked: Sequence[Cell], scale: Scale) -> str:
     """What the runs and their text will take."""
-    checkpoints = sum(run_bytes(cell.hyper, scale, cell.pair) for cell in asked)
+    checkpoints = sum(run_bytes(cell.hyper, scale, cell.task.name) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
-    for pair in dict.fromkeys(cell.pair for cell in asked):
+    for pair in dict.fromkeys(cell.task.name for cell in asked):
         if collection := COLLECTIONS.get(f"{scale.corpus}-{pair}"):
             archives |= {source.archive: source.size_at_most for source in collection.sources}
             ids = 2 * collection.n_train * (BYTES_A_TOKEN * scale.sentence_tokens + BYTES_AN_OFFSET)

@@ -17,10 +17,8 @@ import torch
 
 from repro.data.batching import RECORDED
 from repro.data.corpora import Corpus
-from repro.data.pair import languages
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
-from repro.decoding.bleu import Score
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results import record
@@ -34,6 +32,7 @@ from repro.runs.changed import origin, refuse_changed
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
+from repro.runs.task import Task
 from repro.runs.trial import Scored, Trial
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
@@ -63,6 +62,7 @@ class Settings:
     paper_hyper: Hyper  # the same row of the paper's own base, for its parameter count
     hyper: Hyper
     seed: int
+    task: Task
     scale: Scale
     devices: int
     threads: int  # of each process
@@ -111,7 +111,7 @@ class Run:
         settings = self.settings
         return Trial(
             prepared=self.prepared,
-            target=languages(self.corpus.pair)[1],
+            task=settings.task,
             in_tokens=self.corpus.in_tokens,
             hyper=settings.hyper,
             seed=settings.seed,
@@ -240,7 +240,7 @@ class Run:
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
         status: Literal["finished", "diverged"] = "finished"
-        scores = Scores(dev=without_value(TRANSLATION), test=without_value(TRANSLATION))
+        scores = Scores(dev=without_value(self.settings.task.facts), test=without_value(self.settings.task.facts))
         fitted = self._train(module, journal, conditions)
         started, weights, subset = time.monotonic(), None, None
         if fitted.diverged:
@@ -253,7 +253,7 @@ class Run:
             with self.trial.opened(model) as opened:
                 dev = self._evaluate(opened, "dev", self.prepared.dev)
                 test = self._evaluate(opened, "test", self.prepared.test)
-            scores = Scores(dev=_facts(dev), test=_facts(test))
+            scores = Scores(dev=dev.scores, test=test.scores)
             subset = self._score_subset(test.hypotheses)
         # one line: the journal keeps one of each kind and step
         journal.append(
@@ -273,7 +273,7 @@ class Run:
             position=self.settings.position,
             scale=self.settings.scale.name,
             seed=self.settings.seed,
-            pair=self.corpus.pair,
+            pair=self.settings.task.name,
             corpus=record.CorpusFacts(
                 name=self.corpus.name,
                 sha256=self.corpus.sha256,
@@ -301,6 +301,7 @@ class Run:
                 weights=weights,
             ),
             test_subset=subset,
+            task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
         )
 
     def _note(self, diverged: NonFinite) -> None:
@@ -333,7 +334,7 @@ class Run:
         return fitted
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
-        """Perplexity and both BLEU scores of one split; the translations go to `<name>.hyp`."""
+        """What one split is worth; the translations go to `<name>.hyp`."""
         self.progress.begin(f"{self.settings.name}, {name}", len(split))
 
         def between(done: int) -> None:
@@ -346,11 +347,11 @@ class Run:
         return scored
 
     def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
-        """Both BLEU scores of those lines of test that are a test set of their own, from the translation of all."""
+        """The scores of those lines of test that are a test set of their own, from the translation of all."""
         if (subset := self.corpus.subset) is None:
             return None
-        plain, published = self.trial.bleu([hypotheses[i] for i in subset.places], subset.references)
-        return {"name": subset.name, "n": len(subset.places), **_bleu(plain, published)}
+        scores = self.trial.scores([hypotheses[i] for i in subset.places], subset.references)
+        return {"name": subset.name, "n": len(subset.places), **scores}
 
     def _curve(self, kind: str) -> record.Curve:
         """The unsmoothed loss of the training batches or of dev, from the journal."""
@@ -370,7 +371,7 @@ class Run:
             "seed": settings.seed,
             "scale": settings.scale.name,
             "corpus": self.corpus.name,
-            "pair": self.corpus.pair,
+            "pair": settings.task.name,
             "text": self.corpus.sha256[:8],
             "devices": settings.devices,
             "precision": settings.precision,
@@ -401,7 +402,7 @@ class Run:
 
     def _chosen(self) -> dict[str, str | int | float]:
         """What was chosen beside the row."""
-        subwords = self.corpus.subwords(self.settings.scale.subwords(self.corpus.pair), asked=None)
+        subwords = self.corpus.subwords(self.settings.scale.subwords(self.settings.task.name), asked=None)
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
             "fill": RECORDED[self.settings.scale.batch_by],
@@ -413,7 +414,7 @@ class Run:
             "engine": self.settings.backend,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
-            **self.trial.search.settings,
+            **self.trial.task.search.settings,
             "threads": self.trial.threads,
             "claim": self.settings.scale.claim,
         }
@@ -439,19 +440,6 @@ class Run:
             peak_memory_bytes=peak_memory,
             gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
         )
-
-
-def _facts(scored: Scored) -> Named:
-    return {"nll": scored.nll, "ppl": scored.ppl, **_bleu(scored.plain, scored.published)}
-
-
-def _bleu(plain: Score, published: Score | None) -> Named:
-    return {
-        "bleu": plain.bleu,
-        "bleu_signature": plain.signature,
-        "bleu_published": published.bleu if published else None,
-        "bleu_published_signature": published.signature if published else None,
-    }
 
 
 class _Silence:

@@ -26,6 +26,7 @@ from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.table import Cell, Table, listed
+from repro.runs.task import Task, Translation
 from repro.storage import atomic
 from repro.storage.lease import NoProgress, Superseded
 from repro.tracking.tracker import Tracker
@@ -64,7 +65,7 @@ class Sweep:
         self.name, self.tables, self.cells, self.scale, self.options = name, tables, cells, scale, options
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.is_first = not rank(options.devices, os.environ)
-        self.texts: dict[str, tuple[Corpus, Prepared]] = {}  # by pair
+        self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
 
     def run(self, signals: Signals) -> int:
         """All cells; gives the exit code."""
@@ -87,8 +88,8 @@ class Sweep:
         with Progress(self.name, len(self.cells), quiet=not self.is_first) as progress, ExitStack() as at_the_end:
             tracker = Tracker(self.options.tracking_uri, runs=self.runs, tell=progress.say)
             tracker.look()
-            for pair in dict.fromkeys(cell.pair for cell in self.cells):
-                self.texts[pair] = self._prepare(pair, progress)
+            for task in dict.fromkeys(cell.task for cell in self.cells):
+                self.texts[task] = self._prepare(task, progress)
             self.scale = self._named_after_text()
             ResultSet.read_own(
                 self.results / self.scale.name, PUBLISHED
@@ -120,22 +121,19 @@ class Sweep:
             return BUSY
         return DIVERGED if any(one.record and one.record.status == "diverged" for one in made) else 0
 
-    def _prepare(self, pair: str, progress: Progress) -> "tuple[Corpus, Prepared]":
-        from repro.data.corpora import open_corpus
-        from repro.data.prepare import prepare
+    def _prepare(self, task: Task, progress: Progress) -> "tuple[Corpus, Prepared]":
         from repro.results.repeats import repeated
 
-        corpus = open_corpus(
+        corpus = task.open_corpus(
             self.scale.corpus,
-            pair,
             data_dir=self.options.data_dir,
             cache=self.cache,
             sizes=self.scale.grammar,
             tell=progress.say,
         )
-        prepared = prepare(
+        prepared = task.prepare(
             corpus,
-            subwords=corpus.subwords(self.scale.subwords(pair), asked=self.options.vocab_size),
+            subwords=corpus.subwords(self.scale.subwords(task.name), asked=self.options.vocab_size),
             cache=self.cache,
             max_length=self.scale.max_length,
             rules=self.scale.rules,
@@ -155,13 +153,13 @@ class Sweep:
         """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes."""
         if CORPORA[self.scale.corpus].folders or self.scale.corpus == "grammar":
             return self.scale
-        corpus, _ = self.texts.get(self.options.pair) or next(iter(self.texts.values()))
+        corpus, _ = self.texts.get(Translation(self.options.pair)) or next(iter(self.texts.values()))
         return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
 
     def _run(self, cell: Cell, tracker: Tracker, progress: Progress, signals: Signals) -> "Run":
         from repro.runs.run import Run, Settings
 
-        corpus, prepared = self.texts[cell.pair]
+        corpus, prepared = self.texts[cell.task]
         titles = {table.name: table.title for table in self.tables}
         return Run(
             settings=Settings(
@@ -174,6 +172,7 @@ class Sweep:
                 paper_hyper=cell.row.change(BASE),
                 hyper=cell.hyper,
                 seed=cell.seed,
+                task=cell.task,
                 scale=self.scale,
                 devices=self.options.devices,
                 threads=self.options.threads,
@@ -279,7 +278,9 @@ def _state(run: "Run", speed: float) -> State:
     if run.is_in_hand():
         return State(seed=seed, what="running")
     step = run.last_step()
-    to_come = expected_flops(run.settings.hyper, run.settings.scale, run.corpus.pair) / speed * (1 - step / steps)
+    to_come = (
+        expected_flops(run.settings.hyper, run.settings.scale, run.settings.task.name) / speed * (1 - step / steps)
+    )
     return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
 
 
@@ -304,7 +305,7 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
 
     Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
     """
-    kept = [run_bytes(run.settings.hyper, run.settings.scale, run.corpus.pair) for run in runs]
+    kept = [run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name) for run in runs]
     held = sum(run.held() for run in runs)
     needed = max(0, sum(kept) - held) + max(kept, default=0)
     there = atomic.free(folder)

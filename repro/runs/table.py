@@ -10,6 +10,7 @@ from repro.paper import Pair, system
 from repro.results.frame import Listed
 from repro.results.record import BASE as BASE_TABLE
 from repro.results.record import FOLDER, PaperNumbers
+from repro.runs.task import Task
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Row:
     name: str
     change: Callable[[Hyper], Hyper]
     paper: Paper
-    pair: str | None = None  # the languages, where the table says them; else those asked for
+    task: Task | None = None  # where the table says it; else translation between the languages asked for
 
 
 BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=65))
@@ -64,10 +65,10 @@ class Cell:
     row: Row
     hyper: Hyper
     seed: int
-    pair: str
+    task: Task
 
 
-def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], pair: str) -> list[Cell]:
+def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], task: Task) -> list[Cell]:
     """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
@@ -80,9 +81,9 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
-    _refuse_twins([(f"row {row.name!r} of {of}", row.change(base), row.pair or pair) for of, _, row in placed])
+    _refuse_twins([(f"row {row.name!r} of {of}", row.change(base), row.task or task) for of, _, row in placed])
     return [
-        Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, pair=row.pair or pair)
+        Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, task=row.task or task)
         for seed in range(1, seeds + 1)
         for of, i, row in placed
         if not chosen or row.name in chosen
@@ -105,16 +106,16 @@ def _refuse_names(tables: Sequence[Table]) -> None:
             )
 
 
-def _refuse_twins(rows: Sequence[tuple[str, Hyper, str]]) -> None:
-    """Two rows with the same hyper-parameters and languages are one run: to compare them says nothing."""
-    seen: dict[tuple[Hyper, str], str] = {}
-    for who, hyper, pair in rows:
-        if other := seen.get((hyper, pair)):
+def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task]]) -> None:
+    """Two rows with the same hyper-parameters and task are one run: to compare them says nothing."""
+    seen: dict[tuple[Hyper, Task], str] = {}
+    for who, hyper, task in rows:
+        if other := seen.get((hyper, task)):
             raise ValueError(
                 f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Let it change "
                 "something, or leave it out."
             )
-        seen[hyper, pair] = who
+        seen[hyper, task] = who
 
 
 def listed(tables: Sequence[Table]) -> dict[tuple[str, str], Listed]:

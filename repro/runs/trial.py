@@ -14,13 +14,14 @@ from torch import Tensor
 
 from repro.data.batch import Batch
 from repro.data.batching import BATCH_BY, RECORDED
-from repro.data.datamodule import DevBatches, Translation
+from repro.data.datamodule import DevBatches, TranslationData
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
-from repro.decoding.bleu import Score, published_protocol, published_score, sacrebleu_score
 from repro.model.config import Hyper, written
 from repro.model.transformer import Transformer
-from repro.results.search import PAPER_SEARCH, Search
+from repro.results.provenance import module_digest
+from repro.results.task import TRANSLATION, Named
+from repro.runs.task import Task
 from repro.training import cpu_tuning, loop
 from repro.training.module import TranslationModule
 
@@ -28,11 +29,8 @@ from repro.training.module import TranslationModule
 class Scored(NamedTuple):
     """One split, translated and scored."""
 
-    nll: float  # nats per word-piece, unsmoothed
-    ppl: float  # exp(nll)
+    scores: Named  # "nll", "ppl" and those of the task, each with its signature
     hypotheses: list[str]  # in the order of the split
-    plain: Score  # sacreBLEU
-    published: Score | None  # as the paper's authors took it, where that is defined
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +38,7 @@ class Trial:
     """The numbers and the text that a result is computed from."""
 
     prepared: Prepared
-    target: str  # language
+    task: Task
     in_tokens: bool  # the text is Moses tokens already
     hyper: Hyper
     seed: int
@@ -51,7 +49,6 @@ class Trial:
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: loop.Precision
     backend: backends.Name
-    search: Search = PAPER_SEARCH
 
     @property
     def shares(self) -> int:
@@ -72,9 +69,17 @@ class Trial:
             "shares": self.shares,  # each has its own dropout
             "threads": self.threads,  # sums are made in other orders
             "precision": self.precision,
-            **self.search.settings,
+            **self.task.search.settings,
+            **self._task,
             "engine": self.backend,
         }
+
+    @property
+    def _task(self) -> dict[str, str]:
+        """Which task it is, and the code of one that is not in this file's imports; nothing where it is translation."""
+        if self.task.facts == TRANSLATION:
+            return {}
+        return {"task": self.task.facts["name"], "task_code": module_digest(type(self.task).__module__)}
 
     def tune(self) -> tuple[str, ...]:
         """Set this process up for the work; returns the names of the settings made."""
@@ -86,9 +91,9 @@ class Trial:
         """The model with its first weights."""
         return TranslationModule(self.hyper, self.prepared.tokenizer.size, self.seed)
 
-    def data(self) -> Translation:
+    def data(self) -> TranslationData:
         """The batches, in the order of the plan."""
-        return Translation(
+        return TranslationData(
             (self.prepared.train.source, self.prepared.train.target),
             (self.prepared.dev.source, self.prepared.dev.target),
             budget=self.batch_tokens,
@@ -118,7 +123,7 @@ class Trial:
         return backends.opened(self.backend, model, bf16=self.precision == "bf16")
 
     def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
-        """Perplexity and both BLEU scores of one split.
+        """Perplexity and the scores of the task, of one split.
 
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
         it raises ends the work.
@@ -132,20 +137,12 @@ class Trial:
                 yield batches[i]
 
         nll = model.mean_nll(some())
-        found = model.translate(split.source, self.search, between=between)
+        found = model.translate(split.source, self.task.search, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in found]
-        plain, published = self.bleu(hypotheses, split.references)
-        return Scored(
-            nll=nll,
-            ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),
-            hypotheses=hypotheses,
-            plain=plain,
-            published=published,
-        )
+        ppl = torch.tensor(nll, dtype=torch.float64).exp().item()
+        own = self.scores(hypotheses, split.references)
+        return Scored(scores={"nll": nll, "ppl": ppl, **own}, hypotheses=hypotheses)
 
-    def bleu(self, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Score, Score | None]:
-        """By sacreBLEU, and as the paper's authors took it, where that is defined."""
-        plain = sacrebleu_score(hypotheses, references, tokens_of=self.target if self.in_tokens else None)
-        if published_protocol(self.target) is not None:
-            return plain, None
-        return plain, published_score(hypotheses, references, self.target, are_tokens=self.in_tokens)
+    def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
+        """What the task makes of them."""
+        return self.task.score(hypotheses, references, in_tokens=self.in_tokens)

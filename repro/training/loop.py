@@ -20,7 +20,7 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
-from repro.data.datamodule import DevBatches, Translation
+from repro.data.datamodule import DevBatches, TranslationData
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint
@@ -94,7 +94,7 @@ class Fitted:
 
 def fit(
     module: TranslationModule,
-    data: Translation,
+    data: TranslationData,
     *,
     folder: Path,
     run: str,
@@ -161,7 +161,7 @@ def fit(
 class _Stream(L.LightningDataModule):
     """The data of a run as one epoch without end: whatever happens, happens at optimizer steps."""
 
-    def __init__(self, data: Translation) -> None:
+    def __init__(self, data: TranslationData) -> None:
         super().__init__()
         self.data = data
 

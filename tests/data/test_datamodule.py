@@ -19,7 +19,7 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, updates, updates_per_epoch
-from repro.data.datamodule import Translation
+from repro.data.datamodule import TranslationData
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.training.module import TranslationModule
@@ -49,8 +49,8 @@ def text(n: int, seed: int) -> tuple[Side, Side]:
 TRAIN, DEV = text(97, seed=0), text(31, seed=1)
 
 
-def translation(accumulate: int = 1, workers: int = 0) -> Translation:
-    return Translation(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
+def translation(accumulate: int = 1, workers: int = 0) -> TranslationData:
+    return TranslationData(TRAIN, DEV, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate, workers=workers)
 
 
 def of_process(rank: int = 0, world: int = 1, step: int = 0, accumulate: int = 1, workers: int = 0) -> SimpleNamespace:
@@ -228,7 +228,7 @@ def trainer(folder: Path, **options: Any) -> L.Trainer:
 
 def fit(
     folder: Path,
-    data: Translation | None = None,
+    data: TranslationData | None = None,
     witness: Witness | None = None,
     resume: Path | None = None,
     **options: Any,
@@ -345,9 +345,9 @@ def test_another_order_is_refused_by_name(tmp_path: Path, change: dict[str, Any]
     options = {"budget": BUDGET, "data_hash": "data", "seed": 1} | change
     resume = tmp_path / "step=2.ckpt"
     with pytest.raises(ValueError, match=f"The checkpoint is of other data: {said}. Go on with those"):
-        fit(tmp_path, Translation(TRAIN, DEV, **options), resume=resume, max_steps=4)
+        fit(tmp_path, TranslationData(TRAIN, DEV, **options), resume=resume, max_steps=4)
     witness = Witness()
-    trainer(tmp_path).validate(witness, Translation(TRAIN, DEV, **options), ckpt_path=resume, verbose=False)
+    trainer(tmp_path).validate(witness, TranslationData(TRAIN, DEV, **options), ckpt_path=resume, verbose=False)
     assert sorted(witness.held_out) == list(range(31))
 
 
@@ -384,7 +384,7 @@ def test_batches_without_their_module_do_not_go_on_within_an_epoch(tmp_path: Pat
 @pytest.mark.filterwarnings(*LIGHTNINGS)
 def test_test_text_is_read_once(tmp_path: Path) -> None:
     witness = Witness()
-    data = Translation(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
+    data = TranslationData(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
     trainer(tmp_path).test(witness, data, verbose=False)
     assert sorted(witness.held_out) == list(range(23))
     with pytest.raises(ValueError, match="There is no test text here: expected a third pair of sides"):
@@ -412,7 +412,7 @@ def tiny() -> TranslationModule:
 
 def main(folder: Path) -> None:
     """Train and evaluate in two processes as somebody would who knows nothing of the plan."""
-    data = Translation(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
+    data = TranslationData(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)
     two, witness = trainer(folder, devices=2, strategy="ddp", max_epochs=1, num_sanity_val_steps=0), Witness()
     two.fit(witness, data)
     found: dict[str, Any] = {

@@ -11,6 +11,7 @@ from repro.data.corpora import open_corpus
 from repro.data.parallel_text import Parallel
 from repro.data.subset import subset_of
 from repro.runs.run import Run
+from repro.runs.task import Translation
 from repro.runs.trial import Trial
 
 WHOLE = [("one dog", "ein Hund"), ("two  cats", "zwei Katzen"), ("one dog", "ein Hund!"), ("a bird", "ein Vogel")]
@@ -75,7 +76,7 @@ def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
         name="newstest2014", places=(2, 0), references=("ein Vogel singt dort oben", "zwei Katzen schlafen dort")
     )
     trial = Trial.__new__(Trial)
-    for name, value in {"target": "de", "in_tokens": False}.items():
+    for name, value in {"task": Translation("en-de"), "in_tokens": False}.items():
         object.__setattr__(trial, name, value)
     run = SimpleNamespace(corpus=SimpleNamespace(subset=subset), trial=trial)
     found = Run._score_subset(run, hypotheses)  # type: ignore[arg-type]

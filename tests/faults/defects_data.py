@@ -22,9 +22,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a run into a language without a protocol fails after its training",
-        "repro/runs/trial.py",
-        "        if published_protocol(self.target) is not None:\n",
-        "        if False:\n",
+        "repro/runs/task.py",
+        "        if published_protocol(target) is None:\n",
+        "        if True:\n",
         (SPANISH,),
     ),
     Defect(
@@ -50,15 +50,15 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "given tokens are cut again, as published",
-        "repro/runs/trial.py",
-        "self.target, are_tokens=self.in_tokens)",
-        "self.target)",
+        "repro/runs/task.py",
+        "references, target, are_tokens=in_tokens)",
+        "references, target)",
         IN_PIECES,
     ),
     Defect(
         "given tokens are cut again by sacreBLEU",
-        "repro/runs/trial.py",
-        "tokens_of=self.target if self.in_tokens else None)",
+        "repro/runs/task.py",
+        "tokens_of=target if in_tokens else None)",
         "tokens_of=None)",
         IN_PIECES,
     ),

@@ -127,15 +127,15 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a row of Table 2 beside another's number",
         TABLE2,
-        'base_averaged, printed(BASE, "en-fr"), "en-fr"',
-        'base_averaged, printed(BIG, "en-fr"), "en-fr"',
+        'base_averaged, printed(BASE, "en-fr"), Translation("en-fr")',
+        'base_averaged, printed(BIG, "en-fr"), Translation("en-fr")',
         AS_SECTION_6_1,
     ),
     Defect(
         "a row of Table 2 in another language",
         TABLE2,
-        'big_french, printed(BIG, "en-fr"), "en-fr"',
-        'big_french, printed(BIG, "en-fr"), "en-de"',
+        'big_french, printed(BIG, "en-fr"), Translation("en-fr")',
+        'big_french, printed(BIG, "en-fr"), Translation("en-de")',
         AS_SECTION_6_1,
     ),
     Defect(
@@ -191,16 +191,16 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "references are scored against translations",
-        TRIAL,
-        "plain = sacrebleu_score(hypotheses, references,",
-        "plain = sacrebleu_score(references, hypotheses,",
+        "repro/runs/task.py",
+        "plain = sacrebleu_score(outputs, references,",
+        "plain = sacrebleu_score(references, outputs,",
         SCORED,
     ),
     Defect(
         "perplexity in bits",
         TRIAL,
-        "ppl=torch.tensor(nll, dtype=torch.float64).exp().item(),",
-        "ppl=torch.tensor(nll, dtype=torch.float64).exp2().item(),",
+        "ppl = torch.tensor(nll, dtype=torch.float64).exp().item()",
+        "ppl = torch.tensor(nll, dtype=torch.float64).exp2().item()",
         SCORED,
     ),
     Defect(
@@ -255,8 +255,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a run translates greedily",
         TRIAL,
-        "model.translate(split.source, self.search, between=between)",
-        "model.translate(split.source, type(self.search)(1), between=between)",
+        "model.translate(split.source, self.task.search, between=between)",
+        "model.translate(split.source, type(self.task.search)(1), between=between)",
         SCORED,
     ),
     # tables and claims

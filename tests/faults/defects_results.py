@@ -120,7 +120,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a row may be the base again",
         ROWS,
-        "        if other := seen.get((hyper, pair)):",
+        "        if other := seen.get((hyper, task)):",
         "        if other := None:",
         (f"{OF_ROWS}a_row_that_is_the_base_or_another_row_again_is_refused",),
     ),
@@ -158,5 +158,12 @@ DEFECTS: tuple[Defect, ...] = (
         "        if self.results.resolve() == PUBLISHED.resolve():",
         "        if False:",
         ("tests/test_experiment.py::test_the_published_folder_is_no_place_for_runs",),
+    ),
+    Defect(
+        "two tasks of one text are one run",
+        "repro/runs/trial.py",
+        "            **self._task,\n",
+        "",
+        ("tests/runs/test_task.py::test_it_goes_from_its_row_to_a_record",),
     ),
 )

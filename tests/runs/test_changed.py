@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from repro.model.config import BASE
+from repro.model.config import BASE, written
 from repro.results import equal_code
 from repro.results.equal_code import Code, EqualCode, Evidence
 from repro.results.provenance import provenance
@@ -16,6 +16,7 @@ from repro.runs import changed as changing
 from repro.runs.changed import Changed, origin, refuse_changed
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
+from repro.runs.task import Translation
 from repro.runs.trial import Trial
 from repro.tracking.run_folder import write_run
 
@@ -27,7 +28,7 @@ def run_now() -> Any:
     scale = SCALES["laptop"]
     trial = Trial(
         prepared=SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces")),  # type: ignore[arg-type]
-        target="de",
+        task=Translation("en-de"),
         in_tokens=False,
         hyper=BASE,
         seed=1,
@@ -159,7 +160,7 @@ def test_what_decides_is_all_there() -> None:
         "engine",
         "code",
     ]
-    assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in vars(BASE))}
+    assert DECIDES.keys() == {*names, *(f"hyper.{name}" for name in written(vars(BASE)))}
 
 
 def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:

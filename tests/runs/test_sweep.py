@@ -22,6 +22,7 @@ from repro.runs.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.sweep import board
+from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
 from repro.tracking.tracker import Tracker
@@ -31,11 +32,10 @@ SCALE = SCALES["smoke"]
 
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `board` asks of a run."""
-    settings = SimpleNamespace(row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE)
-    corpus = SimpleNamespace(pair="en-de")
-    return SimpleNamespace(
-        settings=settings, corpus=corpus, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step
+    settings = SimpleNamespace(
+        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=Translation("en-de")
     )
+    return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
 
 def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,8 +65,8 @@ def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE)
-    return SimpleNamespace(settings=settings, corpus=SimpleNamespace(pair="en-de"), held=lambda: held)
+    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=Translation("en-de"))
+    return SimpleNamespace(settings=settings, held=lambda: held)
 
 
 ONE_RUN = run_bytes(SCALE.base, SCALE, "en-de")

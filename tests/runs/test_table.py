@@ -11,6 +11,7 @@ from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Paper, Row, Table, cells
+from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 TABLES = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
@@ -60,7 +61,7 @@ def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypa
     rows = table2_rows(monkeypatch)
     assert [*rows] == [*TABLE_2]
     for name, (bleu, pair, changes) in TABLE_2.items():
-        assert (rows[name].paper.bleu, rows[name].pair) == (bleu, pair), name
+        assert (rows[name].paper.bleu, rows[name].task) == (bleu, Translation(pair)), name
         assert vars(rows[name].change(BASE)) == vars(BASE) | changes, name
     assert {(row.paper.ppl, row.paper.params) for row in rows.values()} == {(None, None)}, "it prints neither"
 
@@ -122,10 +123,10 @@ def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: 
 
 def test_seeds_are_outer_and_rows_inner() -> None:
     one = Row("one", steps(1), Paper())
-    other = Row("other", steps(0), Paper(), pair="en-fr")
+    other = Row("other", steps(0), Paper(), Translation("en-fr"))
     tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
-    made = cells(tables, BASE, seeds=2, chosen=[], pair="en-de")
-    assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.pair) for cell in made] == [
+    made = cells(tables, BASE, seeds=2, chosen=[], task=Translation("en-de"))
+    assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.task.name) for cell in made] == [
         ("base", -1, "base", 1, "en-de"),
         ("a", 0, "one", 1, "en-de"),
         ("b", 0, "other", 1, "en-fr"),
@@ -133,13 +134,17 @@ def test_seeds_are_outer_and_rows_inner() -> None:
         ("a", 0, "one", 2, "en-de"),
         ("b", 0, "other", 2, "en-fr"),
     ]
-    assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], pair="en-de")] == ["other"]
+    assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], task=Translation("en-de"))] == [
+        "other"
+    ]
     with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
-        cells(tables, BASE, seeds=1, chosen=["two"], pair="en-de")
+        cells(tables, BASE, seeds=1, chosen=["two"], task=Translation("en-de"))
 
 
 def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
-    made = cells([Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=1, chosen=[], pair=pair)
+    made = cells(
+        [Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=1, chosen=[], task=Translation(pair)
+    )
     return [cell.row.name for cell in made]
 
 
@@ -165,8 +170,8 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Row 'b' of lab is row 'a' of lab again"):
         asked(Row("a", steps(1), Paper()), Row("b", steps(1), Paper()))
     with pytest.raises(ValueError, match=r"Row 'german' of lab is row 'base' of base again"):
-        asked(Row("german", steps(0), Paper(), pair="en-de"))
-    french = Row("french", steps(0), Paper(), pair="en-fr")  # on other text it is another run
+        asked(Row("german", steps(0), Paper(), Translation("en-de")))
+    french = Row("french", steps(0), Paper(), Translation("en-fr"))  # on other text it is another run
     assert asked(french, Row("a", steps(1), Paper())) == ["base", "french", "a"]
     with pytest.raises(ValueError, match=r"Row 'french' of lab is row 'base'"):
         asked(french, pair="en-fr")
@@ -177,5 +182,5 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
 def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
     files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
     tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
-    made = cells(tables, SCALES[scale].base, seeds=2, chosen=[], pair=pair)
+    made = cells(tables, SCALES[scale].base, seeds=2, chosen=[], task=Translation(pair))
     assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))

@@ -11,7 +11,7 @@ import torch
 from training.test_loop import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
 
 from repro.data.batch import Batch
-from repro.data.datamodule import Translation
+from repro.data.datamodule import TranslationData
 from repro.decoding.translate import mean_nll
 from repro.training import checkpoint
 from repro.training.module import TranslationModule
@@ -21,9 +21,9 @@ ROOT = Path(__file__).parents[2]
 RUN = "0123456789abcdef"
 
 
-def data(accumulate: int = 1) -> Translation:
+def data(accumulate: int = 1) -> TranslationData:
     sides = text(67, seed=0), text(31, seed=1), text(23, seed=2)
-    return Translation(*sides, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate)
+    return TranslationData(*sides, budget=BUDGET, data_hash="data", seed=1, accumulate=accumulate)
 
 
 def trainer(**options: Any) -> L.Trainer:

@@ -28,7 +28,7 @@ from torch import Tensor
 
 from repro.data import order_digest
 from repro.data.batching import updates, updates_per_epoch
-from repro.data.datamodule import DevBatches, Translation
+from repro.data.datamodule import DevBatches, TranslationData
 from repro.decoding.translate import mean_nll
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS
@@ -129,7 +129,7 @@ def train(
     with same_arithmetic():
         return fit(
             module,
-            Translation(
+            TranslationData(
                 text(sentences, seed=0),
                 text(31, seed=1),
                 budget=budget,

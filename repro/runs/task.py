@@ -1,0 +1,116 @@
+"""What is read and what is scored, as a value. Paper: section 5.1, and section 6.3, where it is parsing.
+
+A task is a frozen dataclass at the top of a module: no name stands for it anywhere, and a table's rows may have each
+their own. Nothing heavy is imported before it is put to use, so that experiment files can name one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from repro.data.corpora import Corpus, find, open_corpus
+from repro.data.pair import languages
+from repro.results.search import PAPER_SEARCH, Search
+from repro.results.task import TRANSLATION, Named, TaskFacts
+
+if TYPE_CHECKING:
+    from repro.data.shards import Prepared
+
+
+class Task(Protocol):
+    """What the code that trains, searches and scores asks for."""
+
+    @property
+    def name(self) -> str:
+        """Of what is read, as records, tags and `--pair` have it: "en-de"."""
+        ...
+
+    @property
+    def search(self) -> Search:
+        """The paper's for it."""
+        ...
+
+    @property
+    def facts(self) -> TaskFacts:
+        """What a record says of it."""
+        ...
+
+    def find(self, corpus: str, data_dir: Path | None) -> Path | None:
+        """The folder that has its text, None where that is generated; nothing of it is read."""
+        ...
+
+    def open_corpus(self, corpus: str, **where: Any) -> Corpus:
+        """Its text, found and recognised; `where` is as `repro.data.corpora.open_corpus` takes it."""
+        ...
+
+    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
+        """Its text as ids; `how` is as `repro.data.prepare.prepare` takes it."""
+        ...
+
+    def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
+        """What outputs are worth: each score that the facts name, and its signature. `in_tokens`: see `Corpus`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Translation:
+    """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1."""
+
+    pair: str  # "en-de"
+
+    def __post_init__(self) -> None:
+        languages(self.pair)  # refuses what is none
+
+    @property
+    def name(self) -> str:
+        return self.pair
+
+    @property
+    def search(self) -> Search:
+        return PAPER_SEARCH
+
+    @property
+    def facts(self) -> TaskFacts:
+        return TRANSLATION
+
+    def find(self, corpus: str, data_dir: Path | None) -> Path | None:
+        return find(corpus, self.pair, data_dir)
+
+    def open_corpus(self, corpus: str, **where: Any) -> Corpus:
+        return open_corpus(corpus, self.pair, **where)
+
+    def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
+        from repro.data.prepare import prepare
+
+        return prepare(corpus, **how)
+
+    def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
+        """By sacreBLEU, and as the paper's authors took it, where that is defined."""
+        from repro.decoding.bleu import published_protocol, published_score, sacrebleu_score
+
+        _, target = languages(self.pair)
+        plain = sacrebleu_score(outputs, references, tokens_of=target if in_tokens else None)
+        published = None
+        if published_protocol(target) is None:
+            published = published_score(outputs, references, target, are_tokens=in_tokens)
+        return {
+            "bleu": plain.bleu,
+            "bleu_signature": plain.signature,
+            "bleu_published": published.bleu if published else None,
+            "bleu_published_signature": published.signature if published else None,
+        }
+
+
+def in_words(task: object) -> str:
+    """A task as its facts name it, so that two of them never share a text: where its class stands, and its fields.
+
+    Raises ValueError for a class that nobody finds again.
+    """
+    kind = type(task)
+    if "<locals>" in kind.__qualname__ or kind.__module__ == "__main__":
+        raise ValueError(
+            f"Task {kind.__qualname__}: expected a class at the top of a module that can be imported, got one of "
+            f"{kind.__module__}. Move it to a file of its own."
+        )
+    return f"{kind.__module__}.{task!r}"

@@ -1,0 +1,110 @@
+"""What is read and what is scored is a value: a task that is none of the package's goes from its row to a table."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from own_signals import own_signals
+from runs.toy_task import Whole
+
+from repro.experiment import Paper, Row, main
+from repro.results.frame import ResultSet
+from repro.results.record import load
+from repro.results.search import PAPER_SEARCH
+from repro.results.task import TRANSLATION
+from repro.runs.task import Task, Translation, in_words
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    with own_signals():
+        yield
+
+
+def test_translation_is_a_task() -> None:
+    task: Task = Translation("en-de")
+    assert (task.name, task.search, task.facts) == ("en-de", PAPER_SEARCH, TRANSLATION)
+    assert task == Translation("en-de") != Translation("en-fr")
+    assert task.score(["ein Hund"], ["eine Katze"], in_tokens=False).keys() == {
+        "bleu", "bleu_signature", "bleu_published", "bleu_published_signature",
+    }  # fmt: skip
+    spanish = Translation("en-es").score(["un perro"], ["un perro"], in_tokens=False)
+    assert spanish["bleu_published"] is spanish["bleu_published_signature"] is None
+
+
+@pytest.mark.parametrize("pair", ["en", "en-en", "../x-y", "en-de-fr-it"])
+def test_a_pair_is_refused_where_the_task_is_made(pair: str) -> None:
+    with pytest.raises(ValueError, match="like 'en-de', got"):
+        Translation(pair)
+
+
+def test_a_task_in_words_says_where_its_class_stands_and_what_its_fields_hold() -> None:
+    assert in_words(Whole(1)).startswith("runs.toy_task.Whole(words=1, name='whole', search=Search(beam=2, ")
+    assert in_words(Whole(1)) != in_words(Whole(2))
+
+    @dataclass(frozen=True)
+    class Hidden:
+        n: int = 1
+
+    with pytest.raises(ValueError, match="expected a class at the top of a module that can be imported") as error:
+        in_words(Hidden())
+    assert "\n" not in str(error.value)
+
+
+def places(folder: Path) -> list[str]:
+    names = {"results-dir": "results", "runs-dir": "runs", "cache-dir": "cache"}
+    uri = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
+    return [uri, "--scale=smoke", "--steps=2", *(f"--{option}={folder / name}" for option, name in names.items())]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two rows that differ in their task alone, beside the base, which translates."""
+    folder = tmp_path_factory.mktemp("toy")
+    rows = [Row(f"words={n}", lambda base: replace(base, n_heads=4), Paper(), Whole(n)) for n in (1, 2)]
+    with own_signals():
+        main("toy", rows, places(folder))
+    [scale] = (folder / "results").iterdir()
+    return scale
+
+
+def test_it_goes_from_its_row_to_a_record(made: Path) -> None:
+    one, two = (load(made / f"toy/words={n}-seed1.json") for n in (1, 2))
+    assert (one.pair, one.settings["beam"], one.settings["alpha"], one.settings["extra_length"]) == ("whole", 2, 0.3, 7)
+    assert one.task == {
+        "name": in_words(Whole(1)),
+        "scores": ["exact", "empty"],
+        "search": {"beam": 2, "alpha": 0.3, "extra_length": 7},
+    }
+    assert one.run != two.run  # the same training under another task is another run
+    assert one.scores["dev"].keys() == {"nll", "ppl", "exact", "exact_signature", "empty", "empty_signature"}
+    assert (one.scores["dev"]["exact_signature"], one.score("dev", "bleu")) == ("first:1", None)
+    assert (one.score("dev", "nll"), one.score("dev", "empty")) == (two.score("dev", "nll"), None)
+    [base] = (load(file) for file in (made / "base").glob("*.json"))
+    assert base.task is None
+    assert base.scores["dev"].keys() == {"nll", "ppl", *(key for key in base.scores["dev"] if "bleu" in key)}
+
+
+def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
+    frame = ResultSet.read_own(made, made / "nowhere").frame(["toy"])
+    assert frame is not None
+    lines: dict[str, Any] = {line["row"]: line for _, line in frame.iterrows()}
+    for n in (1, 2):
+        record = load(made / f"toy/words={n}-seed1.json")
+        assert lines[f"words={n}"]["dev/exact"] == record.score("dev", "exact")
+        assert lines[f"words={n}"]["dev/ppl"] == record.score("dev", "ppl")
+        assert lines[f"words={n}"]["dev/bleu"] != lines[f"words={n}"]["dev/bleu"]  # not a number: it has none
+    assert lines["base"]["dev/bleu"] == lines["base"]["dev/bleu"]
+    assert "test/exact" in frame  # so in the sheet as well
+    left = {departure.name: departure for departure in frame.attrs["departures"]}
+    assert "search" not in left  # each is searched as the paper did its task
+    assert [*left["data"].here.values()] == [["base"]]  # what the paper says of its text it says of translation
+
+
+def test_the_same_command_finds_it_finished(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main("toy", [Row("words=1", lambda base: replace(base, n_heads=4), Paper(), Whole(1))], places(made.parent.parent))
+    said = capsys.readouterr().out
+    assert "words=1 seed 1: finished before" in said
+    assert "EXACT" in said
