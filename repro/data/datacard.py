@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from repro.data.filters import FILTER_RULES
 from repro.data.pair import languages
 from repro.render.markdown import markdown
-from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks, tables
+from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks
 from repro.storage import atomic
 
 NAME = "data_card"
@@ -469,4 +469,4 @@ def _list(items: Mapping[str, str]) -> Listing:
 
 def _grid(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> tuple[Table, ...]:
     """Tables of lines of cells."""
-    return tables([Column("", heading, [line[i] for line in lines]) for i, heading in enumerate(headings)])
+    return (Table(tuple(Column("", heading, [line[i] for line in lines]) for i, heading in enumerate(headings))),)

@@ -15,6 +15,7 @@ from repro.claims.layers import verdicts
 from repro.pages import claims, scale, table1, table2, table3, tables
 from repro.pages.columns import closing
 from repro.pages.sheet import sheet
+from repro.pages.words import explained_table
 from repro.render.html import html
 from repro.render.latex import latex
 from repro.render.markdown import block, markdown
@@ -49,24 +50,25 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
     `layers` are the verdicts on the claims about layers. There is no page where there is no record.
     """
+    links, pictures = _pages(result_set), _pictures(result_set)
+    names = [name for name, records in result_set.tables.items() if records and name != BASE]
+    third = {BASE, *_named(result_set, table3.PARTS)}
     if (runs := summary(result_set)) is None:
         return {}
-    named = {name: result_set.frame([name]) for name, records in result_set.tables.items() if records and name != BASE}
-    whole = result_set.frame({BASE, *_named(result_set, table3.PARTS)})
+    whole, *single = result_set.frames([third, *({name} for name in names)])
+    frames = {name: frame for name, frame in zip(names, single, strict=True) if frame is not None}
     judged = judge(result_set.everything, result_set.rows, layers)
 
-    made: dict[str, Document] = {}
-    for name, frame in named.items():
-        if frame is not None:
-            is_second = name == table2.NAME
-            page = table2.page(frame, runs.scale) if is_second else tables.page(frame, runs.scale, name)
-            made[name] = Document(page, sheet(frame), page)
+    pages = {
+        name: table2.page(frame, runs.scale) if name == table2.NAME else tables.page(frame, runs.scale, name)
+        for name, frame in frames.items()
+    }
     if whole is not None:
-        page = table3.page(whole, runs.scale)
-        made[table3.NAME] = Document(page, sheet(whole), page)
-    to_project = "../../.." if result_set.own else "../.."
-    made[claims.NAME] = Document(claims.page(judged, runs, to_project=to_project), claims.sheet(judged))
-    made[scale.NAME] = Document(scale.page(runs, whole, judged, _pages(result_set), _pictures(result_set)))
+        frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale)
+    of_scale = scale.page(runs, whole, judged, links, pictures)
+    of_claims = claims.page(judged, runs, to_project="../../.." if result_set.own else "../..")
+    made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
+    made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
     return {result_set.folder / name: document for name, document in made.items()}
 
 
@@ -232,7 +234,7 @@ def quote(document: str, published: Mapping[str, ResultSet]) -> str:
             for name, records in result_set.tables.items()
         }
         frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
-        shown = map(block, tables.explained_tables(closing(frame))) if frame is not None else []
+        shown = map(block, explained_table(closing(frame))) if frame is not None else []
         return mark["begin"] + "\n\n".join(shown) + "\n" + mark["end"]
 
     begin = r"(?P<begin><!-- closing table: (?P<scale>\S+) (?P<table>\S+) seed (?P<seed>\d+) -->\n)"

@@ -1,16 +1,20 @@
 """The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
 
+import math
 from typing import TYPE_CHECKING
 
-from repro.pages.cells import MISSING, numbers, spreads
+from repro.model.config import BASE as PAPER_BASE
+from repro.model.config import LATER
+from repro.pages.cells import MINUS
 from repro.render.page import Column, Formula
 from repro.results.frame import BESIDE
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
+MISSING = "missing"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
 DELTA = Formula("Δ")
@@ -114,3 +118,31 @@ def closing(frame: "DataFrame") -> list[Column]:
     """What an experiment shows at its end: the scores, and of BLEU also the differences to the base."""
     dev = [column for column in columns_of_dev(frame) if column[:2] != ("PPL (dev)", DELTA)]
     return [row_column(frame), *dev]
+
+
+def numbers(values: "Series[float]", form: str) -> list[str]:
+    """Numbers as they are written, nothing for none."""
+    return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
+
+
+def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
+    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
+
+    As many decimals as the paper prints, more (up to 4) while an interval would read 0. Nothing where no run has
+    the score.
+    """
+    narrowest = frame[f"{score}_half_width"].where(lambda width: width > 0).min()
+    while decimals < 4 and round(narrowest, decimals) == 0:
+        decimals += 1
+    ends = ("", "_half_width", "_min", "_max")
+    parts = [numbers(frame[score + end], f".{decimals}f") for end in ends]
+    texts = []
+    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
+        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
+        texts.append(mean + spread if n else MISSING)
+    return texts, decimals
+
+
+def unused(frame: "DataFrame") -> list[str]:
+    """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
+    return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]

@@ -7,8 +7,7 @@ from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import sizes_here
-from repro.pages.tables import explained_tables
-from repro.pages.words import departure_notes, notes
+from repro.pages.words import departure_notes, explained_table, notes
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -93,7 +92,7 @@ def page(
 def _table3(frame: "DataFrame") -> tuple[Block, ...]:
     return blocks(
         Heading("Table 3"),
-        explained_tables(table3.page_columns(frame)[0]),
+        explained_table(table3.page_columns(frame)[0]),
         Text(
             (
                 "What the rows change, here and at the paper's size: ",

@@ -3,8 +3,9 @@
 from typing import TYPE_CHECKING, Any
 
 from repro.pages.cells import SHEET_DIGITS
+from repro.pages.columns import unused
 from repro.render.escape import sheet_text
-from repro.results.labels import AT_PAPER_SIZE, unused
+from repro.results.labels import AT_PAPER_SIZE
 
 if TYPE_CHECKING:
     from pandas import DataFrame

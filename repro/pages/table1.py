@@ -6,7 +6,7 @@ from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_p
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
 from repro.pages.cells import sheet_number
 from repro.render.origin import made_from
-from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Text, Words, blocks, tables
+from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.results.layer_costs import Measured
 
 NAME = "table1"
@@ -72,7 +72,7 @@ def article(measured: Measured) -> Page:
     """What is printed and counted: the table alone, for an article."""
     return Page(
         made_from("the measurements beside it"),
-        blocks(Heading("Table 1: layer types", 1), tables(columns(measured)), Text(ABOUT)),
+        blocks(Heading("Table 1: layer types", 1), Table(tuple(columns(measured))), Text(ABOUT)),
     )
 
 
@@ -91,7 +91,7 @@ def page(measured: Measured) -> Page:
                 )
             ),
             Heading("Exponents of all costs"),
-            tables(cost_columns(measured)),
+            Table(tuple(cost_columns(measured))),
             Text(ABOUT_HALF_WIDTHS),
             Text(ABOUT_COSTS),
             Heading("How it was made"),

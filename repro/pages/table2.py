@@ -2,10 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from repro.pages.cells import MISSING, numbers, spreads
-from repro.pages.columns import TEST, labels, published_column, row_column, setting_columns, size_columns
-from repro.pages.tables import explained_tables
-from repro.pages.words import ABOUT_SETTINGS, claim, departure_notes, explained, notes
+from repro.pages.columns import (
+    MISSING,
+    TEST,
+    labels,
+    numbers,
+    published_column,
+    row_column,
+    setting_columns,
+    size_columns,
+    spreads,
+)
+from repro.pages.words import ABOUT_SETTINGS, claim, departure_notes, explained, explained_table, notes
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -19,7 +27,6 @@ from repro.render.page import (
     Text,
     Words,
     blocks,
-    tables,
 )
 from repro.results.record import BASE
 
@@ -115,7 +122,7 @@ def _about_subset(frame: "DataFrame") -> Words:
 def page(frame: "DataFrame", scale: str) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
     own, size = own_columns(frame), size_of_rows(frame)
-    base = (int((frame["table"] == BASE).sum()),)
+    base = frozenset({int((frame["table"] == BASE).sum())})
     kinds = [line.kind for line in TABLE_2]
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),
@@ -123,17 +130,17 @@ def page(frame: "DataFrame", scale: str) -> Page:
             Heading(f"Table 2 at scale {scale}", 1),
             Text(claim(frame)),
             Heading("Our runs"),
-            tables(own, base),
+            Table(tuple(own), base),
             Text(ABOUT_OURS),
             Text(_about_subset(frame)),
             explained(own),
             Heading("What our rows are"),
-            tables(size, base),
+            Table(tuple(size), base),
             Text(ABOUT_AVERAGED),
             Text(ABOUT_SETTINGS),
             explained(size),
             Heading("As printed, and the cost column worked out again"),
-            explained_tables(printed_columns(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
+            explained_table(printed_columns(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
             Text(ABOUT_PRINTED),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),

@@ -6,8 +6,7 @@ Made from the records of all its experiment files. A row that has no run stands 
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import DELTA, columns_of_dev, row_column, setting_columns, size_columns
-from repro.pages.tables import explained_tables
-from repro.pages.words import about_settings, claim, departure_notes, notes
+from repro.pages.words import about_settings, claim, departure_notes, explained_table, notes
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
 
@@ -39,8 +38,8 @@ def page(frame: "DataFrame", scale: str) -> Page:
         blocks(
             Heading(f"Table 3 at scale {scale}", 1),
             Text(claim(frame)),
-            explained_tables(scores, ruled),
-            (Heading("What the rows change"), *explained_tables(varies, ruled)) if varies else (),
+            explained_table(scores, ruled),
+            (Heading("What the rows change"), *explained_table(varies, ruled)) if varies else (),
             about_settings(frame),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),

@@ -11,9 +11,9 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
 )
-from repro.pages.words import about_settings, claim, departure_notes, explained, facts, notes
+from repro.pages.words import about_settings, claim, departure_notes, explained, explained_table, facts, notes
 from repro.render.origin import COMMAND, made_from
-from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, blocks, tables
+from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -24,20 +24,21 @@ OF = "at scale"  # what stands between the name of a table and that of its scale
 
 def page(frame: "DataFrame", scale: str, name: str) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
-    row, ruled = row_column(frame), (int((frame["table"] == BASE).sum()),)
-    scores, size = columns_of_dev(frame), [*setting_columns(frame), *size_columns(frame)]
+    row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
+    settings, sizes = setting_columns(frame), size_columns(frame)
+    size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {name}/ and {BASE}/"),
         blocks(
             Heading(f"{name} {OF} {scale}", 1),
             Text(claim(frame)),
-            explained_tables([row, *scores], ruled),
+            explained_table([row, *dev], ruled),
             Heading("What the rows are"),
-            tables([row, *size], ruled),
+            Table(tuple(size), ruled),
             about_settings(frame),
-            explained([row, *size]),
+            explained(size),
             Heading("Test set and time"),
-            explained_tables([row, *columns_of_test(frame), *cost_columns(frame)], ruled),
+            explained_table([row, *test, *took], ruled),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),
@@ -53,11 +54,6 @@ def page(frame: "DataFrame", scale: str, name: str) -> Page:
             facts(frame),
         ),
     )
-
-
-def explained_tables(columns: list[Column], ruled: tuple[int, ...] = ()) -> tuple[Block, ...]:
-    """As few tables as hold these columns, and a sentence for each sign in them."""
-    return (*tables(columns, ruled), *explained(columns))
 
 
 def at_the_end(frame: "DataFrame") -> Page:

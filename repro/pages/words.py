@@ -1,15 +1,14 @@
 """The sentences that stand on several pages: what a sign means, what was departed from, what to know about a table."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from repro.pages.cells import MISSING
-from repro.pages.columns import DELTA, HEADINGS, SIZE
-from repro.render.page import Column, Heading, Listing, Strong, Text, Words, joined, plain
+from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
+from repro.render.page import Column, Heading, Inline, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
-from repro.results.labels import AT_PAPER_SIZE, both, unused
+from repro.results.labels import AT_PAPER_SIZE, both
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -87,6 +86,11 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
 )
 
 
+def explained_table(shown: Sequence[Column], ruled: Iterable[int] = ()) -> tuple[Table | Text, ...]:
+    """A table, and a sentence for each sign that occurs in it."""
+    return (Table(tuple(shown), frozenset(ruled)), *explained(shown))
+
+
 def explained(shown: Sequence[Column]) -> tuple[Text, ...]:
     """What stands under a table: a sentence for each sign that occurs in it."""
     return tuple(Text(words) for occurs, words in SIGNS if occurs(shown))
@@ -102,22 +106,22 @@ def claim(frame: "DataFrame") -> Words:
     return f"A table of this scale may claim {may}." if may else ""
 
 
-def base_in_full(frame: "DataFrame") -> Words:
+def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
     """Every setting of the base row; nothing where it was not run."""
     if frame["table"].iloc[0] != BASE or not frame["n"].iloc[0]:
-        return ""
+        return ()
     pairs = {
         name: (frame[name].iloc[0], frame[name + AT_PAPER_SIZE].iloc[0])
         for name in HEADINGS
         if name not in unused(frame)
     }
-    said = [(HEADINGS[name], f" {both(*pair)}") for name, pair in pairs.items() if pair[0] is not None]
-    return ("Base row: ", *joined(said, ", "), ".")
+    said = [(", ", HEADINGS[name], f" {both(*pair)}") for name, pair in pairs.items() if pair[0] is not None]
+    return (" Base row: ", *[*itertools.chain.from_iterable(said)][1:], ".")
 
 
 def about_settings(frame: "DataFrame") -> Text:
     """What the cells of the settings mean, and every setting of the base row."""
-    return Text(joined([ABOUT_SETTINGS, base_in_full(frame)]))
+    return Text((*ABOUT_SETTINGS, *base_in_full(frame)))
 
 
 def departure_notes(frame: "DataFrame") -> Text | Listing:

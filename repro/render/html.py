@@ -22,6 +22,7 @@ from repro.render.page import (
     Text,
     Words,
     inlines,
+    parts,
     spans,
 )
 
@@ -70,7 +71,7 @@ def _block(block: Block) -> str:
         case Listing():
             return "\n".join(["<ul>", *(f"<li>{_line(item)}</li>" for item in block.items), "</ul>"])
         case Table():
-            return "\n".join(_table(block))
+            return "\n".join(line for part in parts(block) for line in _table(part))
         case Picture():
             caption = _text(block.caption)
             shown = f'<img src="{quote(block.file)}" alt="{caption}">'

@@ -25,6 +25,7 @@ from repro.render.page import (
     Verbatim,
     Words,
     inlines,
+    parts,
     plain,
     spans,
 )
@@ -52,9 +53,10 @@ def latex(page: Page) -> str:
     n_tables = 0
     for block in page.blocks:
         if isinstance(block, Table):
-            lines += [r"\par\medskip"] if n_tables else []
-            lines += tabular(block)
-            n_tables += 1
+            for part in parts(block):
+                lines += [r"\par\medskip"] if n_tables else []
+                lines += tabular(part)
+                n_tables += 1
         else:
             lines += _said(block)
     return "\n".join([*lines, ""])

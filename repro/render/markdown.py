@@ -22,6 +22,7 @@ from repro.render.page import (
     Text,
     Words,
     inlines,
+    parts,
 )
 
 FILLED = 80  # characters: cells of words that are longer need not stand below each other
@@ -44,7 +45,7 @@ def block(block: Block) -> str:
         case Listing():
             return "\n".join(f"- {_paragraph(line(item))}" for item in block.items)
         case Table():
-            return table(block)
+            return "\n\n".join(map(table, parts(block)))
         case Picture():
             caption = markdown_text(block.caption)
             return (
@@ -78,10 +79,10 @@ def _cell(words: Words) -> str:
 
 def line(words: Words, *, in_table: bool = False) -> str:
     """Text of one line with its marks."""
-    parts = [part for part in inlines(words) if isinstance(part, Link) or part]
+    line = [part for part in inlines(words) if isinstance(part, Link) or part]
     written = []
-    for i, part in enumerate(parts):
-        before, after = parts[i - 1] if i else " ", parts[i + 1] if i + 1 < len(parts) else " "
+    for i, part in enumerate(line):
+        before, after = line[i - 1] if i else " ", line[i + 1] if i + 1 < len(line) else " "
         blanks = _ends_blank(before) and _begins_blank(after)
         written.append(_inline(part, is_between_blanks=blanks, in_table=in_table))
     return "".join(written)

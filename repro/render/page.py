@@ -142,15 +142,15 @@ def _is_empty(block: Block) -> bool:
     return (isinstance(block, Text) and not plain(block.words)) or (isinstance(block, Listing) and not block.items)
 
 
-def tables(columns: Sequence[Column], ruled: Iterable[int] = (), most: int = MOST_COLUMNS) -> tuple[Table, ...]:
+def parts(table: Table, most: int = MOST_COLUMNS) -> tuple[Table, ...]:
     """As few tables as hold `most` columns each, about equally many; the first leads each, and groups stay together."""
-    names, *others = columns
+    names, *others = table.columns
     together = itertools.groupby(enumerate(others), key=lambda at: at[1].group or at[0])
     runs = [[column for _, column in run] for _, run in together]
     rooms = range(most - 1, 0, -1)
     few = len(_filled(runs, rooms[0]))
     even = next(parts for room in reversed(rooms) if len(parts := _filled(runs, room)) == few)
-    return tuple(Table((names, *part), frozenset(ruled)) for part in even)
+    return tuple(Table((names, *part), table.ruled) for part in even)
 
 
 def _filled(runs: Iterable[Sequence[Column]], room: int) -> list[list[Column]]:

@@ -166,6 +166,10 @@ class ResultSet:
         """All records, base first where tables are in the order of their names."""
         return [record for records in self.tables.values() for record in records]
 
+    def frames(self, wanted: Iterable[Iterable[str]]) -> "list[DataFrame | None]":
+        """A frame for each set of tables, see `frame`."""
+        return [self.frame(tables) for tables in wanted]
+
     def frame(self, tables: Iterable[str]) -> "DataFrame | None":
         """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
         names, base = {*tables}, self.tables.get(BASE, ())
@@ -236,13 +240,9 @@ def table(
     frame.attrs["own"] = own
     frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
+    about_rows, about_facts = [*_exclusions(everything, frame), *_unpublished(shown)], [*_disagreements(facts)]
+    frame.attrs["notes"] = [*about_rows, *_repeats(shown), *about_facts]
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
-    frame.attrs["notes"] = [
-        *_exclusions(everything, frame),
-        *_unpublished(shown),
-        *_repeats(shown),
-        *_disagreements(facts),
-    ]
     return frame
 
 

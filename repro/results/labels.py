@@ -7,13 +7,9 @@ whose base has 3 it is 1. Both numbers are shown wherever they differ.
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from repro.model.config import BASE as PAPER_BASE
-from repro.model.config import LATER
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "n_layers": "N",
@@ -62,11 +58,6 @@ def setting(value: Any) -> str:
 def both(here: Any, paper: Any) -> str:
     """1 (2): a value here, and that at the paper's size where it is another."""
     return setting(here) if here is None or paper is None or here == paper else f"{setting(here)} ({setting(paper)})"
-
-
-def unused(frame: "DataFrame") -> list[str]:
-    """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
-    return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]
 
 
 def relation(base: Mapping[str, Any], row: Mapping[str, Any]) -> str:

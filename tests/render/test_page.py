@@ -12,8 +12,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from rich.cells import cell_len
 
-from repro.render import grid
 from repro.render.escape import NO_BREAK, flat
 from repro.render.html import html
 from repro.render.latex import latex, tex_text
@@ -36,8 +36,8 @@ from repro.render.page import (
     blocks,
     joined,
     linked,
+    parts,
     plain,
-    tables,
 )
 from repro.render.terminal import terminal
 
@@ -279,7 +279,7 @@ def test_a_terminal_is_told_nothing() -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028]", shown)
     rows = [line for line in shown.split("\n") if "O(n^2 d)" in line]
     assert len(rows) == len(HOSTILE), "a name breaks no line"
-    starts = {grid.width(line[: line.index("O(n^2 d)")]) for line in rows}
+    starts = {cell_len(line[: line.index("O(n^2 d)")]) for line in rows}
     assert len(starts) == 1, "numbers stand below each other, wide letters or not"
 
 
@@ -312,15 +312,17 @@ def column(group: str, heading: str) -> Column:
     return Column(group, heading, ["1"])
 
 
+def plain_table(n: int) -> Table:
+    return Table(tuple(column("", f"{i}") for i in range(n)))
+
+
 def test_a_wide_table_stands_in_parts_that_each_name_the_rows() -> None:
     groups = [("x", 4), ("y", 4), ("z", 3), ("", 2)]
     columns = [column("", "row"), *(column(group, f"{group}{i}") for group, n in groups for i in range(n))]
-    found = [[one.heading for one in table.columns] for table in tables(columns)]
+    found = [[one.heading for one in table.columns] for table in parts(Table(tuple(columns)))]
     assert found == [["row", "x0", "x1", "x2", "x3", "y0", "y1", "y2", "y3"], ["row", "z0", "z1", "z2", "0", "1"]]
-    assert [len(table.columns) for table in tables([column("", f"{i}") for i in range(12)])] == [7, 6], (
-        "as even as may be"
-    )
-    assert [len(table.columns) for table in tables([column("", f"{i}") for i in range(10)])] == [10]
+    assert [len(table.columns) for table in parts(plain_table(12))] == [7, 6], "as even as may be"
+    assert [len(table.columns) for table in parts(plain_table(10))] == [10]
 
 
 def test_numbers_stay_on_one_line_and_words_do_not() -> None:
