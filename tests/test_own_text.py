@@ -74,7 +74,7 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
         "test_pairs": 0.0,
         "same_sides": 0.0,
     }
-    note = "No BLEU as published of en-es: the authors' script knows no such target language."
+    note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
     said = capsys.readouterr().out.replace("\n", " ")
     assert note in said
     seen = "folder en-es: 25.0 % of the dev pairs and 25.0 % of the dev source sentences stand in the training text."

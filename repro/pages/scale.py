@@ -64,7 +64,7 @@ def page(
             Text(
                 (
                     f"{_several(runs.n, 'run')} of {_several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. "
-                    "A page of this scale may claim ",
+                    "A page of this scale shows ",
                     Strong(runs.claim),
                     ", and says so where the paper claims more.",
                 )

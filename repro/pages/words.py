@@ -101,9 +101,9 @@ def _marks(name: Words) -> bool:
 
 
 def claim(frame: "DataFrame") -> Words:
-    """What a table of this scale may claim; nothing where its records disagree."""
+    """What a table of this scale shows; nothing where its records disagree."""
     may = frame.attrs["shared"].get(("settings", "claim"))
-    return f"A table of this scale may claim {may}." if may else ""
+    return f"A table of this scale shows {may}." if may else ""
 
 
 def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:

@@ -363,10 +363,11 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
 
 
 def _unpublished(records: Iterable[Record]) -> Iterable[str]:
-    """The pairs whose finished runs have no BLEU as published."""
+    """The pairs whose finished runs have no score by multi-bleu."""
     finished = (record for record in records if record.status == "finished")
     if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
-        yield f"No BLEU as published of {', '.join(pairs)}: the authors' script knows no such target language."
+        of = ", ".join(pairs)
+        yield f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
 
 
 def _repeats(records: Iterable[Record]) -> Iterable[str]:

@@ -138,7 +138,7 @@ class Record:
     corpus: CorpusFacts
     tokenizer: TokenizerFacts
     hyper: dict[str, Any]  # the fields of Hyper
-    settings: dict[str, Any]  # what else was chosen: batch, precision, search; what the scale may claim
+    settings: dict[str, Any]  # what else was chosen: batch, precision, search; what the scale shows
     paper: PaperNumbers
     params: Params
     scores: Scores

@@ -11,7 +11,7 @@ class Summary:
     """The runs of one scale."""
 
     scale: str
-    claim: str  # what a page of this scale may claim
+    claim: str  # what a page of this scale shows
     n: int
     n_dirty: int  # of uncommitted code
     n_rows: int

@@ -7,6 +7,8 @@ OF_COMMAND, OF_SIGNALS, OF_PROGRESS, OF_LATEST = (
     for name in ("runs/test_command", "runs/test_signals", "runs/test_progress", "results/test_latest")
 )
 OF_DECODING = "tests/cli/test_decode.py::test_"
+OF_COMMANDS, OF_OPTIONS = "tests/cli/test_commands.py::test_", "tests/runs/test_options.py::test_"
+OF_DOCUMENTS = "tests/test_project.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -99,5 +101,61 @@ DEFECTS: tuple[Defect, ...] = (
         "_exported(folder) != run.run:",
         "not folder.is_dir():",
         (f"{OF_DECODING}what_an_export_does_not_know_is_let_be",),
+    ),
+    Defect(
+        "a value of before is passed on as it was",
+        "repro/runs/command.py",
+        "today = [values.get(one, one) for one in before]",
+        "today = before",
+        (f"{OF_COMMAND}names_of_before_are_said_as_today", f"{OF_OPTIONS}names_of_before_are_understood_and_corrected"),
+    ),
+    Defect(
+        "a folder is called by the new name of an old setting",
+        "repro/runs/options.py",
+        'f"by-{RECORDED[batch_by]}"',
+        'f"by-{batch_by}"',
+        (f"{OF_OPTIONS}other_settings_have_a_name_of_their_own",),
+    ),
+    Defect(
+        "a default is stated twice",
+        "repro/runs/options.py",
+        '            settings["default"] = default',
+        '            settings["default"] = "smoke" if name == "scale" else default',
+        (f"{OF_OPTIONS}the_command_line_is_made_of_the_fields",),
+    ),
+    Defect(
+        "a long form loses its exit code",
+        "repro/cli/commands.py",
+        "sys.exit(ended(lambda: main(words)))",
+        "ended(lambda: main(words))",
+        (f"{OF_COMMANDS}a_long_form_does_the_same_and_says_the_short_one",),
+    ),
+    Defect(
+        "what a long form says comes into its output",
+        "repro/cli/commands.py",
+        '{ours(*words)}", file=sys.stderr, flush=True)',
+        '{ours(*words)}", flush=True)',
+        (f"{OF_COMMANDS}a_long_form_does_the_same_and_says_the_short_one",),
+    ),
+    Defect(
+        "a command's help brings SciPy",
+        "repro/cli/report.py",
+        "from repro.storage.atomic import write_text\n",
+        "from repro.pages import build  # noqa: F401\nfrom repro.storage.atomic import write_text\n",
+        (f"{OF_COMMANDS}help_answers_at_once",),
+    ),
+    Defect(
+        "the page of the data's way is of yesterday",
+        "docs/data_flow.md",
+        "`repro/data/batch.py`: One micro-batch",
+        "`repro/data/batch.py`: A batch",
+        (f"{OF_DOCUMENTS}the_way_of_the_data_is_what_the_modules_say",),
+    ),
+    Defect(
+        "the reading order names a file that is gone",
+        "README.md",
+        "`repro/claims/decisions.py`, `repro/claims/judge.py`",
+        "`repro/verdicts.py`, `repro/claims/judge.py`",
+        (f"{OF_DOCUMENTS}the_order_to_read_in_names_files",),
     ),
 )

@@ -404,7 +404,7 @@ def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why(se
     frame = frames.table(records, rows=EXPECTED)
     assert cell(frame, "BLEU (test)", "multi-bleu")["h=1"] == ""
     assert cell(frame, "BLEU (test)", "sacreBLEU")["h=1"].startswith("6")
-    note = "No BLEU as published of en-es: the authors' script knows no such target language."
+    note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
     assert note in frame.attrs["notes"]
     assert not [note for note in frames.table([run("base")]).attrs["notes"] if "published" in note]
 
@@ -569,7 +569,7 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
     page = build.write_scale(laptop(save(tmp_path)))[0].read_bytes().decode()
     for said in (
         "# table3_A at scale laptop",
-        "may claim the sign of large effects",
+        "shows the sign of large effects",
         "python experiments/table3_A.py --scale laptop",
         "python -m repro report",
         "95 % t-interval",

@@ -57,7 +57,7 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     fill(tmp_path)
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "9 runs of 3 rows" in text
-    assert "may claim **the sign of large effects**" in text
+    assert "shows **the sign of large effects**" in text
     assert re.search(r"- \*\*reproduced\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
     assert "`python experiments/figures.py --scale laptop` draws them" in text
     assert "table2: no runs at this scale" in text
