@@ -147,8 +147,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the page of the data's way is of yesterday",
         "docs/data_flow.md",
-        "`repro/data/batch.py`: One micro-batch",
-        "`repro/data/batch.py`: A batch",
+        "The data goes one way. Imports",
+        "The data goes two ways. Imports",
         (f"{OF_DOCUMENTS}the_way_of_the_data_is_what_the_modules_say",),
     ),
     Defect(
