@@ -146,16 +146,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the page of the data's way is of yesterday",
-        "docs/data_flow.md",
+        "docs/data_flow.py",
         "The data goes one way. Imports",
         "The data goes two ways. Imports",
         (f"{OF_DOCUMENTS}the_way_of_the_data_is_what_the_modules_say",),
-    ),
-    Defect(
-        "the reading order names a file that is gone",
-        "README.md",
-        "`repro/claims/decisions.py`, `repro/claims/judge.py`",
-        "`repro/verdicts.py`, `repro/claims/judge.py`",
-        (f"{OF_DOCUMENTS}the_order_to_read_in_names_files",),
     ),
 )
