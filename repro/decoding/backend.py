@@ -13,7 +13,7 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding import ctranslate
 from repro.decoding.translate import mean_nll, translate
-from repro.model.transformer import Transformer
+from repro.model.protocol import TranslationSystem
 from repro.results.search import PAPER_SEARCH, Search
 
 Name = Literal["torch", "ctranslate2", "ctranslate2-int8"]
@@ -40,7 +40,7 @@ class Backend(Protocol):
 
 
 @contextmanager
-def opened(name: Name, model: Transformer, *, bf16: bool = False) -> Iterator[Backend]:
+def opened(name: Name, model: TranslationSystem, *, bf16: bool = False) -> Iterator[Backend]:
     """The backend of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
 
     Raises ImportError where CTranslate2 is asked for and not installed.
@@ -55,7 +55,7 @@ def opened(name: Name, model: Transformer, *, bf16: bool = False) -> Iterator[Ba
 
 @dataclass(frozen=True)
 class _Own:
-    model: Transformer
+    model: TranslationSystem
     bf16: bool
 
     def mean_nll(self, batches: Iterable[Batch]) -> float:

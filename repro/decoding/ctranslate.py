@@ -32,6 +32,7 @@ from repro.decoding.translate import BATCH_TOKENS, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer
+from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
@@ -44,8 +45,10 @@ WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
 Array = NDArray[np.float32]
 
 
-def export(model: Transformer, folder: Path) -> None:
-    """Write `model` to `folder` as a CTranslate2 model in float32."""
+def export(model: TranslationSystem, folder: Path) -> None:
+    """Write `model` to `folder` as a CTranslate2 model in float32. Raises ValueError for what it cannot express."""
+    refuse(model)
+    assert isinstance(model, Transformer)
     library = _library()
     layers = [layer for layer in model.encoder if isinstance(layer, EncoderLayer)]
     n_heads = layers[0].self_attention.n_heads
@@ -80,6 +83,15 @@ def export(model: Transformer, folder: Path) -> None:
         for path in sorted(Path(whole).iterdir(), key=lambda path: path.name == WEIGHTS):
             with path.open("rb") as made:
                 atomic.write_bytes(folder / path.name, partial(shutil.copyfileobj, made))
+
+
+def refuse(model: TranslationSystem) -> None:
+    """Raise ValueError for a system that CTranslate2 cannot express."""
+    if not model.in_ctranslate2:
+        raise ValueError(
+            f"CTranslate2 knows the Transformer as printed, and {type(model).__name__} is not that. "
+            "Use --backend torch."
+        )
 
 
 def load(folder: Path, *, compute_type: str = "float32", threads: int | None = None) -> Any:

@@ -4,6 +4,7 @@ Sentences are translated in batches of like length and come back in their own or
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,10 +15,9 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding.beam import beam_search
 from repro.decoding.topk import Softmax
-from repro.model.kv_cache import Cache
 from repro.model.loss import smoothed_cross_entropy
+from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
-from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
 
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
@@ -25,7 +25,7 @@ BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
 
 @torch.inference_mode()
 def translate(
-    model: Transformer,
+    model: TranslationSystem,
     source: Side,
     search: Search = PAPER_SEARCH,
     *,
@@ -40,9 +40,9 @@ def translate(
     device = model.embedding.weight.device
     softmax = Softmax(model.embedding.weight, _dtype(model))
 
-    def step(last: Tensor, cache: Cache, k: int) -> tuple[Tensor, Tensor, Cache]:
-        hidden, cache = model.advance(last, cache)
-        return *softmax.top_k(hidden, k), cache
+    def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
+        hidden, state = model.advance(last, state)
+        return *softmax.top_k(hidden, k), state
 
     found: dict[int, Sequence[int]] = {}
     with model.prepacked(_dtype(model)):
@@ -56,7 +56,7 @@ def translate(
 
 
 @torch.inference_mode()
-def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
+def mean_nll(model: TranslationSystem, batches: Iterable[Batch]) -> float:
     """Negative log-likelihood per target token in nats: natural log, no smoothing, end symbol included.
 
     Its exponential is the perplexity per word-piece of Table 3.
@@ -74,7 +74,7 @@ def mean_nll(model: Transformer, batches: Iterable[Batch]) -> float:
     return total / n
 
 
-def _dtype(model: Transformer) -> torch.dtype:
+def _dtype(model: TranslationSystem) -> torch.dtype:
     """What the softmax matrix is multiplied in: as under autocast where that is on."""
     device = model.embedding.weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else model.embedding.weight.dtype

@@ -136,8 +136,11 @@ def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
     """Run the model of a finished run on the sentences and keep what one layer's heads looked at."""
     import torch
 
+    from repro.model.transformer import Transformer
+
     trained = open_run(runs / run.run, cache)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
+    assert isinstance(model, Transformer), "the base row is one"
     layer = max(1, n_layers - 1)
     maps = []
     for about, sentence in SENTENCES.items():

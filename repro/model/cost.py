@@ -4,6 +4,7 @@ Nothing here builds a model: `--dry-run` answers at once, and a test holds the a
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from repro.model.config import LEARNED_POSITIONS, Hyper
 
@@ -15,8 +16,12 @@ eleven printed counts come out exactly (`docs/paper_map.md`). The big model's 21
 """
 
 
-def n_parameters(hyper: Hyper, vocab_size: int) -> int:
-    """All trained numbers of the model, biases and norms included."""
+def n_parameters(hyper: Hyper, vocab_size: int, system: Any = None) -> int:
+    """All trained numbers of the model, biases and norms included; of a row's own system counted, not computed."""
+    if system is not None:
+        from repro.model import counted
+
+        return counted.counted_parameters(system, hyper, vocab_size)
     d, heads = hyper.d_model, hyper.n_heads
     projections = heads * (2 * hyper.d_k + hyper.d_v)
     attention = (d + 1) * projections + (heads * hyper.d_v + 1) * d
@@ -37,12 +42,16 @@ class TextSizes:
     target_tokens: float
 
 
-def training_flops(hyper: Hyper, vocab_size: int, text: TextSizes) -> float:
+def training_flops(hyper: Hyper, vocab_size: int, text: TextSizes, system: Any = None) -> float:
     """Multiplications and additions of training on `text`: forward, and twice that for backward.
 
     Matrix products only, over real tokens; the causal half of the decoder's self-attention. Sentences are taken
-    to be of average length.
+    to be of average length. Of a row's own system they are counted on one such sentence.
     """
+    if system is not None:
+        from repro.model import counted
+
+        return counted.counted_flops(system, hyper, vocab_size, text.sentences, text.source_tokens, text.target_tokens)
     d, heads = hyper.d_model, hyper.n_heads
     source_length, target_length = text.source_tokens / text.sentences, text.target_tokens / text.sentences
     keys_values, queries = d * heads * (hyper.d_k + hyper.d_v), d * heads * hyper.d_k

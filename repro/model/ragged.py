@@ -125,7 +125,7 @@ class RaggedMask:
 Sees = Tensor | RaggedMask | None  # a bias on the scores that broadcasts to [B, H, Q, K], or spans; None: everything
 
 
-class Mixing(Protocol):
+class Mixes(Protocol):
     """How queries meet keys, see `attention.Mixing`."""
 
     in_kernel: bool  # the kernel for unequal lengths computes the same
@@ -135,7 +135,7 @@ class Mixing(Protocol):
     ) -> Tensor: ...
 
 
-def mixed(mixing: Mixing, q: Tensor, k: Tensor, v: Tensor, sees: Sees, dropout: nn.Module | None = None) -> Tensor:
+def mixed(mixing: Mixes, q: Tensor, k: Tensor, v: Tensor, sees: Sees, dropout: nn.Module | None = None) -> Tensor:
     """The heads that `mixing` makes of padded sentences [B, H, Q, E], or of sentences in a row [H, Q, E]."""
     if isinstance(sees, RaggedMask):
         return ragged_attention(mixing, q, k, v, sees, dropout)
@@ -148,7 +148,7 @@ def has_kernel(q: Tensor) -> bool:
 
 
 def ragged_attention(
-    mixing: Mixing, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None = None
+    mixing: Mixes, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None = None
 ) -> Tensor:
     """For sentences in a row, [H, Q, E]: by a kernel for unequal lengths where there is one, else padded.
 
@@ -168,7 +168,7 @@ def ragged_attention(
 
 
 def _padded_attention(
-    mixing: Mixing, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None
+    mixing: Mixes, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None
 ) -> Tensor:
     """Each sentence in a row of its own, as long as the longest."""
     queries = _grid(spans.queries, spans.longest_query, q_HQE.shape[1])

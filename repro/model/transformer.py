@@ -30,6 +30,8 @@ class Transformer(nn.Module):
     a sub-layer, the `positions` (made from d_model), and what stands for the `feed_forward` network.
     """
 
+    reads_ragged = True
+
     def __init__(
         self,
         hyper: Hyper,
@@ -46,6 +48,8 @@ class Transformer(nn.Module):
             for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout", "attention_dropout")
         }
         parts: dict[str, Any] = {"mix": mix, "around": around, "feed_forward": feed_forward}
+        as_printed = (mix, around, positions, feed_forward) == (ScaledDotProduct, PostNorm, None, FeedForward)
+        self.in_ctranslate2 = as_printed and type(self) is Transformer
         positions = positions or (LearnedPositions if hyper.learned_positions else SinusoidalPositions)
         self.embedding = TiedEmbedding(vocab_size, hyper.d_model)
         self.source_positions = positions(hyper.d_model)

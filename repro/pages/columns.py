@@ -81,7 +81,7 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
 def setting_columns(frame: "DataFrame") -> list[Column]:
     """What the rows change, as in the paper: the base in full, of another row what differs from it."""
     has_base = frame["table"].iloc[0] == BASE
-    shown = []
+    shown = [Column("", "system", [name or "" for name in frame["system"]])] if has_systems(frame) else []
     for name, heading in HEADINGS.items():
         here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
         if len({*map(setting, here)} - {""}) > 1:
@@ -146,3 +146,8 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], i
 def unused(frame: "DataFrame") -> list[str]:
     """The fields that came later than the paper's columns and that no row of this table sets: it does not show them."""
     return [name for name in LATER if {*frame[name].dropna()} <= {getattr(PAPER_BASE, name)}]
+
+
+def has_systems(frame: "DataFrame") -> bool:
+    """Whether a row trained something else than the Transformer."""
+    return bool(frame["system"].notna().any())

@@ -286,6 +286,7 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], sco
     line["diverged"] = len(runs) - len(finished)
     line["seeds"] = " ".join(str(run["seed"]) for run in finished)
     line |= {name: runs[0].hyper[name] if runs else None for name in SYMBOLS}
+    line["system"] = runs[0].system if runs else None
     if line["average"] == 1:
         line["average_every"] = None  # nothing is averaged, so it decides nothing
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}

@@ -22,6 +22,7 @@ def kind(record: Record) -> dict[str, Any]:
         "tokenizer": record.tokenizer["sha256"],
         "threads": record.stamp["n_threads"],
         **{name.replace("_", " "): record.settings.get(name) for name in SETTINGS},
+        "system": record.system,
         **record.hyper,
     }
 

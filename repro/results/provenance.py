@@ -15,13 +15,16 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar
 
+from repro.results.systems import modules
+
 PACKAGE = Path(__file__).parent.parent
+FACE = "repro.experiment"  # what an experiment file takes from there decides nothing that the run's id does not say
 ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
@@ -54,6 +57,7 @@ class _Code:
     digests: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of what it does, its imports included
     alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
     begun: list[str] = field(default_factory=list)
+    follows: bool = False  # files beside that of a row's own system, too
 
     def digest(self, module: str) -> str:
         """SHA-256 of one module; those it imports are read first. Raises ValueError where they import each other."""
@@ -74,7 +78,8 @@ class _Code:
 
     def _meaning(self, module: str, name: str | None) -> str:
         """What an imported name stands for, whatever it is called and wherever its module lies."""
-        if module.split(".")[0] != PACKAGE.name:
+        is_beside = self.follows and self.source(_file(module)) is not None and module != FACE
+        if (module.split(".")[0] != PACKAGE.name and not is_beside) or (self.follows and module == FACE):
             return f"{module}:{name}"
         if name and self.source(_file(f"{module}.{name}")) is not None:  # from repro.data import order
             return self.digest(f"{module}.{name}")
@@ -86,11 +91,11 @@ class _Code:
 S = TypeVar("S", bound=Provenance)
 
 
-def cleared(stamp: S) -> S:
+def cleared(stamp: S, system: Any = None) -> S:
     """The stamp of a run whose code was not committed when it ran, if it is by now: the commit gives it back."""
-    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint():
+    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):
         return stamp
-    commit, why_dirty = _commit()
+    commit, why_dirty = _commit(system)
     if why_dirty:
         return stamp
     return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
@@ -118,10 +123,10 @@ def _here(path: str) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
 
 
-def _read(source: Source) -> _Code:
-    """The deciding code of a place. Raises FileNotFoundError where a file is missing."""
-    code = _Code(source)
-    for module in ROOTS:
+def _read(source: Source, own: Iterable[str] = ()) -> _Code:
+    """The deciding code of a place, with `own` modules of a row. Raises FileNotFoundError where a file is missing."""
+    code = _Code(source, follows=bool(own))
+    for module in (*ROOTS, *own):
         if source(_file(module)) is None:
             raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
         code.digest(module)
@@ -131,14 +136,35 @@ def _read(source: Source) -> _Code:
 _ours = functools.cache(lambda: _read(_here))  # as the process found it when it began
 
 
-def fingerprints() -> dict[str, str]:
+@functools.cache
+def _with(own: tuple[tuple[str, Path], ...]) -> _Code:
+    """The deciding code together with these modules, each found below its folder."""
+
+    def source(path: str) -> bytes | None:
+        places = [PACKAGE.parent] if path.startswith(f"{PACKAGE.name}/") else [folder for _, folder in own]
+        return next(((place / path).read_bytes() for place in places if (place / path).is_file()), None)
+
+    return _read(source, [module for module, _ in own])
+
+
+def _code_of(system: Any) -> _Code:
+    """The deciding code of a row: that of all, and what its own system imports."""
+    own = modules(system)
+    return _with(tuple(sorted(own.items()))) if own else _ours()
+
+
+def fingerprints(system: Any = None) -> dict[str, str]:
     """SHA-256 of each file that decides a result, by "data/prepare.py": to say which of them differ."""
-    return {_file(module).partition("/")[2]: digest for module, digest in sorted(_ours().alone.items())}
+    found = sorted(_code_of(system).alone.items())
+    return {_file(module).removeprefix(f"{PACKAGE.name}/"): digest for module, digest in found}
 
 
-def fingerprint(code: _Code | None = None) -> str:
-    """SHA-256 of the code that decides a result: every file with what it makes of its imports."""
-    digests = sorted({*(code or _ours()).digests.values()})
+def fingerprint(system: Any = None, code: _Code | None = None) -> str:
+    """SHA-256 of the code that decides a result: every file with what it makes of its imports.
+
+    Of a row with a `system` of its own, the files of that among them: the whole file, other rows in it included.
+    """
+    digests = sorted({*(code or _code_of(system)).digests.values()})
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
@@ -148,12 +174,12 @@ def module_digest(module: str) -> str:
     return _Code(lambda path: file.read_bytes() if path == _file(module) else _here(path)).digest(module)
 
 
-def provenance(device_type: str | None = None) -> Provenance:
+def provenance(device_type: str | None = None, system: Any = None) -> Provenance:
     """The origin of a run that starts now, on this type of device ("cpu", "cuda", "mps"; None: the best)."""
-    commit, why_dirty = _commit()
+    commit, why_dirty = _commit(system)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     return {
-        "fingerprint": fingerprint(),
+        "fingerprint": fingerprint(system),
         "commit": commit,
         "dirty": why_dirty is not None,
         "why_dirty": why_dirty,
@@ -183,8 +209,16 @@ def _syntax(node: Any, imported: Container[str]) -> str:
     return f"{type(node).__name__}({','.join(fields)})"
 
 
-def _commit() -> tuple[str | None, str | None]:
+def _commit(system: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why it does not tell the whole story (None where it does)."""
+    commit, why_dirty = _commit_of_package(system)
+    own = [folder / _file(module) for module, folder in modules(system).items()]
+    if why_dirty is None and (new := sorted(file.name for file in own if not is_committed(file))):
+        return commit, f"not committed: {', '.join(new)}"
+    return commit, why_dirty
+
+
+def _commit_of_package(system: Any) -> tuple[str | None, str | None]:
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit
     ours = _git(root, "ls-files", "--error-unmatch", "--", PACKAGE.name)
@@ -192,9 +226,9 @@ def _commit() -> tuple[str | None, str | None]:
     status = _git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files", "--", PACKAGE.name)
     if commit is None or status is None:
         return _release()
-    files = {f"{PACKAGE.name}/{file}" for file in fingerprints()}
+    files = {f"{PACKAGE.name}/{file}" for file in fingerprints(system)}
     changed = sorted({entry[3:] for entry in status.split("\0") if entry} & files)  # "XY path"
-    if not changed or _committed(root) == fingerprint():
+    if not changed or (system is None and _committed(root) == fingerprint()):
         return commit.strip(), None
     return commit.strip(), f"not committed: {', '.join(changed)}"
 
@@ -207,7 +241,7 @@ def _committed(root: Path) -> str | None:
         return None if text is None else text.encode("utf-8", "surrogateescape")
 
     try:
-        return fingerprint(_read(functools.cache(source)))
+        return fingerprint(code=_read(functools.cache(source)))
     except FileNotFoundError:
         return None
 

@@ -31,13 +31,15 @@ class Changed(ValueError):
     """An unfinished run has other settings, text or code than the same command has now."""
 
 
-def origin(decides: Mapping[str, Any], stamp: Provenance) -> Origin:
+def origin(decides: Mapping[str, Any], stamp: Provenance, system: Any = None) -> Origin:
     """What `run.json` keeps of it."""
-    code = {name: digest[:DIGITS] for name, digest in fingerprints().items()}
+    code = {name: digest[:DIGITS] for name, digest in fingerprints(system).items()}
     return {"decides": dict(decides), "code": code, "commit": stamp["commit"], "dirty": stamp["dirty"]}
 
 
-def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any]) -> None:
+def refuse_changed(
+    runs: Path, run: str, tags: Mapping[str, object], decides: Mapping[str, Any], system: Any = None
+) -> None:
     """Raise `Changed` if `run` is about to begin while another of the same name is not finished."""
     if (runs / run / "run.json").exists():
         return  # it has begun before: beside the other one, as somebody asked for, or it is that one
@@ -50,7 +52,7 @@ def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Ma
             continue
         before: Origin | None = found.get("origin")
         changed = (
-            list(differences(before, decides))
+            list(differences(before, decides, system))
             if before
             else ["it was started by a version that did not record its settings"]
         )
@@ -62,14 +64,14 @@ def refuse_changed(runs: Path, run: str, tags: Mapping[str, object], decides: Ma
         )
 
 
-def differences(before: Origin, decides: Mapping[str, Any]) -> Iterator[str]:
+def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) -> Iterator[str]:
     """A line for each field that differs, with the files for the code."""
     there = before["decides"]
     for name in sorted(there.keys() | decides.keys()):
         if there.get(name) == decides.get(name) or (name == "code" and _is_equal_code(there, decides)):
             continue
         if name == "code":
-            now = {file: digest[:DIGITS] for file, digest in fingerprints().items()}
+            now = {file: digest[:DIGITS] for file, digest in fingerprints(system).items()}
             files = sorted(before["code"].keys() | now.keys())
             changed = [f"repro/{file}" for file in files if before["code"].get(file) != now.get(file)]
             more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""

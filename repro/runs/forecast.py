@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from repro.data.download.sources import COLLECTIONS
 from repro.model.config import BASE, Hyper
@@ -31,12 +32,12 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str
     ]
     total = 0.0
     for name, cell in zip(names, asked, strict=True):
-        flops = expected_flops(cell.hyper, scale, cell.task.name)
+        flops = expected_flops(cell.hyper, scale, cell.task.name, cell.row.system)
         total += flops / speed
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.task.name)) / 1e6:>12.2f}M"
-            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY) / 1e6:>14.1f}M"
+            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.task.name), cell.row.system) / 1e6:>12.2f}M"
+            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY, cell.row.system) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{flops:>10.1e}{duration(flops / speed):>10}"
         )
@@ -55,16 +56,17 @@ def expected_vocabulary(scale: Scale, pair: str) -> int:
     return scale.subwords(pair).size or PAPER_VOCABULARY
 
 
-def expected_flops(hyper: Hyper, scale: Scale, pair: str) -> float:
+def expected_flops(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> float:
     """Floating-point operations of training one run, as if no slot were padding."""
     tokens = float(hyper.steps * scale.batch_tokens)
     text = TextSizes(sentences=tokens / scale.sentence_tokens, source_tokens=tokens, target_tokens=tokens)
-    return training_flops(hyper, expected_vocabulary(scale, pair), text)
+    return training_flops(hyper, expected_vocabulary(scale, pair), text, system)
 
 
-def run_bytes(hyper: Hyper, scale: Scale, pair: str) -> int:
+def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
     """What a run keeps on the disk: its checkpoints and its journal."""
-    checkpoint = BYTES_A_PARAMETER * n_parameters(hyper, expected_vocabulary(scale, pair)) + BYTES_A_CHECKPOINT
+    n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
+    checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
     return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
 
@@ -76,7 +78,7 @@ def run_files(hyper: Hyper) -> int:
 
 def _disk(asked: Sequence[Cell], scale: Scale) -> str:
     """What the runs and their text will take."""
-    checkpoints = sum(run_bytes(cell.hyper, scale, cell.task.name) for cell in asked)
+    checkpoints = sum(run_bytes(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.task.name for cell in asked):

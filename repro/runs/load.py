@@ -1,19 +1,23 @@
 """What a finished run left to work with: its model with the averaged weights, and its tokenizer."""
 
 import hashlib
+import runpy
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from repro.model.config import Hyper
 from repro.results import record
 from repro.results.record import Record
+from repro.results.systems import system_text
 
 if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
-    from repro.model.transformer import Transformer
+    from repro.model.protocol import TranslationSystem
 
 TOKENIZER = "tokenizer.json"  # in the folder of a run
+EXPERIMENTS = Path(__file__).parents[2] / "experiments"  # of a checkout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +25,7 @@ class Trained:
     """A finished run, ready to be used."""
 
     record: Record
-    model: "Transformer"  # in evaluation mode
+    model: "TranslationSystem"  # in evaluation mode
     tokenizer: "Tokenizer"
 
 
@@ -38,20 +42,49 @@ def open_run(folder: Path, cache: Path) -> Trained:
 
     The tokenizer of an older run, which has none in its folder, is looked for in `cache`.
     """
-    from repro.model.transformer import Transformer
+    from repro.model.build import build
     from repro.training.loop import averaged
 
     run = finished(folder)
     again = f"Run {run.table} at scale {run.scale} again."
     hyper = Hyper(**run.hyper)
     tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
-    model = Transformer(hyper, tokenizer.size).eval()
+    model = build(system_of(run), hyper, tokenizer.size).eval()
     weights = averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{folder}: its weights do not fit the model that repro.model builds now. {again}") from error
     return Trained(record=run, model=model, tokenizer=tokenizer)
+
+
+def system_of(run: Record) -> Any:
+    """The system of a run, from its row in the experiment file; None for the Transformer.
+
+    The file is looked for by the table's name alone, in the folder `experiments` here or of the checkout, and is run: a
+    record says which row it was, never where code lies. Raises ValueError where it is gone, or says another system now.
+    """
+    if run.system is None:
+        return None
+    places = [folder / f"{run.table}.py" for folder in (Path("experiments"), EXPERIMENTS)]
+    file = next((place for place in places if place.is_file()), None)
+    if file is None:
+        raise ValueError(
+            f"Run {run.run} is a {run.system}, which {run.table}.py made: expected that file in the folder "
+            "experiments, found none. Type the command beside that folder."
+        )
+    sys.path.append(str(file.parent))
+    try:
+        rows = runpy.run_path(str(file), run_name=run.table).get("ROWS", [])
+    finally:
+        sys.path.remove(str(file.parent))
+    system = next((row.system for row in rows if row.name == run.row), None)
+    if (now := system_text(system)) != run.system:
+        raise ValueError(
+            f"Run {run.run} is a {run.system}, but row {run.row!r} of {file} is "
+            f"{'a ' + now if now else 'the Transformer or gone'} now. Restore the row, or run it again."
+        )
+    return system
 
 
 def _tokenizer(own: Path, cache: Path, sha256: str, again: str) -> "Tokenizer":

@@ -19,6 +19,7 @@ from repro.data.batching import RECORDED
 from repro.data.corpora import Corpus
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
+from repro.model.build import compile_layers, reads_ragged
 from repro.model.config import BASE, Hyper, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results import record
@@ -26,6 +27,7 @@ from repro.results.equal_code import code_name, equal_codes
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, cleared, fingerprint, provenance
 from repro.results.record import Record
+from repro.results.systems import system_text
 from repro.results.task import TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin, refuse_changed
@@ -68,6 +70,7 @@ class Settings:
     threads: int  # of each process
     precision: loop.Precision
     backend: backends.Name
+    system: Any = None  # of the row; None: the Transformer
 
     @property
     def name(self) -> str:
@@ -103,7 +106,7 @@ class Run:
     def decides(self) -> dict[str, Any]:
         """All that decides the result, by fields."""
         subset = {"test_subset": self.corpus.subset.sha256} if self.corpus.subset else {}  # what the record will say
-        return {**self.trial.decides, "corpus": self.corpus.sha256, **subset, "code": fingerprint()}
+        return {**self.trial.decides, "corpus": self.corpus.sha256, **subset, "code": fingerprint(self.trial.system)}
 
     @cached_property
     def trial(self) -> Trial:
@@ -122,13 +125,14 @@ class Run:
             threads=settings.threads,
             precision=settings.precision,
             backend=settings.backend,
+            system=settings.system,
         )
 
     @cached_property
     def params(self) -> record.Params:
         return {
-            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size),
-            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY),
+            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size, self.settings.system),
+            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY, self.settings.system),
         }
 
     @property
@@ -152,7 +156,7 @@ class Run:
             position=self.settings.position,
             scale=self.settings.scale.name,
             paper=self.settings.paper,
-            stamp=cleared(found.stamp),
+            stamp=cleared(found.stamp, self.settings.system),
         )
 
     def is_in_hand(self) -> bool:
@@ -170,7 +174,7 @@ class Run:
 
     def refuse_if_changed(self) -> None:
         """Raise `Changed` where this run would silently start over what another folder holds half made."""
-        refuse_changed(self.runs, self.id, self.tags, self.decides)
+        refuse_changed(self.runs, self.id, self.tags, self.decides, self.settings.system)
 
     def execute(self) -> Record | None:
         """Train or go on, evaluate, write `record.json`. Processes after the first train, and wait for the record.
@@ -178,12 +182,13 @@ class Run:
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
         arithmetic = self.trial.tune()
-        stamp = provenance()
+        stamp = provenance(system=self.settings.system)
         memory = cpu_tuning.PeakMemory()
         module = self.trial.module()
         if torch.cuda.is_available():
-            module.model.compile_layers()
-            arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
+            compile_layers(module.model)
+            packed = ["batches: packed"] if reads_ragged(self.settings.system) else []
+            arithmetic = (*arithmetic, "layers: compiled", *packed)
         conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
         if not self.is_first:
             self._train(module, _Silence(), conditions)
@@ -302,6 +307,7 @@ class Run:
             ),
             test_subset=subset,
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
+            system=system_text(self.settings.system) or None,
         )
 
     def _note(self, diverged: NonFinite) -> None:
@@ -376,7 +382,7 @@ class Run:
             "devices": settings.devices,
             "precision": settings.precision,
             "threads": settings.threads,
-            "code": code_name(fingerprint())[:8],
+            "code": code_name(fingerprint(settings.system))[:8],
         }
 
     def _describe(self, stamp: Provenance) -> None:
@@ -397,7 +403,7 @@ class Run:
             },
             paper={name: settings.paper[name] for name in ("ppl", "bleu")},
             order=settings.position,
-            origin=origin(self.decides, stamp),
+            origin=origin(self.decides, stamp, settings.system),
         )
 
     def _chosen(self) -> dict[str, str | int | float]:
@@ -421,12 +427,12 @@ class Run:
 
     def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
         train = self.prepared.train
-        text = TextSizes(
+        seen = TextSizes(
             sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
             source_tokens=cost.source_tokens,
             target_tokens=cost.target_tokens,
         )
-        flops = training_flops(self.settings.hyper, self.prepared.tokenizer.size, text)
+        flops = training_flops(self.settings.hyper, self.prepared.tokenizer.size, seen, self.settings.system)
         on_gpu = torch.cuda.is_available()
         return record.Cost(
             steps=cost.steps,

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from repro.data.shards import Prepared
     from repro.runs.run import Run
 
+SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 # exit codes; a signal gives 128 + its number
 DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
 
@@ -73,6 +74,7 @@ class Sweep:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
+        self._refuse_systems()
         if self.results.resolve() == PUBLISHED.resolve():
             raise ValueError(
                 f"--results-dir {self.results}: these are the published results; yours get there by "
@@ -120,6 +122,19 @@ class Sweep:
         if self.is_first and not all(one.record for one in made):
             return BUSY
         return DIVERGED if any(one.record and one.record.status == "diverged" for one in made) else 0
+
+    def _refuse_systems(self) -> None:
+        """Raise ValueError where a row's own system lacks something that its run would ask for after hours."""
+        for cell in (cell for cell in self.cells if cell.row.system is not None):
+            from repro.decoding import ctranslate
+            from repro.model.build import sketched
+
+            try:
+                model = sketched(cell.row.system, cell.hyper, SKETCHED)
+                if self.options.backend != "torch":
+                    ctranslate.refuse(model)
+            except ValueError as error:
+                raise ValueError(f"Row {cell.row.name!r} of {cell.table}: {error}") from error
 
     def _prepare(self, task: Task, progress: Progress) -> "tuple[Corpus, Prepared]":
         from repro.results.repeats import repeated
@@ -178,6 +193,7 @@ class Sweep:
                 threads=self.options.threads,
                 precision=self.options.precision,
                 backend=self.options.backend,
+                system=cell.row.system,
             ),
             corpus=corpus,
             prepared=prepared,
@@ -279,7 +295,9 @@ def _state(run: "Run", speed: float) -> State:
         return State(seed=seed, what="running")
     step = run.last_step()
     to_come = (
-        expected_flops(run.settings.hyper, run.settings.scale, run.settings.task.name) / speed * (1 - step / steps)
+        expected_flops(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system)
+        / speed
+        * (1 - step / steps)
     )
     return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
 
@@ -305,7 +323,9 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
 
     Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
     """
-    kept = [run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name) for run in runs]
+    kept = [
+        run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system) for run in runs
+    ]
     held = sum(run.held() for run in runs)
     needed = max(0, sum(kept) - held) + max(kept, default=0)
     there = atomic.free(folder)

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from repro.model.config import BASE, Hyper
 from repro.paper import Pair, system
+from repro.results import systems
 from repro.results.frame import Listed
 from repro.results.record import BASE as BASE_TABLE
 from repro.results.record import FOLDER, PaperNumbers
@@ -40,6 +42,7 @@ class Row:
     change: Callable[[Hyper], Hyper]
     paper: Paper
     task: Task | None = None  # where the table says it; else translation between the languages asked for
+    system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
 
 BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=65))
@@ -81,7 +84,12 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
-    _refuse_twins([(f"row {row.name!r} of {of}", row.change(base), row.task or task) for of, _, row in placed])
+    _refuse_twins(
+        [
+            (f"row {row.name!r} of {of}", row.change(base), row.task or task, systems.system_text(row.system))
+            for of, _, row in placed
+        ]
+    )
     return [
         Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, task=row.task or task)
         for seed in range(1, seeds + 1)
@@ -106,16 +114,16 @@ def _refuse_names(tables: Sequence[Table]) -> None:
             )
 
 
-def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task]]) -> None:
-    """Two rows with the same hyper-parameters and task are one run: to compare them says nothing."""
-    seen: dict[tuple[Hyper, Task], str] = {}
-    for who, hyper, task in rows:
-        if other := seen.get((hyper, task)):
+def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
+    """Two rows with the same system, hyper-parameters and task are one run: to compare them says nothing."""
+    seen: dict[tuple[Hyper, Task, str], str] = {}
+    for who, hyper, task, of in rows:
+        if other := seen.get((hyper, task, of)):
             raise ValueError(
                 f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Let it change "
                 "something, or leave it out."
             )
-        seen[hyper, task] = who
+        seen[hyper, task, of] = who
 
 
 def listed(tables: Sequence[Table]) -> dict[tuple[str, str], Listed]:

@@ -17,9 +17,11 @@ from repro.data.batching import BATCH_BY, RECORDED
 from repro.data.datamodule import DevBatches, TranslationData
 from repro.data.shards import Prepared, Split
 from repro.decoding import backend as backends
+from repro.model.build import reads_ragged
 from repro.model.config import Hyper, written
-from repro.model.transformer import Transformer
+from repro.model.protocol import TranslationSystem
 from repro.results.provenance import module_digest
+from repro.results.systems import system_text
 from repro.results.task import TRANSLATION, Named
 from repro.runs.task import Task
 from repro.training import cpu_tuning, loop
@@ -49,6 +51,7 @@ class Trial:
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: loop.Precision
     backend: backends.Name
+    system: Any = None  # of the row; None: the Transformer
 
     @property
     def shares(self) -> int:
@@ -60,6 +63,7 @@ class Trial:
         """All that decides the result beside the code and the text itself, by fields."""
         return {
             **{f"hyper.{name}": value for name, value in written(vars(self.hyper)).items()},
+            **({"system": system_text(self.system)} if self.system else {}),
             "seed": self.seed,
             "tokenizer": self.prepared.tokenizer.sha256,
             "data": self.prepared.data_hash,
@@ -89,7 +93,7 @@ class Trial:
 
     def module(self) -> TranslationModule:
         """The model with its first weights."""
-        return TranslationModule(self.hyper, self.prepared.tokenizer.size, self.seed)
+        return TranslationModule(self.hyper, self.prepared.tokenizer.size, self.seed, self.system)
 
     def data(self) -> TranslationData:
         """The batches, in the order of the plan."""
@@ -101,7 +105,7 @@ class Trial:
             data_hash=self.prepared.data_hash,
             seed=self.seed,
             accumulate=self.accumulate,
-            packed=torch.cuda.is_available(),
+            packed=torch.cuda.is_available() and reads_ragged(self.system),
         )
 
     def train(self, module: TranslationModule, **options: Any) -> loop.Fitted:
@@ -118,7 +122,7 @@ class Trial:
         """The weights that are scored. Paper: section 6.1."""
         return loop.averaged(checkpoints, run, self.hyper.averaged_steps)
 
-    def opened(self, model: Transformer) -> Any:
+    def opened(self, model: TranslationSystem) -> Any:
         """What translates and scores, as a context."""
         return backends.opened(self.backend, model, bf16=self.precision == "bf16")
 

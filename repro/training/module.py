@@ -7,6 +7,7 @@ function of (seed, step, share of the update), so a resumed run draws what the u
 import hashlib
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import lightning as L
 import torch
@@ -14,9 +15,9 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
+from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
-from repro.model.transformer import Transformer
 from repro.training.schedule import rate
 
 SHOWN = 12  # sentences that a message names
@@ -81,16 +82,16 @@ class DeferredCheck:
 
 
 class TranslationModule(L.LightningModule):
-    """The Transformer of one row, trained as section 5 says."""
+    """The model of one row, the Transformer where it names no other system, trained as section 5 says."""
 
-    def __init__(self, hyper: Hyper, vocab_size: int, seed: int) -> None:
+    def __init__(self, hyper: Hyper, vocab_size: int, seed: int, system: Any = None) -> None:
         super().__init__()
         self.hyper, self.seed = hyper, seed
         self.batch: Batch | None = None  # the one at work, for messages
         self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
         self.deferred: DeferredCheck | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
-        self.model = Transformer(hyper, vocab_size)
+        self.model = build(system, hyper, vocab_size)
         # of training since the last line of the journal: `training/loop.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
         self.train_loss.persistent(True)
@@ -98,8 +99,9 @@ class TranslationModule(L.LightningModule):
         self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one reading: Lightning resets what is logged
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
-        """Logits [B, T, V]; see `Transformer.forward`."""
-        logits: Tensor = self.model(source, decoder_in)
+        """Logits [B, T, V] of the tokens that follow decoder_in [B, T], given source [B, S]."""
+        hidden = self.model.decode(decoder_in, self.model.encode(source), source)
+        logits: Tensor = self.model.embedding.logits(hidden)
         return logits
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:

@@ -102,6 +102,28 @@ DEFECTS: tuple[Defect, ...] = (
             "tests/results/test_record.py::test_an_older_record_has_no_badge_and_keeps_its_bytes",
         ),
     ),
+    # a row's own system
+    Defect(
+        "the system is no part of a run's id",
+        "repro/runs/trial.py",
+        '{"system": system_text(self.system)} if self.system',
+        '{"system": ""} if self.system',
+        ("tests/runs/test_system.py::test_two_systems_of_one_file_are_two_runs",),
+    ),
+    Defect(
+        "a search loses which hypothesis took whose place",
+        "repro/model/protocol.py",
+        "return replace(self, prefix=self.prefix[rows])",
+        "return replace(self, prefix=self.prefix[rows.sort().values])",
+        ("tests/model/test_protocol.py::test_a_search_sees_what_training_saw[Transformer]",),
+    ),
+    Defect(
+        "what the system's file imports decides nothing",
+        "repro/results/provenance.py",
+        "is_beside = self.follows and self",
+        "is_beside = False and self",
+        ("tests/runs/test_system.py::test_the_fingerprint_covers_what_the_system_imports",),
+    ),
     # Table 2
     Defect(
         "the base of Table 2 is not averaged",
@@ -241,8 +263,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "every seed begins with the weights of the first",
         TRIAL,
-        "self.prepared.tokenizer.size, self.seed)",
-        "self.prepared.tokenizer.size, 1)",
+        "self.prepared.tokenizer.size, self.seed, self.system)",
+        "self.prepared.tokenizer.size, 1, self.system)",
         TRAINED,
     ),
     Defect(

@@ -40,7 +40,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a comment that is not committed makes a run dirty",
         STAMP,
-        "    if not changed or _committed(root) == fingerprint():",
+        "    if not changed or (system is None and _committed(root) == fingerprint()):",
         "    if not changed:",
         (f"{OF_STAMP}what_decides_nothing_makes_nothing_dirty",),
     ),
@@ -120,7 +120,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a row may be the base again",
         ROWS,
-        "        if other := seen.get((hyper, task)):",
+        "        if other := seen.get((hyper, task, of)):",
         "        if other := None:",
         (f"{OF_ROWS}a_row_that_is_the_base_or_another_row_again_is_refused",),
     ),
@@ -148,7 +148,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what was committed after it ran stays dirty",
         STAMP,
-        '    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint():',
+        '    if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):',
         "    if True:",
         (f"{OF_STAMP}a_run_is_clean_once_its_code_is_committed",),
     ),

@@ -64,7 +64,7 @@ def fingerprint(root: Path) -> str:
     def source(path: str) -> bytes | None:
         return (root / path).read_bytes() if (root / path).is_file() else None
 
-    return stamp.fingerprint(stamp._read(source))
+    return stamp.fingerprint(code=stamp._read(source))
 
 
 def point_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,7 +211,7 @@ def test_of_our_own_code_each_file_counts(tmp_path: Path) -> None:
             text = stamp._here(path)
             return text + b"\nCHANGED = 1\n" if text is not None and path == changed else text
 
-        seen.add(stamp.fingerprint(stamp._read(source)))
+        seen.add(stamp.fingerprint(code=stamp._read(source)))
     assert len(seen) == 4
 
 

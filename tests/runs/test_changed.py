@@ -75,7 +75,9 @@ def test_each_field_that_differs_is_named_and_no_other(tmp_path: Path, field: st
 def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun(tmp_path, code="before")
     real = changing.fingerprints()
-    monkeypatch.setattr(changing, "fingerprints", lambda: real | {"model/loss.py": "0" * 64, "model/new.py": "1" * 64})
+    monkeypatch.setattr(
+        changing, "fingerprints", lambda system: real | {"model/loss.py": "0" * 64, "model/new.py": "1" * 64}
+    )
     message = refused(tmp_path)
     assert "\n  code: repro/model/loss.py, repro/model/new.py\n" in message
     assert "Its code" in message

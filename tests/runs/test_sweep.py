@@ -33,7 +33,7 @@ SCALE = SCALES["smoke"]
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `board` asks of a run."""
     settings = SimpleNamespace(
-        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=Translation("en-de")
+        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=Translation("en-de"), system=None
     )
     return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
@@ -65,7 +65,9 @@ def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=Translation("en-de"))
+    settings = SimpleNamespace(
+        row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=Translation("en-de"), system=None
+    )
     return SimpleNamespace(settings=settings, held=lambda: held)
 
 

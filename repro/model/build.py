@@ -1,0 +1,36 @@
+"""From a row's system to its model: None is the Transformer."""
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from repro.model.config import Hyper
+from repro.model.protocol import refuse_incomplete
+from repro.model.transformer import Transformer
+
+
+def build(system: Any, hyper: Hyper, vocab_size: int) -> Any:
+    """The model with its first weights. Raises ValueError for a system that lacks a member."""
+    model = (Transformer if system is None else system)(hyper, vocab_size)
+    refuse_incomplete(model)
+    return model
+
+
+def sketched(system: Any, hyper: Hyper, vocab_size: int) -> Any:
+    """The same without memory for its weights: to be counted and looked at, not to be trained."""
+    with torch.device("meta"):
+        return build(system, hyper, vocab_size)
+
+
+def reads_ragged(system: Any) -> bool:
+    """Whether models of this system take ragged batches."""
+    while isinstance(system, partial):
+        system = system.func
+    return bool((Transformer if system is None else system).reads_ragged)
+
+
+def compile_layers(model: Any) -> None:
+    """Have the model's layers compiled at their next call, where it says which they are."""
+    if hasattr(model, "compile_layers"):
+        model.compile_layers()

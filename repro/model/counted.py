@@ -1,0 +1,33 @@
+"""Parameters and operations of a row's own system, counted from its module: no arithmetic knows it.
+
+The module is made on the `meta` device, where tensors have shapes and no numbers: it costs neither memory nor time, and
+there alone does PyTorch count the operations of its recurrent layers (on a CPU it says 0).
+"""
+
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from repro.model.build import sketched
+from repro.model.config import Hyper
+
+
+def counted_parameters(system: Any, hyper: Hyper, vocab_size: int) -> int:
+    """All trained numbers of the model."""
+    return sum(parameter.numel() for parameter in sketched(system, hyper, vocab_size).parameters())
+
+
+def counted_flops(
+    system: Any, hyper: Hyper, vocab_size: int, sentences: float, source_tokens: float, target_tokens: float
+) -> float:
+    """Multiplications and additions of training on so much text: forward, and twice that for backward.
+
+    Matrix products only, of a sentence of average length.
+    """
+    lengths = (source_tokens / sentences, target_tokens / sentences)
+    model = sketched(system, hyper, vocab_size).eval()
+    source, decoder_in = (torch.ones(1, max(1, round(n)), dtype=torch.int64, device="meta") for n in lengths)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model.embedding.logits(model.decode(decoder_in, model.encode(source), source))
+    return 3.0 * sentences * counter.get_total_flops()

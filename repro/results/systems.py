@@ -1,0 +1,71 @@
+"""What a row's system is called: a class, or a `functools.partial` of one, as text and as the files it comes from.
+
+None is the Transformer, whose text is empty: ids, records and tables of rows without a system say nothing of it.
+"""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ADVICE = "Give the row's system as a class at the top of a module, or as functools.partial of one."
+
+
+def system_text(system: Any) -> str:
+    """ "rivals.Recurrent(width=96)": its qualified name with its arguments; nothing for None.
+
+    Raises ValueError for what has no such name: a lambda, a local class or function, an instance, a function that is
+    no class, arguments other than classes, functions and numbers.
+    """
+    if system is None:
+        return ""
+    if not inspect.isclass(_called(system)):
+        raise ValueError(f"A system: expected a class, got {_called(system)!r}. {ADVICE}")
+    return _value(system)
+
+
+def modules(system: Any) -> dict[str, Path]:
+    """The modules of the system and of its arguments with the folders below which they lie."""
+    found = {}
+    for part in [] if system is None else _parts(system):
+        module = sys.modules.get(part.__module__)
+        file = getattr(module, "__file__", None)
+        if file is not None:
+            name = _module(part)
+            found[name] = Path(file).resolve().parents[name.count(".") + (Path(file).name == "__init__.py")]
+    return found
+
+
+def _called(system: Any) -> Any:
+    return _called(system.func) if isinstance(system, partial) else system
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """The classes and functions that a value is made of."""
+    if isinstance(value, partial):
+        for part in (value.func, *value.args, *value.keywords.values()):
+            yield from _parts(part)
+    elif inspect.isclass(value) or inspect.isfunction(value):
+        yield value
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, partial):
+        named = [f"{name}={_value(value.keywords[name])}" for name in sorted(value.keywords)]
+        return f"{_value(value.func)}({', '.join([*map(_value, value.args), *named])})"
+    if inspect.isclass(value) or inspect.isfunction(value):
+        if "<" in value.__qualname__:
+            raise ValueError(f"A system: expected what has a name of its own, got {value.__qualname__}. {ADVICE}")
+        return f"{_module(value)}.{value.__qualname__}"
+    if value is None or isinstance(value, int | float):
+        return repr(value)
+    raise ValueError(f"A system: expected classes, functions and numbers as its arguments, got {value!r}. {ADVICE}")
+
+
+def _module(part: Any) -> str:
+    """The name of its module; of the experiment file that runs, that of the file."""
+    file = getattr(sys.modules["__main__"], "__file__", None)
+    name: str = part.__module__
+    return Path(file).stem if name == "__main__" and file else name

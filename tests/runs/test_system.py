@@ -1,0 +1,319 @@
+"""A system that is no Transformer goes the whole way; and one that cannot is refused before anything is trained."""
+
+import contextlib
+import json
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from own_signals import own_signals
+from toy_system import Toy
+
+from repro.cli.commands import main as command
+from repro.experiment import Paper, Row, main
+from repro.model import cost, counted
+from repro.model.config import Hyper
+from repro.model.transformer import Transformer
+from repro.results import provenance, record, systems
+from repro.results.kinds import differences
+from repro.results.record import Record
+from repro.runs import load
+from repro.runs.scales import SCALES
+from repro.runs.signals import Signals
+from repro.runs.table import Table, cells
+from repro.runs.task import Translation
+from repro.runs.trial import Trial
+
+EXPERIMENT = '''"""A toy beside the base."""
+
+from dataclasses import replace
+from functools import partial
+
+from toy_system import Toy
+
+from repro.experiment import Paper, Row
+
+TABLE = "table_toy"
+ROWS = [
+    Row("plain", lambda base: replace(base, average=2, average_every=3), Paper(), system=Toy),
+    Row("deep", lambda base: replace(base, dropout=0.0), Paper(), system=partial(Toy, depth=3)),
+]
+'''
+WORDS = ["ab", "cde", "f", "gh", "ik"]
+
+
+def write(folder: Path) -> None:
+    """An experiment file, and text that takes no time."""
+    (folder / "experiments").mkdir(parents=True)
+    (folder / "experiments" / "table_toy.py").write_text(EXPERIMENT)
+    (folder / "text").mkdir()
+    for split, n in {"train": 60, "dev": 7, "test": 5}.items():
+        for language in ("en", "de"):
+            lines = [" ".join(WORDS[(i * k + len(language + split)) % 5] for k in range(2 + i % 5)) for i in range(n)]
+            text = "".join(f"{i} {line}\n" for i, line in enumerate(lines))
+            (folder / "text" / f"{split}.{language}").write_text(text, "utf-8")
+
+
+def rows(folder: Path) -> list[Row]:
+    found: list[Row] = runpy.run_path(str(folder / "experiments" / "table_toy.py"), run_name="table_toy")["ROWS"]
+    return found
+
+
+def make(folder: Path, *more: str, of: list[Row] | None = None) -> None:
+    """The command, in this process."""
+    text = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=10"]
+    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    with own_signals():
+        main(
+            "table_toy",
+            rows(folder) if of is None else of,
+            [*text, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more],
+        )
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the command left."""
+
+    folder: Path
+    records: dict[str, Record]
+
+    def run(self, row: str) -> Path:
+        return self.folder / "runs" / self.records[row].run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("toy")
+    write(folder)
+    make(folder)
+    found = [record.load(path) for path in (folder / "runs").glob("*/record.json")]
+    return Made(folder, {one.row: one for one in found})
+
+
+def test_it_is_trained_averaged_searched_scored_and_recorded(made: Made) -> None:
+    assert {row: one.system for row, one in made.records.items()} == {
+        "base": None, "plain": "toy_system.Toy", "deep": "toy_system.Toy(depth=3)",
+    }  # fmt: skip
+    assert "system" not in json.loads((made.run("base") / "record.json").read_bytes())
+    for one in made.records.values():
+        assert one.status == "finished"
+        assert len((made.folder / "runs" / one.run / "test.hyp").read_bytes().split(b"\n")) == 5 + 1
+    assert "system" in differences(made.records["plain"], made.records["deep"])
+
+
+def test_it_is_counted_from_its_module(made: Made) -> None:
+    d, v, hyper = 64, made.records["deep"].tokenizer["size"], SCALES["smoke"].base
+    assert made.records["deep"].params["here"] == v * d + 3 * (d * d + d) + 3 * d * d + d
+    assert made.records["deep"].params["paper_size"] == 40_960 * 512 + 3 * (512 * 513) + 3 * 512 * 512 + 512
+    # a sentence of 5 source and 7 target tokens: three maps of the source, one of three widths, the softmax
+    expected = 3 * 2 * (5 * 3 * d * d + 7 * 3 * d * d + 7 * v * d)
+    assert counted.counted_flops(partial(Toy, depth=3), hyper, v, 2, 10, 14) == 2 * expected
+    text = cost.TextSizes(sentences=2, source_tokens=10, target_tokens=14)
+    assert cost.training_flops(hyper, v, text, partial(Toy, depth=3)) == 2 * expected
+
+
+def test_the_arithmetic_of_the_transformer_is_what_would_be_counted() -> None:
+    hyper = replace(SCALES["smoke"].base, learned_positions=True)
+    assert counted.counted_parameters(Transformer, hyper, 600) == cost.n_parameters(hyper, 600)
+
+
+def test_its_tables_name_it(made: Made) -> None:
+    [folder] = [path for path in (made.folder / "results").iterdir() if path.is_dir()]
+    page, sheet = ((folder / f"table_toy.{kind}").read_text() for kind in ("md", "csv"))
+    assert "toy_system.Toy(depth=3)" in page.replace("\\", "")
+    assert ",system," in sheet.partition("\n")[0]
+
+
+def test_a_stopped_run_goes_on_to_the_very_weights(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path)
+    asked = iter([False] * 6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Signals, "should_stop", lambda self: next(asked, True))
+        with pytest.raises(SystemExit) as stopped:
+            make(tmp_path, "--rows=plain")
+    assert stopped.value.code == 128 + 15
+    assert not [*(tmp_path / "runs").glob("*/record.json")]
+    make(tmp_path, "--rows=plain")
+    [again] = [record.load(path) for path in (tmp_path / "runs").glob("*/record.json")]
+    assert again.run == made.records["plain"].run
+    assert again.determinism is not None
+    assert made.records["plain"].determinism is not None
+    assert again.determinism["weights"] == made.records["plain"].determinism["weights"]
+    assert again.scores == made.records["plain"].scores
+
+
+def open_in(folder: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> load.Trained:
+    monkeypatch.chdir(folder)
+    return load.open_run(run, folder / "cache")
+
+
+def test_it_is_found_again_through_its_row(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    model: Any = open_in(made.folder, made.run("deep"), monkeypatch).model
+    assert isinstance(model, Toy)
+    assert len(model.layers) == 3
+    assert not model.training
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (None, r"which table_toy\.py made: expected that file in the folder experiments, found none\. Type"),
+        (("depth=3", "depth=2"), r"is a toy_system\.Toy\(depth=2\) now\. Restore the row, or run it again\."),
+        ((", system=partial(Toy, depth=3)", ""), r"is the Transformer or gone now\. Restore the row"),
+        (('"deep"', '"deeper"'), r"is the Transformer or gone now\. Restore the row"),
+    ],
+)
+def test_a_row_that_is_gone_or_another_is_refused(
+    made: Made,
+    tmp_path: Path,
+    change: tuple[str, str] | None,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if change:
+        (tmp_path / "experiments").mkdir()
+        (tmp_path / "experiments" / "table_toy.py").write_text(EXPERIMENT.replace(*change))
+    with pytest.raises(ValueError, match=message):
+        open_in(tmp_path, made.run("deep"), monkeypatch)
+
+
+def test_it_translates_and_is_not_exported(
+    made: Made, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made.folder)
+    run = str(made.run("deep"))
+    assert command(["translate", run, "text/test.en"]) == 0
+    assert capsys.readouterr().out.encode() == (made.run("deep") / "test.hyp").read_bytes()
+    pytest.importorskip("ctranslate2")
+    assert command(["export", run, "to"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == ("error: CTranslate2 knows the Transformer as printed, and Toy is not that. Use --backend torch.")
+
+
+lacking = type("Lacking", (torch.nn.Module,), {"__init__": lambda self, hyper, size: torch.nn.Module.__init__(self)})
+lacking.__module__ = __name__
+
+
+@contextlib.contextmanager
+def refused(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
+    said: list[str] = []
+    with pytest.raises(SystemExit) as ended:
+        yield said
+    assert ended.value.code == 2
+    said += capsys.readouterr().err.splitlines()
+
+
+def function(hyper: Hyper, vocab_size: int) -> Toy:
+    return Toy(hyper, vocab_size)
+
+
+@pytest.mark.parametrize(
+    ("system", "message"),
+    [
+        (lambda hyper, size: Toy(hyper, size), "A system: expected a class, got <function <lambda>"),
+        (function, "A system: expected a class, got <function function"),
+        (Toy(SCALES["smoke"].base, 7), "A system: expected a class, got Toy("),
+        ("toy_system.Toy", "A system: expected a class, got 'toy_system.Toy'"),
+        (partial(function), "A system: expected a class, got <function function"),
+        (partial(Toy, depth="3"), "expected classes, functions and numbers as its arguments, got '3'"),
+        (partial(Toy, depth=lambda: 3), "expected what has a name of its own, got <lambda>"),
+        (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked: expected a system with"),
+    ],
+    ids=["lambda", "function", "instance", "text", "partial", "argument", "local", "lacking"],
+)
+def test_what_is_no_system_is_refused_before_any_training(
+    system: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    with refused(capsys) as said:
+        make(tmp_path, "--rows=x", of=[Row("x", lambda base: replace(base, dropout=0.2), Paper(), system=system)])
+    assert message in "\n".join(said)
+    assert not (tmp_path / "cache").exists() or not [*(tmp_path / "runs").glob("*")]
+
+
+def test_a_local_class_is_refused() -> None:
+    class Local(Toy):
+        pass
+
+    with pytest.raises(ValueError, match=r"expected what has a name of its own, got test_a_local_class"):
+        systems.system_text(Local)
+
+
+def test_an_engine_that_cannot_express_it_is_refused_before_any_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ctranslate2")
+    write(tmp_path)
+    with refused(capsys) as said:
+        make(tmp_path, "--rows=deep", "--backend=ctranslate2")
+    assert said[-1].startswith("error: Row 'deep' of table_toy: CTranslate2 knows the Transformer as printed, and Toy")
+
+
+def test_systems_are_told_apart_by_class_and_arguments() -> None:
+    names = [
+        systems.system_text(one) for one in (None, Toy, partial(Toy, depth=2), partial(Transformer, positions=Toy))
+    ]
+    assert names == [
+        "", "toy_system.Toy", "toy_system.Toy(depth=2)",
+        "repro.model.transformer.Transformer(positions=toy_system.Toy)",
+    ]  # fmt: skip
+    base = SCALES["smoke"].base
+    twins = [Row("a", same, Paper(), system=Toy), Row("b", same, Paper(), system=partial(Toy, depth=2))]
+    table = Table(name="t", rows=twins, title="")
+    assert len(cells([table], base, seeds=1, chosen=["a", "b"], task=Translation("en-de"))) == 2
+    table = replace(table, rows=[*twins, Row("c", same, Paper(), system=Toy)])
+    with pytest.raises(ValueError, match="is row 'a' of t again"):
+        cells([table], base, seeds=1, chosen=[], task=Translation("en-de"))
+
+
+def test_two_systems_of_one_file_are_two_runs() -> None:
+    prepared: Any = SimpleNamespace(data_hash="data", tokenizer=SimpleNamespace(sha256="pieces"))
+    trial = Trial(
+        prepared=prepared, task=Translation("en-de"), in_tokens=False, hyper=SCALES["smoke"].base, seed=1,
+        batch_tokens=512, batch_by="padded_tokens", devices=1, accumulate=1, threads=1, precision="fp32",
+        backend="torch",
+    )  # fmt: skip
+    assert "system" not in trial.decides
+    kinds = [replace(trial, system=system).decides for system in (Toy, partial(Toy, depth=2), partial(Toy, depth=3))]
+    assert [kind.pop("system") for kind in kinds] == [
+        "toy_system.Toy", "toy_system.Toy(depth=2)", "toy_system.Toy(depth=3)",
+    ]  # fmt: skip
+    assert kinds == [trial.decides] * 3
+
+
+def same(base: Hyper) -> Hyper:
+    return base
+
+
+def test_the_fingerprint_covers_what_the_system_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    changes: dict[str, Callable[[str], str]] = {
+        "as it is": lambda text: text,
+        "comment": lambda text: f"# a comment\n{text}",
+        "width": lambda text: text.replace("WIDTH = 3", "WIDTH = 4"),
+    }
+    found = {}
+    for name, change in changes.items():
+        (tmp_path / "helper_of_rival.py").write_text(change("WIDTH = 3\n"))
+        (tmp_path / "rival.py").write_text(
+            "from helper_of_rival import WIDTH\nfrom repro.experiment import Row\n\nclass Rival:\n    width = WIDTH\n"
+        )
+        monkeypatch.delitem(sys.modules, "rival", raising=False)
+        monkeypatch.delitem(sys.modules, "helper_of_rival", raising=False)
+        import rival  # type: ignore[import-not-found]
+
+        provenance._with.cache_clear()
+        found[name] = provenance.fingerprint(rival.Rival)
+        assert {"rival.py", "helper_of_rival.py", "runs/trial.py"} <= provenance.fingerprints(rival.Rival).keys()
+        assert "experiment.py" not in provenance.fingerprints(rival.Rival)
+    assert found["as it is"] == found["comment"] != found["width"]
+    assert provenance.fingerprint() not in found.values()
+    assert provenance.fingerprint(partial(rival.Rival, 3)) == found["width"]
