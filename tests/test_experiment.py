@@ -123,7 +123,7 @@ def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
 
 
 def test_tables_made_again_from_the_records_are_the_same(made: Path) -> None:
-    for path, text in build.build_scale(ResultSet.read_own(made / "results" / "smoke", made)).items():
+    for path, text in build.texts(build.build_scale(ResultSet.read_own(made / "results" / "smoke", made))).items():
         assert path.read_text("utf-8") == text
 
 
@@ -417,7 +417,7 @@ def test_the_published_folder_is_no_place_for_runs(
     (tmp_path / "results").mkdir()
     options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
     said = fails([*options, "--results-dir=results", "--steps=1", "--rows", "base"], capsys)
-    assert said == (2, "--results-dir results: this is what is published; results get there by `")
+    assert said == (2, "error: --results-dir results: these are the published results; yours get there by `")
     assert list((tmp_path / "results").iterdir()) == []
 
 
