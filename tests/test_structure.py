@@ -183,6 +183,13 @@ def test_the_package_has_few_doors() -> None:
     assert len(entries(ROOT / "repro")) <= MOST_ENTRIES, entries(ROOT / "repro")
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_file_has_one_subject_and_a_function_one_screen(module: str) -> None:
+    source = MODULES[module].read_text("utf-8")
+    assert source.count("\n") <= MOST_LINES or module in WORD_LISTS, "Split the file: it has two subjects."
+    assert long_functions(source) == []
+
+
 @pytest.mark.parametrize(
     ("module", "source", "found"),
     [

@@ -260,17 +260,7 @@ class Run:
                 test = self._evaluate(opened, "test", self.prepared.test)
             scores = Scores(dev=dev.scores, test=test.scores)
             subset = self._score_subset(test.hypotheses)
-        # one line: the journal keeps one of each kind and step
-        journal.append(
-            "final",
-            0,
-            **{
-                f"{split}_{name}": value
-                for split, score in scores.items()
-                for name, value in cast("Named", score).items()
-                if isinstance(value, float)
-            },
-        )
+        _note_scores(journal, scores)
         return Record(
             run=self.id,
             table=self.settings.table,
@@ -279,15 +269,7 @@ class Run:
             scale=self.settings.scale.name,
             seed=self.settings.seed,
             pair=self.settings.task.name,
-            corpus=record.CorpusFacts(
-                name=self.corpus.name,
-                sha256=self.corpus.sha256,
-                n_train=len(self.prepared.train),
-                n_dev=len(self.prepared.dev),
-                n_test=len(self.prepared.test),
-                dropped=self.prepared.train.dropped,
-                repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
-            ),
+            corpus=self._text(),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),
             settings={**self._chosen(), "machine": conditions["arithmetic"]},
@@ -308,6 +290,18 @@ class Run:
             test_subset=subset,
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
             system=system_text(self.settings.system) or None,
+        )
+
+    def _text(self) -> record.CorpusFacts:
+        """The text that the run learned from and was scored on."""
+        return record.CorpusFacts(
+            name=self.corpus.name,
+            sha256=self.corpus.sha256,
+            n_train=len(self.prepared.train),
+            n_dev=len(self.prepared.dev),
+            n_test=len(self.prepared.test),
+            dropped=self.prepared.train.dropped,
+            repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
         )
 
     def _note(self, diverged: NonFinite) -> None:
@@ -462,3 +456,14 @@ class _Silence:
 
     def sync(self) -> None:
         pass
+
+
+def _note_scores(journal: Journal, scores: Scores) -> None:
+    """All numbers of both splits in one line: the journal keeps one of each kind and step."""
+    numbers = {
+        f"{split}_{name}": value
+        for split, score in scores.items()
+        for name, value in cast("Named", score).items()
+        if isinstance(value, float)
+    }
+    journal.append("final", 0, **numbers)

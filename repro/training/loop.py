@@ -115,33 +115,13 @@ def fit(
     sweep(folder, alone=True)
     resume = newest_checkpoint(folder, run)
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
-    stream, accumulate = _Stream(data), data.accumulate
+    stream = _Stream(data)
     checkpoint_callback = CheckpointCallback(
         journal_callback, replay_check, folder, every, module.hyper.averaged_steps, should_stop
     )
-    trainer = L.Trainer(
-        accelerator="auto",
-        devices=devices,
-        strategy=DDPStrategy(timeout=PATIENCE) if devices > 1 else "auto",
-        precision=LIGHTNING_PRECISION[precision],
-        max_steps=module.hyper.steps,
-        accumulate_grad_batches=accumulate,
-        val_check_interval=every.validate * accumulate,
-        check_val_every_n_epoch=None,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        callbacks=[
-            journal_callback,
-            replay_check,
-            checkpoint_callback,
-        ],  # numbers are written down before the checkpoint that follows them
-        plugins=[checkpoint.SafetensorsIO(run)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        default_root_dir=folder,
-    )
+    # numbers are written down before the checkpoint that follows them
+    callbacks = [journal_callback, replay_check, checkpoint_callback]
+    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision)
     diverged = None
     try:
         trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
@@ -156,6 +136,39 @@ def fit(
             raise
         raise OutOfMemory(_did_not_fit(module, error)) from error
     return Fitted(cost=journal_callback.total, reproducibility=replay_check.report, diverged=diverged)
+
+
+def _trainer(
+    module: TranslationModule,
+    stream: "_Stream",
+    every: Every,
+    run: str,
+    callbacks: list[L.Callback],
+    folder: Path,
+    devices: int,
+    precision: Precision,
+) -> L.Trainer:
+    """Lightning's part: it decides neither what is read nor what is written."""
+    accumulate = stream.data.accumulate
+    return L.Trainer(
+        accelerator="auto",
+        devices=devices,
+        strategy=DDPStrategy(timeout=PATIENCE) if devices > 1 else "auto",
+        precision=LIGHTNING_PRECISION[precision],
+        max_steps=module.hyper.steps,
+        accumulate_grad_batches=accumulate,
+        val_check_interval=every.validate * accumulate,
+        check_val_every_n_epoch=None,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        callbacks=callbacks,
+        plugins=[checkpoint.SafetensorsIO(run)],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        default_root_dir=folder,
+    )
 
 
 class _Stream(L.LightningDataModule):
