@@ -64,6 +64,9 @@ def test_each_kind_of_addition_has_its_block() -> None:
     assert [block.do for block in blocks()] == [
         "new file experiments/lab_ffn.py",
         'in experiments/lab_ffn.py after "ROWS = ["',
+        "new file repro/model/last_word.py",
+        'in experiments/lab_ffn.py after "from repro.experiment import Paper, Row, main"',
+        'in experiments/lab_ffn.py after "ROWS = ["',
         'in repro/data/corpora.py after "CORPORA = {"',
         'in repro/data/corpora.py after "SHA256 = {"',
         "python",
@@ -75,11 +78,13 @@ def test_each_kind_of_addition_has_its_block() -> None:
 def test_the_example_makes_its_table(checkout: Path) -> None:
     results = checkout / "results" / "own" / "counting"
     records = [record.load(file) for file in sorted(results.glob("*/*.json"))]
-    assert sorted(one.row for one in records) == ["base", "d_ff / 2", "d_ff x 2"]
+    assert sorted(one.row for one in records) == ["base", "d_ff / 2", "d_ff x 2", "no attention"]
     assert {one.status for one in records} == {"finished"}
     assert {(one.scale, one.corpus["name"], one.cost["steps"]) for one in records} == {("counting", "counting", 4)}
     d_ff = {one.row: one.hyper["d_ff"] for one in records}
-    assert d_ff == {"base": 256, "d_ff x 2": 512, "d_ff / 2": 128}
+    assert d_ff == {"base": 256, "d_ff x 2": 512, "d_ff / 2": 128, "no attention": 256}
+    systems = {one.row: one.system or "" for one in records}
+    assert [row for row, system in systems.items() if "LastWord" in system] == ["no attention"]
     table = (results / "lab_ffn.md").read_text("utf-8")
     assert "d_ff / 2" in table
     assert "25.4" in table  # the paper's number, beside ours

@@ -33,7 +33,7 @@ SHOWN = (
     "repro.experiment.",
     "repro.runs.command.",
     "repro.runs.options.",
-    "repro.model.config.",
+    "repro.model.",
     "repro.figures.draw.",
     "repro.complexity.",
     "repro.figures.table1.",
