@@ -192,7 +192,7 @@ def test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on(folder: Path, unb
         assert launched(Plan(folder=folder, acts=(Act(place=place, n=n, signals=TERM),))) == 143, said(folder)
         assert time.monotonic() - began < 60  # the start of Python on a busy machine included
         assert last(folder) == step
-        assert f"base seed 1 stopped after step {step} of {STEPS}. The same command goes on from there." in said(folder)
+        assert f"base seed 1 stopped after step {step} of {STEPS}. The same command resumes there." in said(folder)
     assert launched(Plan(folder=folder, acts=(Act(place="decoding", n=1, signals=TERM),))) == 143, said(folder)
     assert "base seed 1 is trained; stopped while translating dev" in said(folder)
     assert launched(Plan(folder=folder)) == 0, said(folder)

@@ -151,7 +151,7 @@ def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: P
 def test_a_checkpoint_that_is_gone_or_of_another_model_is_named(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
     replace(run, hyper=run.hyper | {"d_ff": 64}).save(tmp_path / "runs" / run.run / "record.json")
-    with pytest.raises(ValueError, match="those of another model"):
+    with pytest.raises(ValueError, match="its weights do not fit the model"):
         maps.measure_heads(run, tmp_path / "runs", tmp_path / "cache")
     run.save(tmp_path / "runs" / run.run / "record.json")
     checkpoint.path_of(tmp_path / "runs" / run.run / "checkpoints", 20).unlink()

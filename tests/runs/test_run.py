@@ -29,6 +29,7 @@ from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
+from repro.results.search import Search
 from repro.runs.scales import SCALES
 from repro.storage.journal import read as read_journal
 from repro.training.checkpoint import checkpoints, path_of, weights
@@ -279,8 +280,9 @@ class ByHeart:
     def mean_nll(self, batches: Iterable[Batch]) -> float:
         return sum(batch.n_target for batch in batches) / 1_000
 
-    def translate(self, source: Side, *, between: Callable[[int], None]) -> list[Sequence[int]]:
-        """With no option: a run searches as `decoding/translate.py` has it from the paper."""
+    def translate(self, source: Side, search: Search, *, between: Callable[[int], None]) -> list[Sequence[int]]:
+        """A run searches as the paper does."""
+        assert search == Search(beam=4, alpha=0.6, extra=50)
         tokenizer = self.text.tokenizer
         known = {one: translation for split in SIZES for one, _, translation in answers(split)}
         between(len(source.lengths))
