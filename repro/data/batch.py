@@ -20,15 +20,15 @@ from repro.model.special_tokens import PAD
 
 @dataclass
 class Batch:
-    """The share of one update that one process reads at once."""
+    """The micro-batch of one update that one process reads at once."""
 
-    sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty share
+    sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty micro-batch
     source: Tensor | Ragged  # int64 [B, S] x1 .. xm EOS PAD ..
     decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn: what has been written before ...
     target: Tensor | Ragged  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
     n_source: int  # tokens in `source` that are not padding
     n_target: int
-    n_update: int  # target tokens of the whole update, over all its shares
+    n_update: int  # target tokens of the whole update, over all its micro-batches
     micro: int  # this is micro-batch number `micro` of its update in this process
     step: int  # number of the update, from 0
 

@@ -49,7 +49,7 @@ class EpochPlan:
 
     @property
     def padding(self) -> float:
-        """The share of all slots, both sides together, that no token fills."""
+        """The padding ratio: of all slots, both sides together, how many hold padding."""
         slots = int(self.slots.sum())
         return (slots - int(self.source_tokens.sum() + self.target_tokens.sum())) / slots
 

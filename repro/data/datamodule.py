@@ -44,8 +44,8 @@ def _loader(batches: Dataset[Batch], workers: int) -> DataLoader[Batch]:
 class TrainingBatches(IterableDataset[Batch]):
     """Micro-batches of one process from update `start` on, to before update `stop` or without end.
 
-    Share number micro * world + rank of an update is micro-batch `micro` of process `rank`, so that two
-    processes read what one process accumulates, share by share.
+    Part number micro * world + rank of an update is micro-batch `micro` of process `rank`, so that two
+    processes read what one process accumulates, part by part.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class TrainingBatches(IterableDataset[Batch]):
 
 
 class DevBatches(Dataset[Batch]):
-    """One process's share of every batch of held-out text: equally many for all, some perhaps empty.
+    """One process's part of every batch of held-out text: equally many for all, some perhaps empty.
 
     Equally many because processes that wait for each other in every forward pass must all make it.
     """

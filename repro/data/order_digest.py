@@ -1,7 +1,8 @@
 """The order in which sentences were read, as one digest: the same however an update is split among processes.
 
-Every share of an update adds a SHA-256 of its number and its sentences, word by word: sums can be kept in a checkpoint
-and added up over processes, where the state of a hash cannot. Equal digests mean that each update read what it should.
+Every micro-batch of an update adds a SHA-256 of its number and its sentences, word by word: sums can be kept in a
+checkpoint and added up over processes, where the state of a hash cannot. Equal digests mean that each update read what
+it should.
 """
 
 import hashlib
@@ -18,7 +19,7 @@ NOTHING: Words = np.zeros(8, np.int64)
 
 
 def of_share(step: int, part: int, sentences: Ints) -> Words:
-    """What share number `part` of update `step` adds; an empty share reads sentence -1."""
+    """What micro-batch number `part` of update `step` adds; an empty one reads sentence -1."""
     ids = np.asarray(sentences, "<i8") if len(sentences) else np.array([-1], "<i8")
     order_digest = hashlib.sha256(f"{step}/{part}/".encode() + ids.tobytes()).digest()
     return np.frombuffer(order_digest, "<u4").astype(np.int64)

@@ -78,7 +78,7 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
         axes.grid(True)
     left.set_ylabel("loss (nats per word-piece, unsmoothed)")
     handles, labels = right.get_legend_handles_labels()
-    across = 5 if max(map(len, labels)) < 20 else 4
+    across = 5 if max(len(band.row) for band in dev) < 20 else 4
     lines = -(-len(labels) // across)
     foot = (0.08 + 0.2 * (lines + 1)) / figure.get_figheight()
     figure.legend(handles, labels, loc="lower center", ncols=across, handlelength=3.2, title=title, columnspacing=1.4)
@@ -98,7 +98,7 @@ def _band(axes: "Axes", band: Band, i: int, *, dots: bool) -> None:
         marker=style.MARKERS[i % len(style.MARKERS)] if dots else None,
         ms=3.6,
         lw=2 if band.row == BASE else 1.3,
-        label=band.row,
+        label=style.symbols(band.row),
     )
 
 

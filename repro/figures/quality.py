@@ -86,7 +86,10 @@ def _paint(figure: "Figure", bleu: Sequence[Point], ppl: Sequence[Point]) -> Non
 def _under(cost: str, found: Sequence[Point]) -> str:
     """The name of the axis, and what the rows are at this scale that are named after the paper's sizes."""
     others = ", ".join(point.label for point in found if point.label not in ("", point.row))
-    return "\n".join([cost, "", *textwrap.wrap(f"Rows bear the paper's names: {others}.", 110)]) if others else cost
+    if not others:
+        return cost
+    lines = textwrap.wrap(f"Rows bear the paper's names: {others}.", 110)
+    return "\n".join([cost, "", *map(style.symbols, lines)])
 
 
 def _points(axes: "Axes", found: Sequence[Point]) -> None:
@@ -207,7 +210,7 @@ def _labels(axes: "Axes", found: Sequence[Point]) -> None:
     back, taken = axes.transData.inverted(), list[Area]()
     for point in sorted(found, key=lambda point: point.mean):  # in this order the lines of a column do not cross
         at = tuple(axes.transData.transform((point.flops, point.mean)))
-        text = axes.text(0, 0, point.row, fontsize=8.5, va="center", ha="center", zorder=6)
+        text = axes.text(0, 0, style.symbols(point.row), fontsize=8.5, va="center", ha="center", zorder=6)
         drawn = text.get_window_extent(renderer)
         area = placed(at, (drawn.width + 2, drawn.height), marks, taken, within, unit)
         text.set_position(tuple(back.transform(((area.left + area.right) / 2, (area.low + area.high) / 2))))

@@ -1,5 +1,6 @@
 """How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -127,3 +128,15 @@ def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 
 def note(figure: "Figure", text: str) -> None:
     """A caption at the lower edge: what a reader must know about the numbers."""
     figure.text(0.5, 0.012, text, ha="center", va="bottom", fontsize=8.2, color=SOFT, linespacing=1.25)
+
+
+def symbols(text: str) -> str:
+    """Names of rows with the paper's symbols P_drop, d_k, eps_ls as formulas of matplotlib's; all else as it stands."""
+    indexed = r"\b(?P<letter>[Pd]|eps)_(?P<index>drop|model|ff|k|v|ls)(?![A-Za-z0-9_])"
+
+    def formula(name: re.Match[str]) -> str:
+        letter, index = name["letter"].replace("eps", r"\epsilon"), name["index"]
+        word = index if len(index) == 1 else rf"\mathrm{{{index}}}"  # d_k, but P_drop
+        return f"${letter}_{{{word}}}$"
+
+    return re.sub(indexed, formula, text.replace("$", r"\$"))

@@ -1,7 +1,7 @@
 """One row as a LightningModule: what a step, a validation and the optimizer are. Paper: section 5.
 
 The class decides nothing: loss, schedule and model are functions of numbers, called here. Random numbers are a
-function of (seed, step, share of the update), so a resumed run draws what the unbroken run would have drawn.
+function of (seed, step, micro-batch), so a resumed run draws what the unbroken run would have drawn.
 """
 
 import hashlib
@@ -115,13 +115,13 @@ class TranslationModule(L.LightningModule):
         torch.manual_seed(random_seed(self.seed, batch.step, share))
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        """Sum of this share's token losses over the number of tokens of the whole update.
+        """Sum of this micro-batch's token losses over the number of tokens of the whole update.
 
         Lightning divides by the number of accumulated micro-batches and DDP by the number of processes, so both are
         multiplied back: one batch, its halves accumulated and two processes give the same gradient.
         """
         loss, nll = self._losses(batch, self.hyper.label_smoothing)
-        # Each element of a gradient is looked at before the update. This says sooner which share it was, where it costs
+        # Each element of a gradient is looked at before the update. This says sooner which one it was, where it costs
         # nothing to ask and no other process waits for this one.
         if loss.device.type == "cpu" and self.trainer.world_size == 1 and not math.isfinite(loss.item()):
             raise self.non_finite(f"The loss is {loss.item()}", [batch.sentence])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from repro.figures import style
 from repro.figures.quality import Area, draw_quality, leader, placed, points
 from repro.results.record import Record
 
@@ -55,3 +56,16 @@ def test_one_row_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
         draw_quality(tmp_path, [a_record("base", 1)])
     with pytest.raises(ValueError, match=r"got none\. Run experiments/all_tables\.py"):
         draw_quality(tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("P_drop=0.2", r"$P_{\mathrm{drop}}$=0.2"),
+        ("eps_ls=0.0, d_k=16", r"$\epsilon_{\mathrm{ls}}$=0.0, $d_{k}$=16"),
+        ("d_model=256", r"$d_{\mathrm{model}}$=256"),
+        ("costs $5, d_kind, grid_k", r"costs \$5, d_kind, grid_k"),
+    ],
+)
+def test_names_of_rows_bear_the_papers_symbols(name: str, shown: str) -> None:
+    assert style.symbols(name) == shown

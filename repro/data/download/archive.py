@@ -2,7 +2,7 @@
 
 An archive is read as a stream, once, from its first byte to its last, and nothing in it decides where anything is
 written: a member whose name is on the list is copied, block by block and within its limit, into a file of ours;
-every other member is passed over. What looks wrong is refused, never repaired. Nothing is taken on trust from a
+every other member is skipped. What looks wrong is refused, never repaired. Nothing is taken on trust from a
 header: not a size (a header of 512 bytes may claim ten gigabytes), not a number of members, not a type.
 """
 
