@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from repro.runs import command
+from repro.runs.command import BAD_INPUT, DISK
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, rank
 from repro.runs.options import Options, chosen_scale
@@ -21,7 +22,6 @@ from repro.runs.task import Task, Translation
 from repro.storage.atomic import DiskError
 
 __all__ = ["Paper", "Row", "Translation", "main", "main_of", "printed"]  # what an experiment file needs
-BAD_INPUT, DISK = 2, 74  # exit codes; `repro.runs.sweep` has those of runs
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:

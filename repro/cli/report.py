@@ -9,12 +9,12 @@ python -m repro publish             put your own results among the published one
 
 import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
-from repro.runs.command import Parser, ours
-from repro.storage.atomic import write_text
+from repro.runs.command import DISK, Parser, ours
+from repro.storage.atomic import DiskError, write_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--html", type=Path, metavar="FOLDER", help="write only this: every page as HTML, with its pictures"
     )
     options = parser.parse_args(arguments)
-    from repro.pages.build import build_all, read, write_html  # SciPy, which --help does without
+    from repro.pages.build import build_all, write_html  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
@@ -38,13 +38,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.html:
             print(write_html(results, options.html, own=options.own)[0])
             return 0
-        texts = build_all(results, own=options.own)
+        return _made(build_all(results, own=options.own), check=options.check)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
+    except DiskError as error:
+        parser.exit(DISK, f"error: {error}\n")
+
+
+def _made(texts: Mapping[Path, str], *, check: bool) -> int:
+    """Write the files that are not what their records say, or with `check` show how they differ; 1 if one does."""
+    from repro.pages.build import read
+
     differs = False
     for file, text in texts.items():
         stands = read(file) if file.exists() else ""
-        if stands != text and options.check:
+        if stands != text and check:
             differs = True
             sides = stands.split("\n"), text.split("\n")
             print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
@@ -78,5 +86,8 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
+    except DiskError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return DISK
     print(f"The pages under {options.to} are made anew. Look at them, and commit records and pages together.")
     return 0

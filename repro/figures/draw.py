@@ -18,11 +18,10 @@ from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
 from repro.results.record import BASE, Record
-from repro.runs.command import Parser, ended
+from repro.runs.command import BAD_INPUT, Parser, ended
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 
-BAD_INPUT = 2  # exit code
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from repro.render import console
 
-BAD_INPUT = 2  # exit code of what cannot be understood
+BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
 
 Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
 

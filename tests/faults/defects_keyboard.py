@@ -140,8 +140,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a command's help brings SciPy",
         "repro/cli/report.py",
-        "from repro.storage.atomic import write_text\n",
-        "from repro.pages import build  # noqa: F401\nfrom repro.storage.atomic import write_text\n",
+        "from repro.storage.atomic import DiskError, write_text\n",
+        "from repro.pages import build  # noqa: F401\nfrom repro.storage.atomic import DiskError, write_text\n",
         (f"{OF_COMMANDS}help_answers_at_once",),
     ),
     Defect(

@@ -84,6 +84,16 @@ def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
     assert report.main(["--results", str(tmp_path)]) == 0
 
 
+def test_a_file_where_the_folder_of_html_should_be_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill(tmp_path / "results")
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(SystemExit, match="74"):
+        report.main(["--results", str(tmp_path / "results"), "--html", str(tmp_path / "mine")])
+    [line] = capsys.readouterr().err.strip().split("\n")
+    assert line.startswith(f"error: {tmp_path / 'mine'} cannot be written to")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
 def test_the_pages_in_html_lead_to_each_other_and_to_their_pictures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
