@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("\nStopped. The same command goes on from there.", file=sys.stderr)
+        print("\nStopped. The same command resumes there.", file=sys.stderr)
         return 128 + (received or [signal.SIGINT])[0]
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -210,7 +210,8 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     scale = [one for one in SCALES.values() if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
     if options.vocab_size is not None and scale[0].subwords(pair).kind == "given":
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {name} comes in tokens of its own. Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {name} comes split into sub-words of its own. "
+            "Leave it out."
         )
     return replace(
         scale[0],

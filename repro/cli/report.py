@@ -89,5 +89,5 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
         return DISK
-    print(f"The pages under {options.to} are made anew. Look at them, and commit records and pages together.")
+    print(f"The pages under {options.to} are made again. Look at them, and commit records and pages together.")
     return 0

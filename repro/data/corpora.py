@@ -150,7 +150,7 @@ class Corpus:
     dev: Parallel
     test: Parallel
     subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
-    vocabulary: Path | None  # the tokens that came with text that is in tokens already
+    vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
@@ -162,7 +162,8 @@ class Corpus:
             return of_scale
         if asked is not None:
             raise ValueError(
-                f"--vocab-size {asked}: the text comes in tokens of its own, {self.vocabulary} says so. Leave it out."
+                f"--vocab-size {asked}: the text comes split into sub-words of its own, {self.vocabulary} says so. "
+                "Leave it out."
             )
         return Subwords("given", 0)
 
@@ -356,7 +357,9 @@ def _vocabulary(folder: Path, known: NamedCorpus, pair: str) -> Path | None:
     if found := next((place for place in places if place.is_file()), None):
         return found
     wanted = " or ".join(map(str, places))
-    raise FileNotFoundError(f"{folder} holds text in tokens, but not its vocabulary: expected {wanted}. {known.origin}")
+    raise FileNotFoundError(
+        f"{folder} holds text split into sub-words, but not its vocabulary: expected {wanted}. {known.origin}"
+    )
 
 
 def _grammar(cache: Path, sizes: GrammarSizes | None) -> Path:

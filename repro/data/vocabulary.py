@@ -9,7 +9,7 @@ class Subwords:
     """One vocabulary for both languages.
 
     "bpe" merges frequent neighbours, as the paper's English-German; "wordpiece" reads the longest token first, as
-    its English-French; "given" takes text that is in tokens already, with the vocabulary that came with it.
+    its English-French; "given" takes text that is split into sub-words already, with the vocabulary that came with it.
     """
 
     kind: Literal["bpe", "wordpiece", "given"]

@@ -90,7 +90,7 @@ def refuse(model: TranslationSystem) -> None:
     if not model.in_ctranslate2:
         raise ValueError(
             f"CTranslate2 knows the Transformer as printed, and {type(model).__name__} is not that. "
-            "Use --backend torch."
+            "Torch translates and scores it: --backend torch."
         )
 
 

@@ -134,7 +134,8 @@ def chosen_scale(options: Options) -> Scale:
     rules, own = check_rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {corpus} comes in tokens of its own. Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {corpus} comes split into sub-words of its own. "
+            "Leave it out."
         )
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     batch_by = options.batch_by or scale.batch_by

@@ -206,7 +206,7 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert made.test.references == ["die Bundesrepublik ."] * 3
     assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # tokens[0] is unknown
     refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
-    assert "comes in tokens of its own" in refused
+    assert "comes split into sub-words of its own" in refused
 
 
 def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -73,7 +73,9 @@ def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path)
     given = opened(tmp_path / "given")
     assert (given.vocabulary, given.in_tokens) == (tmp_path / "given" / "vocab", True)
     assert given.subwords(chosen, asked=None) == Subwords("given", 0)
-    with pytest.raises(ValueError, match="--vocab-size 300: the text comes in tokens of its own, .*vocab says so"):
+    with pytest.raises(
+        ValueError, match="--vocab-size 300: the text comes split into sub-words of its own, .*vocab says so"
+    ):
         given.subwords(chosen, asked=300)
 
 

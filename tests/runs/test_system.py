@@ -195,7 +195,8 @@ def test_it_translates_and_is_not_exported(
     pytest.importorskip("ctranslate2")
     assert command(["export", run, "to"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said == ("error: CTranslate2 knows the Transformer as printed, and Toy is not that. Use --backend torch.")
+    advice = "Torch translates and scores it: --backend torch."
+    assert said == f"error: CTranslate2 knows the Transformer as printed, and Toy is not that. {advice}"
 
 
 lacking = type("Lacking", (torch.nn.Module,), {"__init__": lambda self, hyper, size: torch.nn.Module.__init__(self)})
