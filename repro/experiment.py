@@ -17,7 +17,7 @@ from repro.runs.forecast import forecast
 from repro.runs.launch import launch, rank
 from repro.runs.options import Options, chosen_scale
 from repro.runs.signals import Signals
-from repro.runs.table import Paper, Row, Table, cells, printed
+from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
 from repro.runs.task import Task, Translation
 from repro.storage.atomic import DiskError
 
@@ -48,10 +48,15 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     options = Options.read(name, argv)
     try:
         scale = chosen_scale(options)
-        asked = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
+        whole = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
+        asked = shard_of(whole, options.shard)
+        of = f", shard {options.shard}" if options.shard else ""
+        if not asked:
+            print(f"{name} at scale {scale.name}{of}: no run, as the sweep has only {len(whole)}.")
+            return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         if options.dry_run:
-            print(forecast(name, asked, scale, options.runs_dir))
+            print(forecast(f"{name}{of}", asked, scale, options.runs_dir))
             print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
             return 0
         for task in tasks:
@@ -64,11 +69,12 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if not number:
             # before what takes seconds
             print(
-                f"{name} at scale {scale.name}: {len(asked)} runs, {', '.join(task.name for task in tasks)}", flush=True
+                f"{name} at scale {scale.name}{of}: {len(asked)} runs, {', '.join(task.name for task in tasks)}",
+                flush=True,
             )
         from repro.runs.sweep import Sweep
 
-        return Sweep(name, tables, asked, scale, options).run(signals)
+        return Sweep(name, tables, whole, scale, options).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:

@@ -41,6 +41,11 @@ class Options:
     )
     rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
     seeds: int = _option(1, "runs of each row, with seeds 1, 2, ...", metavar="N")
+    shard: str | None = _option(
+        None,
+        "only every N-th run from the I-th on: parts that together make the sweep, on machines with one --runs-dir",
+        metavar="I/N",
+    )
     steps: int | None = _option(
         None, "optimizer steps of the base instead of the scale's own; the warm-up stays", metavar="N"
     )

@@ -3,7 +3,7 @@
 import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from repro.runs.options import USUAL, Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.table import Cell, Table, listed
+from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task, Translation
 from repro.storage import atomic
 from repro.storage.lease import NoProgress, Superseded
@@ -41,7 +41,7 @@ SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 # exit codes; a signal gives 128 + its number
 DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
 
-ONCE = ("fork", "dry_run", "traceback")  # options that say nothing of what comes next
+ONCE = ("fork", "dry_run", "traceback", "shard")  # options that say nothing of what comes next
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class Made:
 
 
 class Sweep:
-    """The cells of some tables at one scale."""
+    """The cells of some tables at one scale, or the shard of them that the options ask for."""
 
     def __init__(
         self,
@@ -63,7 +63,8 @@ class Sweep:
         scale: Scale,
         options: Options,
     ) -> None:
-        self.name, self.tables, self.cells, self.scale, self.options = name, tables, cells, scale, options
+        self.name, self.tables, self.scale, self.options = name, tables, scale, options
+        self.whole, self.cells = cells, shard_of(cells, options.shard)
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.is_first = not rank(options.devices, os.environ)
         self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
@@ -100,7 +101,7 @@ class Sweep:
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()
-            progress.say(board(runs, self.runs))
+            progress.say(board(runs, self.runs, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
@@ -136,16 +137,19 @@ class Sweep:
             except ValueError as error:
                 raise ValueError(f"Row {cell.row.name!r} of {cell.table}: {error}") from error
 
-    def _prepare(self, task: Task, progress: Progress) -> "tuple[Corpus, Prepared]":
-        from repro.results.repeats import repeated
-
-        corpus = task.open_corpus(
+    def _open(self, task: Task, tell: Callable[[str], object]) -> "Corpus":
+        return task.open_corpus(
             self.scale.corpus,
             data_dir=self.options.data_dir,
             cache=self.cache,
             sizes=self.scale.grammar,
-            tell=progress.say,
+            tell=tell,
         )
+
+    def _prepare(self, task: Task, progress: Progress) -> "tuple[Corpus, Prepared]":
+        from repro.results.repeats import repeated
+
+        corpus = self._open(task, progress.say)
         prepared = task.prepare(
             corpus,
             subwords=corpus.subwords(self.scale.subwords(task.name), asked=self.options.vocab_size),
@@ -165,10 +169,16 @@ class Sweep:
         return corpus, prepared
 
     def _named_after_text(self) -> Scale:
-        """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes."""
+        """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes.
+
+        The text is one of the whole sweep's: all shards put their records into one folder.
+        """
         if CORPORA[self.scale.corpus].folders or self.scale.corpus == "grammar":
             return self.scale
-        corpus, _ = self.texts.get(Translation(self.options.pair)) or next(iter(self.texts.values()))
+        tasks = dict.fromkeys(cell.task for cell in self.whole)
+        usual = Translation(self.options.pair)
+        namesake = usual if usual in tasks else next(iter(tasks))
+        corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda text: None)
         return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
 
     def _run(self, cell: Cell, tracker: Tracker, progress: Progress, signals: Signals) -> "Run":
@@ -246,10 +256,16 @@ class Sweep:
                 console(mine, names),
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
-                f"{len(records)} runs in {duration(seconds)}. {self._page(written)}",
+                f"{len(records)} runs{self._of_shard()} in {duration(seconds)}. {self._page(written)}",
                 *what_next(self.name, self.tables[0].name, self.scale.name, self.options.typed),
             ]
         )
+
+    def _of_shard(self) -> str:
+        """What the tables above rest on, where this was a part of the sweep."""
+        if not self.options.shard:
+            return ""
+        return f" of shard {self.options.shard} (the tables show every record that is there)"
 
     def _page(self, written: Sequence[Path]) -> str:
         """Where to read what came out."""
@@ -302,8 +318,11 @@ def _state(run: "Run", speed: float) -> State:
     return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
 
 
-def board(runs: "Sequence[Run]", folder: Path) -> str:
-    """What is done, running, begun and missing, row by row, with what it took and what it will take."""
+def board(runs: "Sequence[Run]", folder: Path, shard: str | None = None) -> str:
+    """What is done, running, begun and missing, row by row, with what it took and what it will take.
+
+    Of a shard it says that there is more to the sweep than these runs.
+    """
     speed, _ = speed_here(folder)
     rows: dict[str, list[State]] = {}
     for run in runs:
@@ -315,7 +334,7 @@ def board(runs: "Sequence[Run]", folder: Path) -> str:
         spent, to_come = sum(state.spent for state in states), sum(state.to_come for state in states)
         seeds = _by_state(states) if row in rows else ""
         lines.append(f"{row:<{width}}{duration(spent):>9}{duration(to_come):>9}  {seeds}".rstrip())
-    return "\n".join(lines)
+    return "\n".join([*([f"Shard {shard}: these runs of the sweep, and no others."] if shard else []), *lines])
 
 
 def check_room(runs: "Sequence[Run]", folder: Path) -> str:

@@ -98,6 +98,24 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
     ]
 
 
+def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
+    """Of the cells of a sweep every n-th from the i-th on, for "i/n"; all of them for None.
+
+    The n shards hold each cell once, and none of them depends on what the others do. One beyond the last cell is empty.
+    Raises ValueError for what is no shard.
+    """
+    if shard is None:
+        return list(asked)
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", shard)
+    i, n = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= i <= n:
+        raise ValueError(
+            f"--shard {shard[:40]!r}: expected I/N, two whole numbers with I from 1 to N, such as 1/3, 2/3 and 3/3 "
+            "for the three parts of a sweep."
+        )
+    return list(asked[i - 1 :: n])
+
+
 def _refuse_names(tables: Sequence[Table]) -> None:
     """Tables are folders, and a row is found by its table and its name."""
     for table in tables:

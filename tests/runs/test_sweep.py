@@ -203,7 +203,7 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
     def taken() -> None:
         raise BlockingIOError("journal.jsonl has a writer")
 
-    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2)
+    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2, shard=None)
     made = sweep.Sweep("table_x", [], [], SCALE, options)  # type: ignore[arg-type]
     run = unfinished()
     run.finished, run.execute = lambda: None, taken
@@ -226,7 +226,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "duplicates",
         "--fill=tokens",
     ]
-    argv = [*places, *settings, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback"]
+    argv = [*places, *settings, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback", "--shard=1/1"]
     table = experiment("table_x", "two words")
     table.ROWS[0] = replace(table.ROWS[0], change=lambda base: replace(base, d_ff=2 * base.d_ff))
     main_of(table, argv=argv)
@@ -260,3 +260,45 @@ def test_what_next_keeps_the_settings_and_the_folders(
 def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
     said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": seeds} if seeds > 1 else {})
     assert f"--seeds {more} " in said[-1]
+
+
+def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # the folder of records is called after the text of the sweep, and a shard may have none of that text's runs
+    for name, n in {"train": 40, "dev": 5, "test": 7}.items():
+        for language in ("en", "de", "fr"):
+            lines = [" ".join(f"{language}{(i + j) % 11}" for j in range(1 + i % 5)) for i in range(n)]
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    table = experiment("table_x", "french")
+    table.ROWS[0] = replace(table.ROWS[0], task=Translation("en-fr"))
+    own = ["base", "french", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=270"]
+    launch(tmp_path, table, rows=[*own, "--shard=2/2"])
+    said = capsys.readouterr().out
+    assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 runs, en-fr\n", said)
+    assert "Shard 2/2: these runs of the sweep, and no others.\nrow " in said
+    assert "\n1 runs of shard 2/2 (the tables show every record that is there) in " in said
+    assert "--shard" not in said.partition("What next:")[2]
+    [folder] = (tmp_path / "results").iterdir()
+    assert "missing" in (folder / "table_x.md").read_text("utf-8")
+    launch(tmp_path, table, rows=[*own, "--shard=1/2"])
+    assert "finished before" not in capsys.readouterr().out
+    assert sorted(load(path).row for path in tmp_path.glob("runs/*/record.json")) == ["base", "french"]
+    assert [*(tmp_path / "results").iterdir()] == [folder]
+    assert sorted(path.parent.name for path in folder.glob("*/*.json")) == ["base", "table_x"]
+    assert "missing" not in (folder / "table_x.md").read_text("utf-8")
+
+
+@pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
+def test_a_shard_beyond_the_last_run_has_nothing_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], dry: list[str]
+) -> None:
+    launch(tmp_path, experiment("table_x", "x"), rows=["base", "x", "--shard=3/3", *dry])
+    said = capsys.readouterr().out
+    assert said == "all_tables at scale smoke-2-steps, shard 3/3: no run, as the sweep has only 2.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_shows_the_rows_of_the_shard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    launch(tmp_path, experiment("table_x", "x", "y"), rows=["base", "x", "y", "--shard=2/2", "--dry-run"])
+    head, _, *rows = capsys.readouterr().out.split("\n")
+    assert head.startswith("all_tables, shard 2/2 at scale smoke-2-steps: 1 runs on grammar")
+    assert [line.split()[0] for line in rows if line.split()[1:2] == ["1"]] == ["x"]

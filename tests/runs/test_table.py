@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, Paper, Row, Table, cells
+from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table, cells, shard_of
 from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -139,6 +141,46 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     ]
     with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
         cells(tables, BASE, seeds=1, chosen=["two"], task=Translation("en-de"))
+
+
+def nine_cells() -> list[Cell]:
+    """Base, a and b with three seeds each."""
+    rows = [Row("a", steps(1), Paper()), Row("b", steps(2), Paper())]
+    return cells([Table(name="lab", rows=rows, title="")], BASE, seeds=3, chosen=[], task=Translation("en-de"))
+
+
+def test_a_shard_is_every_nth_run_from_the_ith_on() -> None:
+    named = {
+        shard: [f"{cell.row.name}{cell.seed}" for cell in shard_of(nine_cells(), shard)]
+        for shard in ("1/2", "2/2", "3/4", "9/9", "10/10", "1/1", None)
+    }
+    every = ["base1", "a1", "b1", "base2", "a2", "b2", "base3", "a3", "b3"]
+    assert named == {
+        "1/2": ["base1", "b1", "a2", "base3", "b3"],
+        "2/2": ["a1", "base2", "b2", "a3"],
+        "3/4": ["b1", "base3"],
+        "9/9": ["b3"],
+        "10/10": [],
+        "1/1": every,
+        None: every,
+    }
+
+
+@given(st.integers(1, 12))
+@example(12)
+def test_the_shards_of_a_sweep_hold_each_run_once(n: int) -> None:
+    shards = [shard_of(nine_cells(), f"{i}/{n}") for i in range(1, n + 1)]
+    found = [(cell.row.name, cell.seed) for shard in shards for cell in shard]
+    assert sorted(found) == sorted((cell.row.name, cell.seed) for cell in nine_cells())
+    assert max(map(len, shards)) - min(map(len, shards)) <= 1
+
+
+@pytest.mark.parametrize(
+    "shard", ["0/3", "3/2", "1.5/2", "x/2", "1/0", "", "1", "1/2/3", "-1/2", " 1/2", "1/2\n", "٢/٣", "1/" + "9" * 5000]
+)
+def test_what_is_no_shard_is_refused(shard: str) -> None:
+    with pytest.raises(ValueError, match=r"^--shard .*: expected I/N, two whole numbers with I from 1 to N"):
+        shard_of(nine_cells(), shard)
 
 
 def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
