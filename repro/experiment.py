@@ -56,7 +56,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         if options.dry_run:
-            print(forecast(f"{name}{of}", asked, scale, options.runs_dir))
+            print(forecast(name, asked, scale, options))
             print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
             return 0
         for task in tasks:

@@ -1,54 +1,162 @@
-"""What runs will cost, before they are made: by arithmetic and the speed of runs made here before."""
+"""What runs will cost, before they are made: by what was measured on this machine, or by arithmetic, which it says."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.data.download.sources import COLLECTIONS
+from repro.data.download.sources import COLLECTIONS, source
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results.labels import label
 from repro.results.record import load
+from repro.runs import command
+from repro.runs.options import Options
 from repro.runs.scales import Scale
+from repro.runs.speed.memory import MemoryUse, free_memory, memory_use
+from repro.runs.speed.rates import Speeds, learned
 from repro.runs.table import Cell
+from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
 SPARE_CHECKPOINTS = 2  # beside those that the row averages
 OTHER_FILES = 16  # its description, journals, translations and record, an attempt at it, and one that is being written
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
-FLOPS_PER_CORE = 40e9  # sustained, until a finished run on this machine gives a better figure
+FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
+HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
+BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
+SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
 
 
-def forecast(table: str, asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
-    """Rows, parameters, tokens, operations, time and disk before anything is trained."""
-    speed, source = speed_here(runs)
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What a run will take, in seconds of this machine while it has nothing else to do."""
+
+    train_seconds: float  # all updates
+    validation_seconds: float  # dev read along the way
+    decode_seconds: float  # dev and test, searched and scored
+    measured: bool  # here, on this row; False: guessed from its operations
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.train_seconds + self.validation_seconds + self.decode_seconds
+
+
+def estimates(cells: Sequence[Cell], scale: Scale, speeds: Speeds) -> list[Estimate]:
+    """Of each cell; rows that were never measured are guessed at the speed that the measured ones among them have."""
+    speed = speeds.flops_per_second(cells, scale)
+    return [estimate(cell, scale, speeds, flops_per_second=speed) for cell in cells]
+
+
+def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: float | None = None) -> Estimate:
+    """Of one cell; `flops_per_second` is for a row that was never measured, None: a guess."""
+    hyper, rates, pair = cell.hyper, speeds.of(cell, scale), cell.task.name
+    if rates:
+        step = rates.step
+    else:
+        guess = flops_per_second or FLOPS_PER_CORE * speeds.how.threads * speeds.how.devices
+        step = expected_flops(hyper, scale, pair, cell.row.system) / hyper.steps / guess
+    forward = step / BACKWARD_AND_FORWARD / scale.batch_tokens  # seconds of a pair of tokens
+    n_dev, n_test = held_out(scale, pair)
+    length, search = scale.sentence_tokens, cell.task.search
+    sentence = rates.sentence if rates else None
+    if sentence is None:
+        sentence = forward * length * (search.beam * SEARCHED_ON + 1)
+    if not learned(hyper.steps, hyper.warmup):  # it will go on to the limit
+        sentence *= (length + search.extra) / (length * SEARCHED_ON)
+    return Estimate(
+        train_seconds=hyper.steps * step,
+        validation_seconds=hyper.steps // scale.validate_every * n_dev * length * forward,
+        decode_seconds=(n_dev + n_test) * sentence,
+        measured=rates is not None,
+    )
+
+
+def held_out(scale: Scale, pair: str) -> tuple[int, int]:
+    """How many sentences dev and test have."""
+    if scale.corpus == "grammar" and scale.grammar:
+        return scale.grammar.n_dev, scale.grammar.n_test
+    if (collection := COLLECTIONS.get(f"{scale.corpus}-{pair}")) is None:
+        return HELD_OUT, HELD_OUT
+    n_dev, n_test = (source(name).n_pairs.get(pair, HELD_OUT) for name in (collection.dev, collection.test))
+    return n_dev, n_test
+
+
+def forecast(table: str, asked: Sequence[Cell], scale: Scale, options: Options) -> str:
+    """Rows, parameters, tokens, operations, time, memory and disk before anything is trained."""
+    of = f", shard {options.shard}" if options.shard else ""
+    speeds = Speeds.load(options.cache_dir, options.runs_dir, options)
+    expected = estimates(asked, scale, speeds)
+    ends = [f"{duration(one.seconds):>10}{'' if one.measured else '  unmeasured'}" for one in expected]
+    return "\n".join(
+        [
+            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
+            *forecast_rows(asked, scale, "time", ends),
+            *_in_all(table, asked, expected, options),
+            f"Memory: {_memory(asked, scale)}.",
+            f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale, options.runs_dir)}.",
+        ]
+    )
+
+
+def forecast_rows(asked: Sequence[Cell], scale: Scale, titles: str, ends: Iterable[str]) -> list[str]:
+    """A line for each run: what it is, then its end; above them the head, which ends in `titles`."""
     names = [label(cell.row.name, vars(cell.hyper)) for cell in asked]
     width = max(map(len, names)) + 2
     lines = [
         f"{'row':<{width}}{'seed':>5}{'steps':>9}{'params here':>13}{'at paper size':>15}"
-        f"{'tokens':>10}{'FLOPs':>10}{'time':>10}"
+        f"{'tokens':>10}{'FLOPs':>10}{titles:>10}"
     ]
-    total = 0.0
-    for name, cell in zip(names, asked, strict=True):
-        flops = expected_flops(cell.hyper, scale, cell.task.name, cell.row.system)
-        total += flops / speed
+    for name, cell, end in zip(names, asked, ends, strict=True):
+        pair, system = cell.task.name, cell.row.system
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_vocabulary(scale, cell.task.name), cell.row.system) / 1e6:>12.2f}M"
-            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY, cell.row.system) / 1e6:>14.1f}M"
+            f"{n_parameters(cell.hyper, expected_vocabulary(scale, pair), system) / 1e6:>12.2f}M"
+            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
-            f"{flops:>10.1e}{duration(flops / speed):>10}"
+            f"{expected_flops(cell.hyper, scale, pair, system):>10.1e}{end}"
         )
-    return "\n".join(
-        [
-            f"{table} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
-            *lines,
-            f"Training in all about {duration(total)} at {speed:.1e} FLOP/s ({source}).",
-            f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale)}.",
-        ]
+    return lines
+
+
+def _in_all(table: str, asked: Sequence[Cell], expected: Sequence[Estimate], options: Options) -> list[str]:
+    """The sum, and how much of it is guessed."""
+    train, validate, decode = (
+        duration(sum(getattr(one, f"{part}_seconds") for one in expected)) for part in ("train", "validation", "decode")
     )
+    lines = [
+        f"In all about {duration(sum(one.seconds for one in expected))} one after the other: {train} of training, "
+        f"{validate} of validation, {decode} of translating and scoring."
+    ]
+    rows = {(cell.table, cell.row.name): one.measured for cell, one in zip(asked, expected, strict=True)}
+    if unmeasured := [row for row, measured in rows.items() if not measured]:
+        again = command.command_line({**options.typed, "dry_run": True, "measure": True})
+        lines.append(
+            f"{len(unmeasured)} of {len(rows)} rows are unmeasured: their times are guessed from their operations. "
+            f"About 3 s a row to measure them: {command.python()} {command.script(table)} {again}"
+        )
+    return lines
+
+
+def _memory(asked: Sequence[Cell], scale: Scale) -> str:
+    """Of the largest run, beside what is free."""
+    uses = {cell.row.name: run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked}
+    largest = max(uses, key=lambda name: uses[name])
+    free = free_memory()
+    return f"{size(uses[largest])} for the largest run, {largest}; {'unknown' if free is None else size(free)} free"
+
+
+def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
+    """Resident bytes of a process that makes this run on a CPU, what it imports included."""
+    use = MemoryUse(
+        n_parameters=n_parameters(hyper, expected_vocabulary(scale, pair), system),
+        vocabulary=expected_vocabulary(scale, pair),
+        tokens=min(scale.batch_tokens, scale.device_tokens),
+    )
+    return memory_use(hyper, use)
 
 
 def expected_vocabulary(scale: Scale, pair: str) -> int:
@@ -76,8 +184,8 @@ def run_files(hyper: Hyper) -> int:
     return SPARE_CHECKPOINTS + hyper.average + OTHER_FILES
 
 
-def _disk(asked: Sequence[Cell], scale: Scale) -> str:
-    """What the runs and their text will take."""
+def _disk(asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
+    """What the runs and their text will take, and what is free for the runs."""
     checkpoints = sum(run_bytes(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
@@ -86,7 +194,9 @@ def _disk(asked: Sequence[Cell], scale: Scale) -> str:
             archives |= {source.archive: source.size_at_most for source in collection.sources}
             ids = 2 * collection.n_train * (BYTES_A_TOKEN * scale.sentence_tokens + BYTES_AN_OFFSET)
             parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
-    return "; ".join(parts + ([f"archives at most {size(sum(archives.values()))}"] if archives else []))
+    parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
+    free = atomic.free(runs)
+    return "; ".join([*parts, f"{'unknown' if free is None else size(free)} free"])
 
 
 def speed_here(runs: Path) -> tuple[float, str]:

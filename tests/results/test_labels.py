@@ -26,6 +26,7 @@ from repro.results.labels import FIELDS, SYMBOLS, both, label, relation
 from repro.results.record import Record, path
 from repro.results.summary import summary
 from repro.runs.forecast import forecast
+from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.table import Paper, Row, Table, cells, listed
 from repro.runs.task import Translation
@@ -217,7 +218,7 @@ def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: Result
 def test_a_dry_run_names_both_counts(tmp_path: Path) -> None:
     scale = replace(SCALES["laptop"], base=HERE)
     asked = cells([TABLE], HERE, seeds=1, chosen=["N=2"], task=Translation("en-de"))
-    _, head, line, *_ = forecast("table3_C", asked, scale, tmp_path).split("\n")
+    _, head, line, *_ = forecast("table3_C", asked, scale, Options(runs_dir=tmp_path, cache_dir=tmp_path)).split("\n")
     assert head.split()[3:8] == ["params", "here", "at", "paper", "size"]
     assert line.startswith("N=2 (here 1) ")
     assert "35.7M" in line

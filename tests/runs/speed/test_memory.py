@@ -1,0 +1,47 @@
+"""What is free, by what the system says."""
+
+from pathlib import Path
+
+import pytest
+
+from repro.runs.speed.memory import free_memory
+
+MEMINFO = "MemTotal:       24689036 kB\nMemFree:         1000 kB\nMemAvailable:   2000 kB\n"
+
+
+@pytest.fixture
+def meminfo(tmp_path: Path) -> Path:
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    return tmp_path / "meminfo"
+
+
+def test_what_the_machine_has(tmp_path: Path, meminfo: Path) -> None:
+    assert free_memory(meminfo, tmp_path) == 2_048_000
+    assert free_memory(tmp_path / "nowhere", tmp_path) is None
+    meminfo.write_text("MemAvailable: much\n")
+    assert free_memory(meminfo, tmp_path) is None
+
+
+def test_what_the_control_group_leaves(tmp_path: Path, meminfo: Path) -> None:
+    for name, text in {
+        "memory.max": "1500000\n",
+        "memory.current": "600000\n",
+        "memory.stat": "anon 5\ninactive_file 100000\nactive_file 7\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    assert free_memory(meminfo, tmp_path) == 1_000_000
+    (tmp_path / "memory.current").write_text("1900000\n")  # it is above its limit
+    assert free_memory(meminfo, tmp_path) == 0
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_memory(meminfo, tmp_path) == 2_048_000
+
+
+def test_a_control_group_of_version_1(tmp_path: Path, meminfo: Path) -> None:
+    (tmp_path / "memory").mkdir()
+    for name, text in {
+        "memory.limit_in_bytes": "900000\n",
+        "memory.usage_in_bytes": "600000\n",
+        "memory.stat": "total_inactive_file 50000\n",
+    }.items():
+        (tmp_path / "memory" / name).write_text(text)
+    assert free_memory(meminfo, tmp_path) == 350_000

@@ -1,0 +1,120 @@
+"""What a dry run says of rows that were measured, and of those that were not."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repro.model.config import Hyper
+from repro.runs.forecast import FLOPS_PER_CORE, estimate, estimates, expected_flops, forecast, held_out, run_memory
+from repro.runs.options import Options
+from repro.runs.scales import SCALES
+from repro.runs.speed.rates import Rates, Speeds, key_of_cell, save_rates
+from repro.runs.table import Cell, Paper, Row, Table, cells
+from repro.runs.task import Translation
+
+LAPTOP = SCALES["laptop"]
+
+
+def heads(base: Hyper) -> Hyper:
+    return replace(base, n_heads=32, d_k=2, d_v=2)
+
+
+TABLE = Table(name="t", rows=[Row("h=32", heads, Paper())], title="T")
+
+
+def asked(base: Hyper = LAPTOP.base, seeds: int = 1) -> list[Cell]:
+    return cells([TABLE], base, seeds=seeds, chosen=[], task=Translation("en-de"))
+
+
+def rates(step: float, sentence: float | None = 0.004, flops: float = 1.6e9) -> Rates:
+    return Rates(step=step, sentence=sentence, flops=flops, made="2026-11-22T18:00:00+00:00", origin="measured")
+
+
+def speeds(*steps: float | None, **options: int) -> Speeds:
+    """What is known where the base and h=32 take so long a step; None: not measured."""
+    how = replace(Options(), **options)
+    return Speeds(
+        how, {key_of_cell(cell, LAPTOP, how): [rates(step)] for cell, step in zip(asked(), steps, strict=True) if step}
+    )
+
+
+def test_an_estimate_has_training_validation_and_translation() -> None:
+    base, h32 = estimates(asked(), LAPTOP, speeds(0.03, 0.06))
+    assert base.measured and h32.measured  # noqa: PT018 (one fact of two rows)
+    assert (base.train_seconds, h32.train_seconds) == (1800 * 0.03, 1800 * 0.06)
+    # 6 validations of 500 sentences of 16 tokens; an update reads 512 tokens, a third of its time forward
+    assert base.validation_seconds == pytest.approx(6 * 500 * 16 / 512 * 0.03 / 3)
+    assert base.decode_seconds == 1000 * 0.004
+    assert base.seconds == base.train_seconds + base.validation_seconds + base.decode_seconds
+    assert h32.seconds > 1.8 * base.seconds
+
+
+def test_a_model_that_cannot_have_learned_translates_to_the_limit() -> None:
+    short = replace(LAPTOP.base, steps=700)  # of a warm-up of 800
+    found, _ = estimates(asked(short), LAPTOP, speeds(0.03, 0.06))
+    assert found.train_seconds == 700 * 0.03
+    assert found.decode_seconds == pytest.approx(4.0 * (16 + 50) / (16 * 1.17))
+
+
+def test_what_was_never_measured_is_guessed_from_operations() -> None:
+    cell, other = asked()
+    flops = expected_flops(LAPTOP.base, LAPTOP, "en-de")
+    guess = estimate(cell, LAPTOP, speeds(None, None))
+    assert not guess.measured
+    assert guess.train_seconds == pytest.approx(flops / FLOPS_PER_CORE)
+    assert estimate(cell, LAPTOP, speeds(None, None, threads=2)).train_seconds == pytest.approx(guess.train_seconds / 2)
+    # beside a row that was measured: at its speed, 1.6e9 operations in 0.08 s
+    measured, beside = estimates([cell, other], LAPTOP, speeds(0.08, None))
+    assert measured.measured
+    assert not beside.measured
+    assert beside.train_seconds == pytest.approx(expected_flops(other.hyper, LAPTOP, "en-de") / 2e10)
+    assert 0 < guess.decode_seconds < guess.train_seconds
+
+
+def test_a_translation_that_was_not_measured_follows_from_the_step() -> None:
+    cell, _ = asked()
+    known = {key_of_cell(cell, LAPTOP, Options()): [rates(0.03, sentence=None)]}
+    found = estimate(cell, LAPTOP, Speeds(Options(), known))
+    assert found.measured
+    assert found.decode_seconds == pytest.approx(1000 * 16 * (4 * 1.17 + 1) * 0.03 / 3 / 512)
+
+
+def test_how_much_is_translated() -> None:
+    assert held_out(LAPTOP, "en-de") == (500, 500)
+    assert held_out(SCALES["captions"], "en-de") == (1014, 1000)
+    assert held_out(SCALES["paper"], "en-fr") == (3000, 3003)
+    assert held_out(replace(LAPTOP, corpus="folder"), "en-de") == (3000, 3000)
+
+
+def said(tmp_path: Path, seeds: int = 1) -> str:
+    return forecast("t", asked(seeds=seeds), LAPTOP, Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs"))
+
+
+def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
+    text = said(tmp_path, seeds=2)
+    assert text.count("  unmeasured\n") == 4
+    assert "2 of 2 rows are unmeasured: their times are guessed" in text
+    save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()[:1]})
+    lines = said(tmp_path, seeds=2).split("\n")
+    assert [line.endswith(" unmeasured") for line in lines[2:6]] == [False, True, False, True]
+    assert lines[2].split()[-2:] == ["3.1", "min"]  # 180 s of training, 7 s besides
+    assert "1 of 2 rows are unmeasured" in "\n".join(lines)
+    save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()})
+    text = said(tmp_path, seeds=2)
+    assert "unmeasured" not in text
+    assert "In all about 12.5 min one after the other: 12.0 min of training" in text
+
+
+def test_a_dry_run_names_memory_and_disk(tmp_path: Path) -> None:
+    text = said(tmp_path)
+    assert " for the largest run, " in text
+    assert "Disk: checkpoints at most " in text
+    assert text.count(" free") == 2
+
+
+def test_a_larger_model_takes_more_memory() -> None:
+    laptop, paper = SCALES["laptop"], SCALES["paper"]
+    small, large = run_memory(laptop.base, laptop, "en-de"), run_memory(paper.base, paper, "en-de")
+    assert 0.5e9 < small < 1.2e9
+    assert large > 5e9
