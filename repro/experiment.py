@@ -14,7 +14,7 @@ from types import ModuleType
 from repro.runs import command
 from repro.runs.command import BAD_INPUT, DISK
 from repro.runs.forecast import forecast
-from repro.runs.launch import launch, rank
+from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
 from repro.runs.signals import Signals
 from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
@@ -47,6 +47,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     signals = Signals()
     options = Options.read(name, argv)
     try:
+        peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
+        options = options.started_as(peer)
         scale = chosen_scale(options)
         whole = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
         asked = shard_of(whole, options.shard)
@@ -61,12 +63,11 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             return 0
         for task in tasks:
             task.find(scale.corpus, options.data_dir)  # before anything takes time
-        number = rank(options.devices, os.environ)
-        if options.devices > 1 and number is None:
-            print(f"{name} at scale {scale.name}: {options.devices} processes begin", flush=True)
-            return launch(sys.argv, options.devices)
+        if options.processes > 1 and peer is None:
+            print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
+            return launch(sys.argv, options.processes)
         command.outlive_reader()
-        if not number:
+        if peer is None or peer.is_first:
             # before what takes seconds
             print(
                 f"{name} at scale {scale.name}{of}: {len(asked)} runs, {', '.join(task.name for task in tasks)}",
@@ -74,7 +75,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             )
         from repro.runs.sweep import Sweep
 
-        return Sweep(name, tables, whole, scale, options).run(signals)
+        return Sweep(name, tables, whole, scale, options, peer).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:

@@ -57,7 +57,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: floa
     if rates:
         step = rates.step
     else:
-        guess = flops_per_second or FLOPS_PER_CORE * speeds.how.threads * speeds.how.devices
+        guess = flops_per_second or FLOPS_PER_CORE * speeds.how.threads * speeds.how.processes
         step = expected_flops(hyper, scale, pair, cell.row.system) / hyper.steps / guess
     forward = step / BACKWARD_AND_FORWARD / scale.batch_tokens  # seconds of a pair of tokens
     n_dev, n_test = held_out(scale, pair)

@@ -1,48 +1,169 @@
-"""`--devices N`: this very command once a device, under PyTorch's launcher, and one exit code for all of it.
+"""The processes that share each update of a run: who started them; and `--devices N`, which starts some itself.
 
-Or under torchrun or srun, where those who run a cluster start the processes themselves: `rank` says which one this is.
+On one machine this very command is started once a device by PyTorch's launcher, with one exit code for all of it. On
+several, and wherever those who run a cluster start processes themselves, torchrun, srun and Ray Train say in the
+environment how many there are and which one this is: `membership` reads it.
 """
 
+import re
+import shlex
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from repro.runs.signals import STOPPING
+from repro.training.peer import Peer
 
 ALONE = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}  # what is true of a process that nothing started
+PORT, PORTS = 15_000, 10_000  # where the tasks of a Slurm job meet, by the job's number
+
+Environment = Mapping[str, str]
 
 
-def rank(devices: int, environment: Mapping[str, str]) -> int | None:
-    """The number of this process among the `devices` that share each update; None where none was started for that.
+@dataclass(frozen=True, kw_only=True)
+class _Names:
+    """What a launcher calls the five numbers."""
 
-    torchrun and srun are believed. What is left of them in the environment of a process that neither started is not:
-    as number 1 it would wait for a number 0 that never comes, without a word.
+    number: str
+    processes: str
+    local_number: str
+    node: str
+    nodes: str | None = None  # None: as many as the others make
+
+
+TORCHRUN = _Names(
+    number="RANK", processes="WORLD_SIZE", local_number="LOCAL_RANK", node="GROUP_RANK", nodes="GROUP_WORLD_SIZE"
+)
+# of the step, that is, of this very srun: in the shell of a job the other names stand too, though nobody else does
+SRUN = _Names(
+    number="SLURM_PROCID",
+    processes="SLURM_STEP_NUM_TASKS",
+    local_number="SLURM_LOCALID",
+    node="SLURM_NODEID",
+    nodes="SLURM_STEP_NUM_NODES",
+)
+RAY = _Names(number="RANK", processes="WORLD_SIZE", local_number="LOCAL_RANK", node="NODE_RANK")
+
+
+def membership(devices: int | None, nodes: int | None, environment: Environment) -> Peer | None:
+    """Who this process is among those that share each update; None where none was started for that.
+
+    `devices` and `nodes` are what was asked for, None: whatever there is. Raises ValueError where the launcher started
+    others. torchrun, srun and Ray Train are believed. What is left of them in the environment of a process that none of
+    them started is not: as number 1 it would wait for a number 0 that never comes, without a word.
     """
-    if "TORCHELASTIC_RUN_ID" in environment:
-        return _one_of("torchrun", "RANK", "WORLD_SIZE", devices, environment)
-    if environment.get("SLURM_NTASKS", "1") != "1" and environment.get("SLURM_JOB_NAME") not in ("bash", "interactive"):
-        return _one_of("srun", "SLURM_PROCID", "SLURM_NTASKS", devices, environment)
+    if found := _started(environment):
+        _refuse_other_numbers(found, devices, nodes)
+        return found
     left = [name for name, value in ALONE.items() if environment.get(name, value) != value]
     if left:
         said = " and ".join(f"{name}={environment[name]}" for name in left)
         raise ValueError(
-            f"{said} stands in the environment, but neither torchrun nor srun started this process: it would wait for "
-            f"others that nobody starts. Remove it with: unset {' '.join(left)}. Several processes: --devices N."
+            f"{said} stands in the environment, but neither torchrun nor srun nor Ray Train started this process: it "
+            f"would wait for others that nobody starts. Remove it with: unset {' '.join(left)}. Several processes: "
+            "--devices N."
         )
+    if (nodes or 1) > 1:
+        raise ValueError(_what_to_type(devices or 1, nodes or 1))
     return None
 
 
-def _one_of(launcher: str, number: str, count: str, devices: int, environment: Mapping[str, str]) -> int:
+def _started(environment: Environment) -> Peer | None:
+    """What the launcher says; None where there is none, and where srun started one task, which may start its own."""
+    tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")
+    if "TORCHELASTIC_RUN_ID" in environment:
+        found = _read("torchrun", TORCHRUN, environment, _master(environment), met_already=True)
+        if tasks != "1" and found.nodes == 1:
+            raise ValueError(
+                f"srun started {tasks} torchruns (SLURM_STEP_NUM_TASKS={tasks}), and this one knows of one node: each "
+                "would train the same. Tell each of all: torchrun --nnodes=$SLURM_NNODES --node-rank=$SLURM_NODEID "
+                "--master-addr=HOST --master-port=29500, or leave torchrun out."
+            )
+        return found
+    if tasks != "1":
+        return _read("srun", SRUN, environment, _head(environment), met_already=False)
+    needed = (RAY.number, RAY.processes, RAY.local_number, RAY.node, "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    if all(name in environment for name in needed) and any(name.startswith("RAY_") for name in environment):
+        return _read("Ray Train", RAY, environment, _master(environment), met_already=True)
+    return None
+
+
+def _read(
+    launcher: str, names: _Names, environment: Environment, where: Callable[[], tuple[str, int]], *, met_already: bool
+) -> Peer:
+    """The numbers under the names that this launcher gives them. Raises ValueError where they cannot be."""
+    asked = [name for name in vars(names).values() if name]
     try:
-        found, n = int(environment[number]), int(environment[count])
+        found = {field: int(environment[name]) for field, name in vars(names).items() if name}
+        n = found["processes"]
+        own = found.get("nodes") or max(1, n // int(environment["LOCAL_WORLD_SIZE"]))
+        address, port = where()
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{launcher} sets {number} and {count} to whole numbers, but: {error!r}.") from None
-    if n != devices or not 0 <= found < n:
+        raise ValueError(f"{launcher} sets {', '.join(asked)} to whole numbers, but: {error!r}.") from None
+    said = ", ".join(f"{name}={environment[name]}" for name in asked)
+    per_node = n // own if own else 0
+    numbers = {"number": n, "local_number": per_node, "node": own}
+    if n % max(1, own) or not all(0 <= found[name] < limit for name, limit in numbers.items()):
         raise ValueError(
-            f"{launcher} started {n} processes ({count}={n}, {number}={found}), but --devices is {devices}. Processes "
-            f"that share each update: --devices {n}. Those that share the runs of a table: a job array, or one by one."
+            f"{launcher} started {n} processes on {own} nodes ({said}): expected as many on each, numbered from 0. "
+            "Say how many a node has: torchrun --nproc-per-node=N, srun --ntasks-per-node=N."
         )
+    return Peer(
+        launcher=launcher,
+        number=found["number"],
+        processes=n,
+        local_number=found["local_number"],
+        devices=per_node,
+        node=found["node"],
+        nodes=own,
+        address=address,
+        port=port,
+        met_already=met_already,
+    )
+
+
+def _master(environment: Environment) -> Callable[[], tuple[str, int]]:
+    """Where torchrun and Ray Train hold the meeting open."""
+    return lambda: (environment["MASTER_ADDR"], int(environment["MASTER_PORT"]))
+
+
+def _head(environment: Environment) -> Callable[[], tuple[str, int]]:
+    """The first node of this srun, at a port of its own; MASTER_ADDR and MASTER_PORT name another."""
+
+    def found() -> tuple[str, int]:
+        first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", environment["SLURM_STEP_NODELIST"]).split(",")[0]
+        # a job has its number alone, and steps of one job stand side by side
+        own = (int(environment["SLURM_JOB_ID"]) * 16 + int(environment["SLURM_STEP_ID"])) % PORTS
+        return environment.get("MASTER_ADDR", first), int(environment.get("MASTER_PORT", PORT + own))
+
     return found
+
+
+def _refuse_other_numbers(found: Peer, devices: int | None, nodes: int | None) -> None:
+    if devices not in (None, found.devices):
+        each = " on each node" if found.nodes > 1 else ""
+        raise ValueError(
+            f"{found.launcher} started {found.devices} processes{each}, but --devices is {devices}. Processes that "
+            f"share each update: leave --devices out, it is found. Those that share the runs of a table: a job array, "
+            "or one by one."
+        )
+    if nodes not in (None, found.nodes):
+        raise ValueError(
+            f"{found.launcher} started processes on {found.nodes} nodes, but --num-nodes is {nodes}. Leave --num-nodes "
+            "out, it is found; or start as many."
+        )
+
+
+def _what_to_type(devices: int, nodes: int) -> str:
+    this = shlex.join(sys.argv)
+    return (
+        f"--num-nodes {nodes}: nobody started the processes of the other nodes, and this command starts those of one "
+        f"machine only. On each node, K from 0 to {nodes - 1}, with the name of node 0 for HOST:\n"
+        f"  torchrun --nnodes={nodes} --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node={devices} "
+        f"{this}\nor once, under Slurm:\n"
+        f"  srun --nodes={nodes} --ntasks-per-node={devices} python {this}"
+    )
 
 
 def launch(command: Sequence[str], devices: int) -> int:

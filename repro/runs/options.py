@@ -16,12 +16,13 @@ from repro.results.record import short
 from repro.runs.command import Parser
 from repro.runs.scales import SCALES, Scale
 from repro.tracking.client import DEFAULT_URI, RUNS
+from repro.training.peer import Peer
 from repro.training.processors import processors
 
 Precision = Literal["fp32", "bf16"]
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
-AT_LEAST_1 = ("seeds", "devices", "threads", "steps", "vocab_size")
+AT_LEAST_1 = ("seeds", "devices", "num_nodes", "threads", "steps", "vocab_size")
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
@@ -59,7 +60,15 @@ class Options:
         None,
         "how an update's size is counted: padding included, as in the first code, or not, as in the paper",
     )
-    devices: int = _option(1, "processes that share each update (GPUs, or CPU processes)", metavar="N")
+    devices: int | None = _option(
+        None,
+        "processes of each node that share each update (GPUs, or CPU processes); default: as many as torchrun, srun or "
+        "Ray Train started, else 1",
+        metavar="N",
+    )
+    num_nodes: int | None = _option(
+        None, "machines that share each update; default: as torchrun, srun or Ray Train say, else 1", metavar="N"
+    )
     threads: int = _option(
         1, "CPU threads of each process; another number sums in another order and is another run", metavar="N"
     )
@@ -86,6 +95,17 @@ class Options:
         found: dict[str, Any] = vars(parser.parse_args(sys.argv[1:] if argv is None else argv))
         found |= {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
         return cls(**found)
+
+    @property
+    def processes(self) -> int:
+        """Those that share each update, over all nodes: what decides a result, however they are spread."""
+        return (self.devices or 1) * (self.num_nodes or 1)
+
+    def started_as(self, peer: Peer | None) -> Self:
+        """The options of a command that a launcher started as one of many: as if their numbers had been typed."""
+        if peer is None or peer.processes == 1:
+            return self
+        return replace(self, devices=peer.devices, num_nodes=peer.nodes if peer.nodes > 1 else None)
 
     @property
     def typed(self) -> dict[str, Any]:
@@ -149,7 +169,7 @@ def chosen_scale(options: Options) -> Scale:
         corpus: corpus != scale.corpus,
         options.pair: options.pair != USUAL.pair,
         f"{base.steps}-steps": base.steps != scale.base.steps,
-        f"{options.devices}-devices": options.devices != USUAL.devices,
+        f"{options.processes}-devices": options.processes != USUAL.processes,
         f"{options.threads}-threads": options.threads != USUAL.threads,
         options.precision: options.precision != USUAL.precision,
         options.backend: options.backend != USUAL.backend,

@@ -44,6 +44,7 @@ from repro.tracking.run_folder import is_training, write_run
 from repro.tracking.tracker import Tracker
 from repro.training import cpu_tuning, loop
 from repro.training.checkpoint import checkpoints, step_of
+from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 
 
@@ -93,7 +94,12 @@ class Run:
     tracker: Tracker
     progress: Progress
     should_stop: Callable[[], bool]
-    is_first: bool = True  # of the processes that train together: it alone writes, decodes and scores
+    group: Group | None = None  # the processes that share each update; None: this one alone
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes, decodes and scores: of several one does."""
+        return self.group is None or self.group.is_first
 
     @cached_property
     def id(self) -> str:
@@ -159,6 +165,33 @@ class Run:
             stamp=cleared(found.stamp, self.settings.system),
         )
 
+    def agreed_finished(self) -> Record | None:
+        """The same as the first process sees it, in each of those that make this run: others need not see its folder.
+
+        Raises ValueError in a process that would make another run than the first.
+        """
+        done = self.finished() if self.is_first else None
+        if self.group is None:
+            return done
+        first, found = self._told([self.decides, done and asdict(done)])
+        own = self.decides
+        different = sorted(name for name in first.keys() | own.keys() if first.get(name) != own.get(name))
+        if different:
+            what = "; ".join(f"{name} {first.get(name)} there, {own.get(name)} here" for name in different)
+            raise ValueError(
+                f"{str(self.group.peer).capitalize()} would make another run than the first process: {what}. Start "
+                "the same command, of the same code and on the same text, on each node."
+            )
+        return Record(**found) if found else None
+
+    def _told(self, word: Any) -> Any:
+        """What the first of the processes that make this run has to say."""
+        assert self.group is not None
+        try:
+            return self.group.told(word, self.should_stop)
+        except InterruptedError:
+            raise Stopped(f"{self.settings.name}: stopped while the first process works alone") from None
+
     def is_in_hand(self) -> bool:
         """Another process is making this run."""
         return is_training(self.folder)
@@ -177,7 +210,7 @@ class Run:
         refuse_changed(self.runs, self.id, self.tags, self.decides, self.settings.system)
 
     def execute(self) -> Record | None:
-        """Train or go on, evaluate, write `record.json`. Processes after the first train, and wait for the record.
+        """Train or go on, evaluate, write `record.json`. Processes after the first train, and are told the record.
 
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
@@ -190,15 +223,17 @@ class Run:
             packed = ["batches: packed"] if reads_ragged(self.settings.system) else []
             arithmetic = (*arithmetic, "layers: compiled", *packed)
         conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
-        if not self.is_first:
+        if self.group and not self.is_first:
+            if done := self.agreed_finished():
+                return done
             self._train(module, _Silence(), conditions)
-            return self._wait()
+            return Record(**self._told(None))
         with (
             Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
             Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
         ):
             self._describe(stamp)
-            if done := self.finished():
+            if done := self.agreed_finished():
                 return done  # made by another process, whose journal this one waited for
             self.progress.say(f"{self.settings.name}: run {self.id}")
             atomic.sweep(self.folder, alone=True)
@@ -225,14 +260,8 @@ class Run:
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.folder / "record.json")
-        return done
-
-    def _wait(self) -> Record:
-        """For the first process, which decodes and scores meanwhile; if that ends, the launcher ends this one too."""
-        while (done := self.finished()) is None:
-            if self.should_stop():
-                raise Stopped(f"{self.settings.name} is trained; stopped while the first process scores it")
-            time.sleep(0.2)
+        if self.group:
+            self._told(asdict(done))
         return done
 
     def _train_and_evaluate(
@@ -328,6 +357,7 @@ class Run:
             watch=watch,
             should_stop=self.should_stop,
             conditions=conditions,
+            group=self.group,
         )
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")

@@ -1,7 +1,7 @@
 """The runs of one table or several, made one after the other; what is done is skipped, what was stopped goes on."""
 
 import errno
-import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,7 +20,6 @@ from repro.results.provenance import is_committed
 from repro.results.record import Record, path, short
 from repro.runs import command
 from repro.runs.forecast import duration, expected_flops, run_bytes, run_files, size, speed_here
-from repro.runs.launch import rank
 from repro.runs.options import USUAL, Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
@@ -31,11 +30,13 @@ from repro.storage import atomic
 from repro.storage.lease import NoProgress, Superseded
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
+from repro.training.peer import Peer
 
 if TYPE_CHECKING:
     from repro.data.corpora import Corpus
     from repro.data.shards import Prepared
     from repro.runs.run import Run
+    from repro.training.group import Group
 
 SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 # exit codes; a signal gives 128 + its number
@@ -62,15 +63,30 @@ class Sweep:
         cells: Sequence[Cell],
         scale: Scale,
         options: Options,
+        peer: Peer | None = None,
     ) -> None:
         self.name, self.tables, self.scale, self.options = name, tables, scale, options
         self.whole, self.cells = cells, shard_of(cells, options.shard)
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
-        self.is_first = not rank(options.devices, os.environ)
+        self.peer, self.is_first = peer, peer is None or peer.is_first
+        self.group: Group | None = None
         self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
 
     def run(self, signals: Signals) -> int:
-        """All cells; gives the exit code."""
+        """All cells, with the other processes that make them; gives the exit code."""
+        if self.peer is None or self.peer.processes == 1:
+            return self._run_all(signals)
+        from repro.training.group import Group
+        from repro.training.talk import OthersGone
+
+        try:
+            with Group(self.peer) as self.group:
+                return self._run_all(signals)
+        except OthersGone as gone:
+            print(gone, file=sys.stderr)
+            return BUSY
+
+    def _run_all(self, signals: Signals) -> int:
         if self.options.backend != USUAL.backend:
             from repro.decoding.ctranslate import check_installed
 
@@ -115,6 +131,8 @@ class Sweep:
                     return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
                 except OutOfMemory as error:
                     progress.say(f"{run.settings.name}: {error}")
+                    if self.group:
+                        self.group.talk.fail(str(error))
                     return OUT_OF_MEMORY
                 signals.training = False
                 progress.finish_run()
@@ -199,7 +217,7 @@ class Sweep:
                 seed=cell.seed,
                 task=cell.task,
                 scale=self.scale,
-                devices=self.options.devices,
+                devices=self.options.processes,
                 threads=self.options.threads,
                 precision=self.options.precision,
                 backend=self.options.backend,
@@ -211,12 +229,12 @@ class Sweep:
             tracker=tracker,
             progress=progress,
             should_stop=signals.should_stop,
-            is_first=self.is_first,
+            group=self.group,
         )
 
     def _make(self, run: "Run", progress: Progress) -> Record | None:
         """The record of one run, made now or before; None where another process makes it."""
-        done = run.finished()
+        done = run.agreed_finished()
         if done:
             progress.say(f"{run.settings.name}: finished before, in {run.folder}")
         else:
@@ -225,10 +243,10 @@ class Sweep:
                     check_room([run], self.runs)  # others may have filled the disk meanwhile
                 done = run.execute()
             except (BlockingIOError, Superseded, NoProgress) as error:
-                if self.options.devices > 1:
+                if self.group:
                     raise  # the other processes of this run wait for this one: end them all
                 progress.say(f"{run.settings.name} is skipped. {error}")
-        if done:
+        if done and self.is_first:
             done.save(path(self.results, done))
             progress.say(_summary(done))
         return done

@@ -9,7 +9,7 @@ is code.
 import hashlib
 import json
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
     reads them.
     """
     tensors: dict[str, Tensor] = {}
-    about = {"format": FORMAT, "run": run, "state": json.dumps(_split(state, tensors), allow_nan=False)}
+    about = {"format": FORMAT, "run": run, "state": json.dumps(parted(state, tensors), allow_nan=False)}
     # wide numbers first, so that each begins at a multiple of its width; the digest last
     order = sorted(tensors, key=lambda name: -tensors[name].element_size())
     header: dict[str, Any] = {"__metadata__": about}
@@ -118,7 +118,7 @@ def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str
             f"{path} is a checkpoint of run {about['run']}, expected run {run}: other settings, data or code. "
             f"Move it back to the folder of its own run."
         )
-    state: dict[str, Any] = _join(json.loads(about["state"]), tensors)
+    state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
     return state
 
 
@@ -162,16 +162,16 @@ def _has_own_digest(path: Path) -> bool:
 
 
 class SafetensorsIO(CheckpointIO):
-    """How Lightning saves and loads checkpoints of one run."""
+    """How Lightning saves and loads checkpoints of one run; `share` hands what one process has loaded to all."""
 
-    def __init__(self, run: str) -> None:
-        self.run = run
+    def __init__(self, run: str, share: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]] | None = None) -> None:
+        self.run, self.share = run, share or (lambda load: load())
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         save(Path(path), checkpoint, self.run)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        return load(Path(path), self.run)
+        return self.share(lambda: load(Path(path), self.run))
 
     def remove_checkpoint(self, path: Any) -> None:
         os.unlink(path)
@@ -184,7 +184,7 @@ def weights(path: Path, run: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 
-def _split(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
+def parted(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     """JSON for everything but tensors, which move to `tensors` and leave their name."""
     if isinstance(value, Tensor):
         name = f"{len(tensors)}{place}"  # numbered, as two places may read alike: 1 and "1", a/b and a, b
@@ -192,10 +192,10 @@ def _split(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
         return {"tensor": name}
     if isinstance(value, dict):
         items = [(f"{place}/{key}", key, item) for key, item in value.items()]
-        return {"dict": [[_split(key, tensors, at), _split(item, tensors, at)] for at, key, item in items]}
+        return {"dict": [[parted(key, tensors, at), parted(item, tensors, at)] for at, key, item in items]}
     if isinstance(value, list | tuple):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return {kind: [_split(item, tensors, f"{place}/{i}") for i, item in enumerate(value)]}
+        return {kind: [parted(item, tensors, f"{place}/{i}") for i, item in enumerate(value)]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise CheckpointError(
@@ -203,13 +203,14 @@ def _split(value: Any, tensors: dict[str, Tensor], place: str = "") -> Any:
     )
 
 
-def _join(value: Any, tensors: dict[str, Tensor]) -> Any:
+def rejoined(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """What was `parted`."""
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "tensor":
         return tensors[content]
     if kind == "dict":
-        return {_join(key, tensors): _join(item, tensors) for key, item in content}
-    items = [_join(item, tensors) for item in content]
+        return {rejoined(key, tensors): rejoined(item, tensors) for key, item in content}
+    items = [rejoined(item, tensors) for item in content]
     return tuple(items) if kind == "tuple" else items

@@ -10,12 +10,12 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import lightning as L
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
@@ -23,8 +23,9 @@ from repro.data.batch import Batch
 from repro.data.datamodule import DevBatches, TranslationData
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
-from repro.training import checkpoint
+from repro.training import checkpoint, talk
 from repro.training.averaging import average
+from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
 
@@ -34,8 +35,6 @@ warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)",
 
 # batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
-
-PATIENCE = timedelta(seconds=120)  # how long one process waits for the others before it gives up: all have equal work
 
 Precision = Literal["fp32", "bf16", "fp64"]
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
@@ -105,15 +104,22 @@ def fit(
     devices: int = 1,
     precision: Precision = "fp32",
     conditions: Conditions | None = None,
+    group: Group | None = None,
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
     Checkpoints go to `folder`; those that the row averages are kept, and the last two that are whole, so that whatever
     befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
-    training is finished. `conditions` is what the result may depend on in its last digits; a change is noted.
+    training is finished. `conditions` is what the result may depend on in its last digits; a change is noted. Of a
+    `group` of `devices` processes the first alone sees the folder, and tells the others what is in it.
     """
-    sweep(folder, alone=True)
-    resume = newest_checkpoint(folder, run)
+    resume = None
+    if group is None or group.is_first:
+        sweep(folder, alone=True)
+        resume = newest_checkpoint(folder, run)
+    if group is not None:
+        told = group.told(resume and resume.name)
+        resume = folder / told if told else None
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
     stream = _Stream(data)
     checkpoint_callback = CheckpointCallback(
@@ -121,7 +127,7 @@ def fit(
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
-    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision)
+    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group)
     diverged = None
     try:
         trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
@@ -132,9 +138,11 @@ def fit(
     except NonFinite as error:
         diverged = error
     except Exception as error:
-        if not _is_want_of_memory(error):
-            raise
-        raise OutOfMemory(_did_not_fit(module, error)) from error
+        if _is_want_of_memory(error):
+            raise OutOfMemory(_did_not_fit(module, error)) from error
+        if group is not None and (gone := group.explained(error)):
+            raise gone from error
+        raise
     return Fitted(cost=journal_callback.total, reproducibility=replay_check.report, diverged=diverged)
 
 
@@ -147,13 +155,17 @@ def _trainer(
     folder: Path,
     devices: int,
     precision: Precision,
+    group: Group | None,
 ) -> L.Trainer:
-    """Lightning's part: it decides neither what is read nor what is written."""
+    """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
     accumulate = stream.data.accumulate
+    nodes = group.peer.nodes if group else 1
+    io = checkpoint.SafetensorsIO(run, group.shared if group else None)
     return L.Trainer(
         accelerator="auto",
-        devices=devices,
-        strategy=DDPStrategy(timeout=PATIENCE) if devices > 1 else "auto",
+        devices=devices // nodes,
+        num_nodes=nodes,
+        strategy=DDPStrategy(timeout=talk.PATIENCE) if devices > 1 else "auto",
         precision=LIGHTNING_PRECISION[precision],
         max_steps=module.hyper.steps,
         accumulate_grad_batches=accumulate,
@@ -162,7 +174,7 @@ def _trainer(
         num_sanity_val_steps=0,
         use_distributed_sampler=False,
         callbacks=callbacks,
-        plugins=[checkpoint.SafetensorsIO(run)],
+        plugins=[io, group.environment if group else LightningEnvironment()],
         logger=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -122,13 +122,13 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/runs/launch.py",
         "    if left:\n",
         "    if not ALONE:\n",
-        (LAUNCH + "test_what_is_left_of_a_launcher_is_named",),
+        (LAUNCH + "test_what_cannot_be_is_refused_with_what_to_type",),
     ),
     Defect(
         "a number without a launcher keeps --devices from starting any",
         "repro/experiment.py",
-        "if options.devices > 1 and number is None:",
-        'if options.devices > 1 and "LOCAL_RANK" not in os.environ:',
+        "if options.processes > 1 and peer is None:",
+        'if options.processes > 1 and "LOCAL_RANK" not in os.environ:',
         (LAUNCH + "test_zero_of_one_starts_its_own",),
     ),
 )

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from repro import experiment
-from repro.runs.launch import ALONE, rank
+from repro.runs.launch import ALONE, membership
+from repro.runs.options import USUAL, Options, chosen_scale
 
 ROOT = Path(__file__).parents[2]
 LAUNCH = "import sys; from repro.runs.launch import launch; sys.exit(launch(sys.argv[1:], 2))"
@@ -88,47 +88,108 @@ def test_a_signal_is_passed_on(start: Start, tmp_path: Path, number: signal.Sign
     assert len(list(tmp_path.glob("asked *"))) == 2  # by that signal, and given time to tidy up
 
 
-TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1"}
-SRUN = {"SLURM_NTASKS": "2", "SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_JOB_NAME": "table3"}
+# what each sets for the last process of two: on one node, and on two
+MASTER = {"MASTER_ADDR": "n1", "MASTER_PORT": "29500"}
+RANKS = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", **MASTER}
+TORCHRUN = {"TORCHELASTIC_RUN_ID": "none", "GROUP_RANK": "0", "GROUP_WORLD_SIZE": "1", **RANKS}
+APART = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+TORCHRUNS = TORCHRUN | APART | {"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2"}
+RAY_TRAIN = {"RAY_JOB_ID": "01000000", "NODE_RANK": "0", **RANKS}
+JOB = {"SLURM_JOB_ID": "12345", "SLURM_JOB_NAME": "table3", "SLURM_NTASKS": "2", "SLURM_NNODES": "1"}
+SHELL = JOB | {"SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NODEID": "0"}  # of sbatch -n 2, outside any srun
+STEP = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1", "SLURM_STEP_NODELIST": "n1"}
+SRUN = JOB | STEP | {"SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_NODEID": "0"}
+SRUNS = SRUN | {"SLURM_STEP_NUM_NODES": "2", "SLURM_NODEID": "1", "SLURM_LOCALID": "0"}
+FOUR = {"SLURM_STEP_NUM_TASKS": "4", "SLURM_PROCID": "3", "SLURM_LOCALID": "1"}
 
 
 @pytest.mark.parametrize(
-    ("devices", "environment", "found"),
+    ("environment", "found"),  # number, processes, number on its node, processes of its node, node, nodes
     [
-        (1, {}, None),
-        (2, {}, None),  # launched by us, and then as by torchrun
-        (2, TORCHRUN, 1),
-        (2, TORCHRUN | {"RANK": "0"}, 0),
-        (1, TORCHRUN | {"RANK": "0", "WORLD_SIZE": "1"}, 0),
-        (2, SRUN, 1),
-        (2, SRUN | TORCHRUN | {"RANK": "0"}, 0),  # torchrun within a job
-        (2, SRUN | {"SLURM_NTASKS": "1", "SLURM_PROCID": "0"}, None),  # one task, which starts its own
-        (1, SRUN | {"SLURM_JOB_NAME": "interactive"}, None),  # a shell of salloc's
-        (2, {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),  # a container for one process says so too
+        ({}, None),
+        (TORCHRUN, (1, 2, 1, 2, 0, 1)),
+        (TORCHRUNS, (1, 2, 0, 1, 1, 2)),
+        (TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}, (0, 1, 0, 1, 0, 1)),
+        (RAY_TRAIN, (1, 2, 1, 2, 0, 1)),
+        (RAY_TRAIN | APART | {"NODE_RANK": "1"}, (1, 2, 0, 1, 1, 2)),
+        (SRUN, (1, 2, 1, 2, 0, 1)),
+        (SRUNS, (1, 2, 0, 1, 1, 2)),
+        (SRUNS | FOUR, (3, 4, 1, 2, 1, 2)),
+        (SRUN | {"SLURM_JOB_NAME": "bash"}, (1, 2, 1, 2, 0, 1)),  # srun -n 2 bash -c ...
+        (SHELL | TORCHRUN, (1, 2, 1, 2, 0, 1)),  # torchrun within a job
+        (SRUNS | TORCHRUNS, (1, 2, 0, 1, 1, 2)),  # one torchrun a node, started by srun
+        (SHELL, None),  # what sbatch runs: one process, however many tasks it may start
+        (JOB | {"SLURM_JOB_NAME": "interactive"}, None),  # the shell of salloc
+        (SRUN | {"SLURM_STEP_NUM_TASKS": "1", "SLURM_PROCID": "0"}, None),  # one task, which may start its own
+        (SHELL | {"SLURM_NTASKS": "1", "SLURM_ARRAY_TASK_ID": "3"}, None),  # a task of an array is alone
+        ({"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}, None),  # a container for one process says so too
+        ({"RAY_JOB_ID": "01000000"}, None),  # a task of Ray's that is no worker of Ray Train
     ],
 )
-def test_a_process_knows_its_number(devices: int, environment: dict[str, str], found: int | None) -> None:
-    assert rank(devices, environment) == found
+def test_a_process_finds_who_it_is(environment: dict[str, str], found: tuple[int, ...] | None) -> None:
+    peer = membership(None, None, environment)
+    names = ("number", "processes", "local_number", "devices", "node", "nodes")
+    assert (peer and tuple(getattr(peer, name) for name in names)) == found
+    if peer:  # what was asked for as well is no contradiction
+        assert membership(peer.devices, peer.nodes, environment) == peer
 
 
 @pytest.mark.parametrize(
-    ("devices", "environment", "said"),
+    ("environment", "address", "port", "met_already"),
     [
-        (1, {"RANK": "1"}, r"^RANK=1 stands in the environment, .* unset RANK\. "),
-        (1, {"WORLD_SIZE": "2"}, "^WORLD_SIZE=2 stands .* unset WORLD_SIZE"),
-        (2, {"LOCAL_RANK": "1", "RANK": "x"}, "^RANK=x and LOCAL_RANK=1 stands .* unset RANK LOCAL_RANK"),
-        (1, {"RANK": ""}, "^RANK= stands"),
-        (1, TORCHRUN, r"^torchrun started 2 processes \(WORLD_SIZE=2, RANK=1\), but --devices is 1\. .* --devices 2"),
-        (4, TORCHRUN, "^torchrun started 2 processes .* --devices is 4"),
-        (2, TORCHRUN | {"RANK": "2"}, "RANK=2"),
-        (1, SRUN, r"^srun started 2 processes .* a job array"),
-        (2, TORCHRUN | {"RANK": "x"}, "^torchrun sets RANK and WORLD_SIZE to whole numbers"),
-        (2, {"TORCHELASTIC_RUN_ID": "none"}, "RANK"),
+        (TORCHRUN, "n1", 29500, True),
+        (RAY_TRAIN, "n1", 29500, True),
+        (SRUN | {"SLURM_STEP_NODELIST": "gpu[03-05,7],n1"}, "gpu03", 15_000 + 12345 * 16 % 10_000, False),
+        (SRUN | {"SLURM_STEP_NODELIST": "a,b", "SLURM_STEP_ID": "2"}, "a", 15_000 + (12345 * 16 + 2) % 10_000, False),
+        (SRUN | MASTER, "n1", 29500, False),
     ],
 )
-def test_what_is_left_of_a_launcher_is_named(devices: int, environment: dict[str, str], said: str) -> None:
+def test_all_processes_find_the_same_meeting(
+    environment: dict[str, str], address: str, port: int, met_already: bool
+) -> None:
+    peer = membership(None, None, environment)
+    assert peer
+    assert (peer.address, peer.port, peer.met_already) == (address, port, met_already)
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "said"),
+    [
+        ((1, None), TORCHRUN, "^torchrun started 2 processes, but --devices is 1. .* leave --devices out"),
+        ((4, None), SRUN, "^srun started 2 processes, but --devices is 4. .* a job array"),
+        ((2, None), TORCHRUNS, "^torchrun started 1 processes on each node, but --devices is 2"),
+        ((None, 2), SRUN, "^srun started processes on 1 nodes, but --num-nodes is 2"),
+        ((1, 3), SRUNS, "^srun started processes on 2 nodes, but --num-nodes is 3"),
+        ((2, 1), RAY_TRAIN | {"WORLD_SIZE": "4"}, "^Ray Train started processes on 2 nodes, but --num-nodes is 1"),
+        ((None, None), SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}, "^srun started 3 processes on 2 nodes .* --ntasks-per-"),
+        ((None, None), TORCHRUN | {"RANK": "2"}, "RANK=2.* numbered from 0"),
+        ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun sets RANK, .* to whole numbers, but: .*'x'"),
+        ((None, None), TORCHRUN | {"MASTER_PORT": ""}, "^torchrun sets RANK"),
+        ((2, None), {"TORCHELASTIC_RUN_ID": "none"}, "RANK"),
+        ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
+        ((None, None), SRUNS | TORCHRUN, "^srun started 2 torchruns .* each would train the same"),
+        ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
+        ((1, None), {"RANK": "1"}, r"^RANK=1 stands in the environment, .* unset RANK\. "),
+        ((1, None), {"WORLD_SIZE": "2"}, "^WORLD_SIZE=2 stands .* unset WORLD_SIZE"),
+        ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^RANK=x and LOCAL_RANK=1 stands .* unset RANK LOCAL_RANK"),
+        ((1, None), {"RANK": ""}, "^RANK= stands"),
+        ((1, None), RANKS, "^RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_with_what_to_type(
+    asked: tuple[int | None, int | None], environment: dict[str, str], said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
-        rank(devices, environment)
+        membership(*asked, environment)
+
+
+def test_a_run_is_the_same_however_its_processes_are_spread() -> None:
+    spread = [Options(devices=4), Options(devices=2, num_nodes=2), Options(num_nodes=4)]
+    spread += [Options().started_as(membership(None, None, SRUNS | FOUR))]
+    assert {chosen_scale(one).name for one in spread} == {"laptop-4-devices"}
+    assert Options().started_as(membership(None, None, TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"})) == USUAL
+    with pytest.raises(ValueError, match="^--num-nodes must be at least 1, got 0"):
+        chosen_scale(Options(num_nodes=0))
 
 
 @pytest.mark.parametrize("name", ["RANK", "LOCAL_RANK", "WORLD_SIZE"])
@@ -152,29 +213,3 @@ def test_zero_of_one_starts_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, value)
     experiment.main("table3_A", [], ["--scale=smoke", "--devices=2", f"--runs-dir={tmp_path}"])
     assert started == [2]
-
-
-@pytest.mark.faults
-def test_srun_starts_the_processes_of_a_run(tmp_path: Path) -> None:
-    """Two tasks of one node, as Slurm describes them; neither starts others."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    job = SRUN | {
-        "SLURM_NTASKS_PER_NODE": "2", "SLURM_NNODES": "1", "SLURM_NODEID": "0", "SLURM_JOB_ID": "12345",
-        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1",
-    }  # fmt: skip
-    options = ("--scale=smoke", "--rows", "base", "--steps=4", "--devices=2")
-    command = [sys.executable, str(ROOT / "experiments" / "table3_A.py"), *options]
-    tasks = [
-        subprocess.Popen(
-            command, cwd=tmp_path, env=os.environ | job | {"SLURM_PROCID": number, "SLURM_LOCALID": number},
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )
-        for number in "01"
-    ]  # fmt: skip
-    said = [task.communicate(timeout=300)[0] for task in tasks]
-    assert [task.returncode for task in tasks] == [0, 0], said
-    assert len(list(tmp_path.glob("runs/*/record.json"))) == 1
-    assert "1 runs in" in said[0]
-    assert "base seed 1" not in said[1]

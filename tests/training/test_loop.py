@@ -33,6 +33,7 @@ from repro.decoding.translate import mean_nll
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS
 from repro.training import checkpoint
+from repro.training.group import Group
 from repro.training.loop import Every, Fitted, averaged, fit
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
@@ -110,6 +111,7 @@ def train(
     seed: int = 1,
     devices: int = 1,
     precision: Any = "fp32",
+    group: Group | None = None,
     **change: Any,
 ) -> Fitted:
     """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
@@ -145,6 +147,7 @@ def train(
             should_stop=asked,
             devices=devices,
             precision=precision,
+            group=group,
         )
 
 

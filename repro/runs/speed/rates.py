@@ -40,7 +40,7 @@ class How(Protocol):
     @property
     def threads(self) -> int: ...
     @property
-    def devices(self) -> int: ...
+    def processes(self) -> int: ...  # that share each update
     @property
     def precision(self) -> str: ...
     @property
@@ -119,7 +119,7 @@ def speed_key(hyper: Hyper, scale: Scale, task: Task, system: Any, how: How, mac
             "vocab_size": scale.subwords(task.name).size,
             "beam": task.search.beam,
             "threads": how.threads,
-            "devices": how.devices,
+            "devices": how.processes,
             "precision": how.precision,
             "engine": how.backend,
         },

@@ -1,0 +1,28 @@
+"""One process among those that share each update, on one node or on many: plain numbers, known before torch is."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Peer:
+    """Who this process is, as whoever started all of them says."""
+
+    launcher: str  # by its name, for messages
+    number: int  # of this process among all, from 0
+    processes: int  # over all nodes
+    local_number: int  # among those of its node: on a GPU, which one it works on
+    devices: int  # processes of each node
+    node: int  # from 0
+    nodes: int
+    address: str  # of node 0, where all meet
+    port: int
+    met_already: bool  # whether the launcher holds the meeting open; else process 0 does
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it alone writes, decodes and scores."""
+        return self.number == 0
+
+    def __str__(self) -> str:
+        where = f" on node {self.node}" if self.nodes > 1 else ""
+        return f"process {self.number} of {self.processes}{where}"

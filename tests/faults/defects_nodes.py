@@ -1,0 +1,60 @@
+"""Defects of runs of several processes, on one node or many, and the tests that must notice them."""
+
+from faults.defect import Defect
+
+LAUNCH, GROUP, WORDS = "repro/runs/launch.py", "repro/training/group.py", "repro/training/talk.py"
+FINDS = "tests/runs/test_launch.py::test_a_process_finds_who_it_is"
+TALKS = "tests/training/test_group.py::"
+GOES_ON = f"{TALKS}test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has"
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "each node goes on from what its own folder has",
+        "repro/training/loop.py",
+        "        resume = folder / told if told else None\n",
+        "        resume = newest_checkpoint(folder, run)\n",
+        (GOES_ON,),
+    ),
+    Defect(
+        "each node reads the checkpoint from its own folder",
+        "repro/training/loop.py",
+        "group.shared if group else None",
+        "None",
+        (GOES_ON,),
+    ),
+    Defect(
+        "the shell of a job is taken for one of its tasks",
+        LAUNCH,
+        'tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")',
+        'tasks = environment.get("SLURM_NTASKS", "1")',
+        (FINDS,),
+    ),
+    Defect(
+        "two nodes of one process are taken for one node of two",
+        LAUNCH,
+        "        nodes=own,\n",
+        "        nodes=1,\n",
+        (FINDS,),
+    ),
+    Defect(
+        "two torchruns that know nothing of each other train the same",
+        LAUNCH,
+        'if tasks != "1" and found.nodes == 1:',
+        "if False:",
+        ("tests/runs/test_launch.py::test_what_cannot_be_is_refused_with_what_to_type",),
+    ),
+    Defect(
+        "a process that falls silent is waited for",
+        WORDS,
+        "elif time.monotonic() - since > PATIENCE.total_seconds():",
+        "elif False:",
+        (f"{TALKS}test_who_fails_says_why_and_who_falls_silent_is_named",),
+    ),
+    Defect(
+        "the first process leaves before the others have heard",
+        WORDS,
+        "if error is None and self.peer.is_first:",
+        "if False:",
+        (f"{TALKS}test_the_first_stays_until_all_have_heard",),
+    ),
+)
