@@ -36,7 +36,7 @@ from repro.data.corpora import open_corpus
 from repro.data.datamodule import TrainingBatches
 from repro.data.parallel_text import CHUNK
 from repro.data.prepare import prepare
-from repro.data.shards import OFFSETS, SIDES, Store, shard_folder
+from repro.data.shards import SIDES, Shards, Store, shard_folder, write_shard
 from repro.data.vocabulary import Subwords
 from repro.data.workers import whole
 from repro.model.special_tokens import EOS
@@ -128,7 +128,7 @@ def text(turn: str, workers: int | None, place: Path) -> None:
         corpus = open_corpus("folder", "en-de", data_dir=place, cache=place / "cache")
         made = prepare(
             corpus,
-            tokens=Subwords("bpe", VOCABULARY),
+            subwords=Subwords("bpe", VOCABULARY),
             cache=place / "cache",
             max_length=MAX_LENGTH,
             workers=workers,
@@ -152,13 +152,13 @@ def write_ids(place: Path, n_pairs: int) -> None:
 
         def fill(folder: Path, n: int = min(CHUNK, n_pairs - begin)) -> dict[str, Any]:
             source = random.lognormal(np.log(28) - 0.125, 0.5, n)
-            for side, factor in zip(SIDES, (1, random.lognormal(0, 0.2, n)), strict=True):
+            sides = []
+            for factor in (1, random.lognormal(0, 0.2, n)):
                 lengths = np.clip(source * factor, 1, MAX_LENGTH - 1).astype(int) + 1
-                offsets = np.concatenate([[0], lengths.cumsum()])
-                ids = random.integers(2, VOCABULARY, offsets[-1], dtype=np.uint16)
-                ids[offsets[1:] - 1] = EOS
-                ids.tofile(folder / f"{side}.ids")
-                offsets.astype(OFFSETS).tofile(folder / f"{side}.offsets")
+                ids = random.integers(2, VOCABULARY, lengths.sum(), dtype=np.uint16)
+                ids[lengths.cumsum() - 1] = EOS
+                sides.append((ids, lengths))
+            write_shard(folder, *zip(*sides, strict=True))
             return {"pairs": n}
 
         made_once(shard_folder(place, shard), fill)
@@ -172,7 +172,8 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
     with measured("verify every shard"):
         assert len(whole(shard_folder(place, i) for i in range(n_shards))) == n_shards
     with measured("open, lengths of all sentences"):
-        source, target = (Store(place, side, n_shards=n_shards, dtype=np.dtype("<u2")) for side in SIDES)
+        shards = Shards(place, n_shards=n_shards, dtype=np.dtype("<u2"))
+        source, target = (Store(shards, side) for side in SIDES)
         assert len(source.lengths) == len(target.lengths) == n_pairs
     with measured("plan an epoch, first update"):
         next(updates(source.lengths, target.lengths, budget=BUDGET, batch_by=by_tokens, data_hash="x", seed=1))

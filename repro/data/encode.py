@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repro.data.datacard import SEEN, Overlap
 from repro.data.filters import STOOD_BEFORE, pair_hashes, reasons
 from repro.data.parallel_text import Chunk
-from repro.data.shards import OFFSETS, SIDES
+from repro.data.shards import Ids, write_shard
 from repro.data.tokenizer import Tokenizer, n_lone_bytes, n_unknown
 from repro.data.workers import FolderFacts
 from repro.storage import atomic
@@ -39,7 +40,7 @@ class Encoder:
         return {}
 
     def shard(self, chunk: Chunk, part: str, firsts: Path | None, folder: Path) -> FolderFacts:
-        """Write ids and offsets of both sides; `firsts` says which of the pairs stood nowhere before."""
+        """Write the ids of both sides; `firsts` says which of the pairs stood nowhere before."""
         tokenizer = loaded_tokenizer(self.tokenizer, self.sha256)
         is_first = np.fromfile(firsts, bool) if firsts else None
         dropped: Counter[str] = Counter()
@@ -69,8 +70,7 @@ class Encoder:
             for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
                 for name, numbers in found.items():
                     seen[what][name].update(numbers)
-        for name, side in zip(SIDES, sides, strict=True):
-            side.write(folder, name)
+        write_shard(folder, (sides[0].ids, sides[1].ids), (sides[0].lengths, sides[1].lengths))
         return {
             "part": part,
             "dtype": tokenizer.dtype.str,
@@ -97,13 +97,13 @@ class _Side:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
-        self.ids = [np.empty(0, tokenizer.dtype)]
-        self.lengths = [np.empty(0, np.int64)]
+        self._ids = [np.empty(0, tokenizer.dtype)]
+        self._lengths = [np.empty(0, np.int64)]
         self.counts: Counter[str] = Counter(pieces=0, words=0, characters=0, unknown=0, byte_pieces=0)
 
     def add(self, ids: Any, lengths: Any, lines: Sequence[str]) -> None:
-        self.ids.append(ids)
-        self.lengths.append(lengths)
+        self._ids.append(ids)
+        self._lengths.append(lengths)
         self.counts.update(
             pieces=len(ids),
             words=sum(len(line.split()) for line in lines),
@@ -114,18 +114,23 @@ class _Side:
 
     @property
     def n_sentences(self) -> int:
-        return sum(map(len, self.lengths))
+        return sum(map(len, self._lengths))
+
+    @property
+    def ids(self) -> Ids:
+        """[tokens] of all sentences, one after the other."""
+        return np.concatenate(self._ids)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """[sentences]."""
+        return np.concatenate(self._lengths)
 
     @property
     def histogram(self) -> list[int]:
         """How many sentences have 0, 1, 2, ... tokens."""
-        counted: list[int] = np.bincount(np.concatenate(self.lengths)).tolist()
+        counted: list[int] = np.bincount(self.lengths).tolist()
         return counted
-
-    def write(self, folder: Path, name: str) -> None:
-        offsets = np.concatenate([np.zeros(1, np.int64), np.concatenate(self.lengths).cumsum()])
-        atomic.write_bytes(folder / f"{name}.ids", np.concatenate(self.ids).tobytes())
-        atomic.write_bytes(folder / f"{name}.offsets", offsets.astype(OFFSETS).tobytes())
 
 
 @functools.cache

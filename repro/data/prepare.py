@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from repro.data import parallel_text
 from repro.data.corpora import Corpus
@@ -24,7 +25,7 @@ from repro.data.datacard import Facts, Overlap, card, repeats, write_card
 from repro.data.encode import Encoder, loaded_tokenizer
 from repro.data.filters import check_rules, first_occurrences, identity, reasons
 from repro.data.parallel_text import Parallel
-from repro.data.shards import SIDES, Prepared, Split, Store, mapped, shard_folder
+from repro.data.shards import SIDES, Prepared, Shards, Split, Store, mapped, shard_folder
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.data.workers import FolderFacts, Tell, made_all, made_each, usable_cores, whole
@@ -32,7 +33,7 @@ from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, stated
 
 FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
-LAYOUT = 2  # raise it when shards leave other facts: they are made again, and ids and plans stay
+LAYOUT = 3  # raise it when shards leave other facts: they are made again, and ids and plans stay
 APART_FROM = 1 << 18  # lines; the memory that learning from fewer takes is not worth a process
 LEARN_FROM = 1_500_000  # pairs; of a larger text an evenly spaced part, or the words would not fit into 2 GB
 
@@ -144,7 +145,7 @@ def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[s
 
 
 def _bytes(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> int:
-    """On disk, of ids and offsets."""
+    """On disk, of the shards."""
     shards = (shard_folder(encoded / name, i) for name in facts for i in range(len(facts[name])))
     return sum(path.stat().st_size for shard in shards for path in shard.iterdir() if path.name != MANIFEST)
 
@@ -219,9 +220,25 @@ def _split(
         names = ", ".join(f"{part.source} and {part.target}" for part in parts)
         raise ValueError(f"No pair of {names} is left; dropped: {dict(dropped)}.")
     dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
-    source, target = (Store(folder, side, n_shards=len(facts), dtype=dtype) for side in SIDES)
+    shards = Shards(folder, n_shards=len(facts), dtype=dtype)
+    source, target = (Store(shards, side) for side in SIDES)
     in_pieces = loaded_tokenizer(encoder.tokenizer, encoder.sha256).unknown is not None
     return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), in_pieces=in_pieces), facts
+
+
+class _Hashes(Sequence[NDArray[np.uint64]]):
+    """The hashes of the pairs of each chunk, mapped when they are asked for: few files are open at a time."""
+
+    def __init__(self, folder: Path, n: int) -> None:
+        self.folder, self.n = folder, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, i: Any) -> Any:
+        if not 0 <= i < self.n:  # where an iteration ends
+            raise IndexError(i)
+        return mapped(shard_folder(self.folder, i) / "hashes", np.dtype(np.uint64))
 
 
 def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path, workers: int, tell: Tell) -> Path:
@@ -237,8 +254,7 @@ def _first_occurrences(parts: Sequence[Parallel], encoder: Encoder, folder: Path
             workers,
             tell,
         )
-        hashes = [mapped(shard_folder(hashed, i) / "hashes", np.dtype(np.uint64)) for i in range(len(chunks))]
-        for i, first in enumerate(first_occurrences(hashes)):
+        for i, first in enumerate(first_occurrences(_Hashes(hashed, len(chunks)))):
             atomic.write_bytes(shard_folder(empty, i), first.tobytes())
         return {}
 

@@ -1,27 +1,44 @@
-"""Ids on disk, in shards that are memory-mapped: 36 million pairs cost little memory and no start-up time.
+"""Ids on disk, in shards that are memory-mapped: a billion pairs cost little memory and no start-up time.
 
-Of each side a shard has one flat array of ids (16 bits each, 32 where the vocabulary needs them) and the offsets of its
-sentences in it. `repro/data/prepare.py` writes them.
+A shard is one file, opened when it is first read, and few are open at a time: a batch costs the shards that it
+touches. `repro/data/prepare.py` makes them. In the file stand, little-endian, one after the other:
+
+    pairs, kinds, source tokens, target tokens             4 numbers of 64 bits
+    counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/lengths.py`
+    where each source sentence begins, and the end         [pairs + 1] of 32 bits, counted in tokens
+    the same of the target                                 [pairs + 1]
+    source ids, sentence after sentence                    16 bits each, or 32 where the vocabulary needs them
+    target ids
 """
 
+import functools
+import os
 import re
 import resource
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.data.lengths import counted
 from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
+from repro.storage import atomic
 
 SIDES = ("source", "target")
-OPEN_FILES = 8_192
+OPEN_SHARDS = 512  # of a split at a time
+OPEN_FILES = 1_024  # a usual limit of a process
+SHARD = "pairs"  # the name of its file
 GOES_ON = re.compile("@@( |$)")  # at the end of a given token that the next one goes on
-OFFSETS = np.dtype("<u4")
+HEAD, OFFSETS = np.dtype("<u8"), np.dtype("<u4")
+N_HEAD = 4
+
+Ids = NDArray[np.unsignedinteger]
 
 
 def shard_folder(folder: Path, shard: int) -> Path:
@@ -36,12 +53,25 @@ def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(np.memmap(path, dtype, mode="r"))
 
 
-def _allow_open_files(n: int) -> None:
-    """Raise this process's limit: shards of 40 million pairs are 600 files, and 1,024 is a usual limit."""
+def _allow_open_files() -> None:
+    """Raise this process's limit where it is lower than usual."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = n if hard == resource.RLIM_INFINITY else min(n, hard)
+    allowed = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+def write_shard(folder: Path, ids: tuple[Ids, Ids], lengths: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
+    """Write a shard: of both sides the ids [tokens] of all sentences, one after the other, and the lengths [pairs]."""
+    counts = counted(*lengths)
+    head = np.array([len(lengths[0]), len(counts), len(ids[0]), len(ids[1])], HEAD)
+    offsets = [np.concatenate([np.zeros(1, np.int64), side.cumsum()]).astype(OFFSETS) for side in lengths]
+
+    def write(file: atomic.Hashed) -> None:
+        for part in (head.tobytes(), counts.astype(OFFSETS).tobytes(), *(side.tobytes() for side in (*offsets, *ids))):
+            file.write(part)
+
+    atomic.write_bytes(folder / SHARD, write)
 
 
 class Side(Protocol):
@@ -54,13 +84,11 @@ class Side(Protocol):
 
     def __len__(self) -> int: ...
 
-    def sentence(self, i: int) -> NDArray[np.unsignedinteger]:
+    def sentence(self, i: int) -> Ids:
         """The ids of sentence i."""
         ...
 
-    def gather(
-        self, sentences: Sequence[int] | NDArray[np.integer]
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+    def gather(self, sentences: Sequence[int] | NDArray[np.integer]) -> tuple[Ids, NDArray[np.int64]]:
         """The ids of many sentences, one after the other, and the length of each."""
         ...
 
@@ -89,74 +117,129 @@ class Encoded:
         return np.concatenate([self.ids[:0], *gathered]), np.array([len(one) for one in gathered], np.int64)
 
 
-class Store:
-    """The sentences of one side of one split as ids, each ending in EOS, in shards.
+@dataclass(frozen=True)
+class Shard:
+    """What stands in one file, read-only. Views, as slices of those cost a third of slices of arrays."""
 
-    Only the names of the files are pickled: a data worker maps them again instead of receiving a copy.
+    counts: NDArray[np.uint32]  # [kinds, 3] as `Counts`
+    offsets: tuple[memoryview, memoryview]  # [pairs + 1] of source and target
+    ids: tuple[memoryview, memoryview]  # [tokens]; sentence i is ids[offsets[i] : offsets[i + 1]]
+
+
+class Shards:
+    """The shards of one split; of their files at most `OPEN_SHARDS` are open, those that were read last.
+
+    Only names are pickled: a data worker opens what it reads instead of receiving a copy.
     """
 
-    def __init__(self, folder: Path, side: str, *, n_shards: int, dtype: np.dtype[np.unsignedinteger]) -> None:
-        self._folder, self._side, self._n_shards, self._dtype = folder, side, n_shards, dtype
-        _allow_open_files(OPEN_FILES)
+    def __init__(self, folder: Path, *, n_shards: int, dtype: np.dtype[np.unsignedinteger]) -> None:
+        self._folder, self._n_shards, self._dtype = folder, n_shards, dtype
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name.startswith("_")}
 
-    @cached_property
-    def ids(self) -> list[NDArray[np.unsignedinteger]]:
-        """Of each shard the [tokens] of all its sentences, one after the other; read-only."""
-        return [self._mapped(shard, "ids", self._dtype) for shard in range(self._n_shards)]
+    @property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """Of an id."""
+        return self._dtype
 
     @cached_property
-    def offsets(self) -> list[NDArray[np.uint32]]:
-        """Of each shard [sentences + 1]: its sentence i is ids[offsets[i] : offsets[i + 1]]."""
-        return [self._mapped(shard, "offsets", OFFSETS) for shard in range(self._n_shards)]
-
-    def _mapped(self, shard: int, what: str, dtype: np.dtype[Any]) -> NDArray[Any]:
-        return mapped(shard_folder(self._folder, shard) / f"{self._side}.{what}", dtype)
-
-    @cached_property
-    def lengths(self) -> NDArray[np.uint16]:
-        """[sentences], each with its EOS. The longest line that is read has 20,000 bytes."""
-        return np.concatenate([np.diff(offsets).astype(np.uint16) for offsets in self.offsets])
+    def heads(self) -> NDArray[np.int64]:
+        """[shards, 4] pairs, kinds, source tokens, target tokens of each: its file is opened for them and closed."""
+        return np.array([self._head(shard) for shard in range(self._n_shards)], np.int64).reshape(-1, N_HEAD)
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
         """[shards + 1]: where each shard begins among the sentences, and the end."""
-        return np.cumsum([0, *(len(offsets) - 1 for offsets in self.offsets)])
+        return np.concatenate([[0], self.heads[:, 0].cumsum()])
+
+    @cached_property
+    def opened(self) -> Callable[[int], Shard]:
+        """Open a shard, or find it open."""
+        _allow_open_files()
+        return functools.lru_cache(OPEN_SHARDS)(self._opened)
+
+    def _path(self, shard: int) -> Path:
+        return shard_folder(self._folder, shard) / SHARD
+
+    def _head(self, shard: int) -> list[int]:
+        """Refuses a file that is not as long as it says."""
+        path, length = self._path(shard), N_HEAD * HEAD.itemsize
+        with open(path, "rb", buffering=0) as file:
+            raw, size = file.read(length), os.fstat(file.fileno()).st_size
+        head: list[int] = np.frombuffer(raw, HEAD).tolist() if len(raw) == length else []
+        if size != (expected := self._places(head)[-1] if head else length):
+            raise ValueError(
+                f"{path} is no whole shard: expected {expected:,} bytes, got {size:,}. "
+                "Delete its folder; it is made again."
+            )
+        return head
+
+    def _places(self, head: Sequence[int]) -> list[int]:
+        """Where counts, offsets and ids begin, in bytes, and the end."""
+        pairs, kinds, *tokens = (int(one) for one in head)
+        word, id = OFFSETS.itemsize, self._dtype.itemsize
+        sizes = [N_HEAD * HEAD.itemsize, 3 * word * kinds, *[word * (pairs + 1)] * 2, *(id * n for n in tokens)]
+        return list(accumulate(sizes))
+
+    def _opened(self, shard: int) -> Shard:
+        file = mapped(self._path(shard), np.dtype(np.uint8))
+        _, counts, *rest = (file[begin:end] for begin, end in pairwise([0, *self._places(self.heads[shard])]))
+        offsets = [part.view(OFFSETS).data for part in rest[:2]]
+        ids = [part.view(self._dtype).data for part in rest[2:]]
+        return Shard(counts.view(OFFSETS).reshape(-1, 3), (offsets[0], offsets[1]), (ids[0], ids[1]))
+
+
+class Store:
+    """The sentences of one side of one split as ids, each ending in EOS, in shards."""
+
+    def __init__(self, shards: Shards, side: str) -> None:
+        self.shards, self.side = shards, SIDES.index(side)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.uint16]:
+        """[sentences] of all shards, each with its EOS. The longest line that is read has 20,000 bytes."""
+        return np.concatenate([self.lengths_of(shard) for shard in range(len(self.shards.heads))])
+
+    def lengths_of(self, shard: int) -> NDArray[np.uint16]:
+        """[sentences] of one shard."""
+        return np.diff(np.asarray(self._views(shard)[0])).astype(np.uint16)
 
     @property
     def n_tokens(self) -> int:
-        return sum(len(ids) for ids in self.ids)
+        return int(self.shards.heads[:, 2 + self.side].sum())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"shards": self.shards, "side": self.side}
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return int(self.shards.starts[-1])
 
-    def sentence(self, i: int) -> NDArray[np.unsignedinteger]:
+    def sentence(self, i: int) -> Ids:
         """The ids of sentence i."""
         return self.gather([i])[0]
 
-    def gather(
-        self, sentences: Sequence[int] | NDArray[np.integer]
-    ) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+    def gather(self, sentences: Sequence[int] | NDArray[np.integer]) -> tuple[Ids, NDArray[np.int64]]:
         """The ids of many sentences, one after the other, and the length of each."""
-        wanted = np.asarray(sentences, np.int64)
+        wanted, starts = np.asarray(sentences, np.int64), self.shards.starts
         if wanted.size and (wanted.min() < 0 or wanted.max() >= len(self)):
             raise IndexError(f"Sentences {wanted.min()} to {wanted.max()} wanted, there are {len(self)}.")
-        lengths = self.lengths[wanted].astype(np.int64)
-        places = lengths.cumsum() - lengths  # of each sentence in the result
-        gathered = np.empty(lengths.sum(), self._dtype)
+        shard = np.searchsorted(starts, wanted, "right") - 1
+        local, numbers = (wanted - starts[shard]).tolist(), shard.tolist()
+        # a plain loop: with arrays it would take a dozen calls for each shard, and a batch touches a hundred
+        opened = {number: self._views(number) for number in sorted(set(numbers))}
+        found, lengths = [], []
+        for number, i in zip(numbers, local, strict=True):
+            offsets, ids = opened[number]
+            begin, end = offsets[i], offsets[i + 1]
+            found.append(ids[begin:end])
+            lengths.append(end - begin)
+        return np.frombuffer(bytearray().join(found), self.shards.dtype), np.array(lengths, np.int64)
 
-        # shard by shard, so that each is indexed once
-        shard = np.searchsorted(self.starts, wanted, "right") - 1
-        by_shard = np.argsort(shard, kind="stable")
-        for members in np.split(by_shard, np.flatnonzero(np.diff(shard[by_shard])) + 1) if wanted.size else ():
-            here = int(shard[members[0]])
-            begin = self.offsets[here][wanted[members] - self.starts[here]].astype(np.int64)
-            length = lengths[members]
-            within = np.arange(length.sum()) - (length.cumsum() - length).repeat(length)
-            gathered[places[members].repeat(length) + within] = self.ids[here][begin.repeat(length) + within]
-        return gathered, lengths
+    def _views(self, shard: int) -> tuple[memoryview, memoryview]:
+        """Offsets and ids of a shard."""
+        one = self.shards.opened(shard)
+        return one.offsets[self.side], one.ids[self.side]
 
 
 @dataclass(frozen=True, kw_only=True)

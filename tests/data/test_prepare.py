@@ -18,7 +18,7 @@ from repro.data import workers as processes
 from repro.data.corpora import Corpus, open_corpus
 from repro.data.encode import Encoder
 from repro.data.prepare import prepare
-from repro.data.shards import Prepared
+from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
@@ -67,7 +67,7 @@ def test_every_line_comes_back(ready: Prepared) -> None:
         for side, lines in zip((split.source, split.target), zip(*pairs, strict=True), strict=True):
             assert [ready.tokenizer.decode(side.sentence(i)) for i in range(len(side))] == list(lines)
             assert all(side.sentence(i)[-1] == EOS for i in range(len(side)))
-            assert {ids.dtype for ids in side.ids} == {np.dtype(np.uint16)}
+            assert side.sentence(0).dtype == np.uint16
 
 
 def test_references_are_the_text_of_the_targets(ready: Prepared) -> None:
@@ -174,7 +174,7 @@ def test_repeated_text_is_counted_over_all_shards_and_once(tmp_path: Path, monke
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
     monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", REPEATING * 3), max_length=60)
-    assert len(shards.train.source.ids) == 5
+    assert len(shards.train.source.shards.heads) == 5
     assert shards.repeats == whole.repeats
     assert whole.repeats["dev_pairs"] == 1 / 2
     again = prepared(tmp_path / "shards", max_length=60)  # from the cache
@@ -191,9 +191,10 @@ def test_shards_hold_what_one_shard_holds(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(parallel_text, "CHUNK", 7)
     monkeypatch.setattr(encode, "PAIRS_AT_ONCE", 3)
     shards = prepared(written(tmp_path / "shards", train), rules=rules)
-    assert (len(whole.train.source.ids), len(shards.train.source.ids)) == (1, 4)
+    assert [len(made.train.source.shards.heads) for made in (whole, shards)] == [1, 4]
     for side, other in ((whole.train.source, shards.train.source), (whole.train.target, shards.train.target)):
-        np.testing.assert_array_equal(np.concatenate(side.ids), np.concatenate(other.ids))
+        for one, found in zip(*(one.gather(np.arange(len(one))) for one in (side, other)), strict=True):
+            np.testing.assert_array_equal(one, found)
         np.testing.assert_array_equal(side.lengths, other.lengths)
     assert shards.train.dropped == whole.train.dropped
     assert shards.data_hash == whole.data_hash  # shards are how it is stored, not what it is
@@ -212,7 +213,7 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
     first = prepared(written(tmp_path))
     before = cached(tmp_path)
     [lost] = (tmp_path / "cache").glob("*/encoded-*/train/00002")
-    (lost / "target.ids").unlink()
+    (lost / "pairs").unlink()
     made: list[int] = []
     encode = Encoder.shard
 
@@ -251,9 +252,10 @@ def test_a_large_vocabulary_takes_four_bytes(tmp_path: Path, ready: Prepared) ->
     sha256 = Tokenizer.load(tmp_path / "tokenizer.json").sha256
     encoder = Encoder(tokenizer=tmp_path / "tokenizer.json", sha256=sha256, pair="en-de")
     [chunk] = opened(written(tmp_path)).dev.chunks()
-    facts = encoder.shard(chunk, "", None, tmp_path)
-    ids = np.fromfile(tmp_path / "source.ids", facts["dtype"])
-    assert (facts["dtype"], ids.tolist()) == ("<u4", np.concatenate(ready.dev.source.ids).tolist())
+    facts = encoder.shard(chunk, "", None, shard_folder(tmp_path, 0))
+    assert facts["dtype"] == "<u4"
+    source = Store(Shards(tmp_path, n_shards=1, dtype=np.dtype("<u4")), "source")
+    assert source.gather([0, 1])[0].tolist() == ready.dev.source.gather([0, 1])[0].tolist()
 
 
 # The cache -------------------------------------------------------------------------------------------------
