@@ -4,6 +4,7 @@ from faults.defect import Defect
 
 ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
 SWEEP, OF_SWEEP = "repro/runs/sweep.py", "tests/runs/test_sweep.py::test_"
+SCRIPT, OF_SCRIPT = "repro/runs/executors/slurm_array.py", "tests/runs/executors/test_slurm_array.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -26,5 +27,47 @@ DEFECTS: tuple[Defect, ...] = (
         "tasks = dict.fromkeys(cell.task for cell in self.whole)",
         "tasks = dict.fromkeys(cell.task for cell in self.cells)",
         (f"{OF_SWEEP}shards_make_the_sweep_and_say_which_they_are",),
+    ),
+    Defect(
+        "the warning before a task's limit stays with the shell",
+        SCRIPT,
+        """heard=1; [ -z "$run" ] || kill -USR1 "$run" 2>/dev/null""",
+        "heard=1",
+        (f"{OF_SCRIPT}the_warning_before_the_limit_is_passed_on_once",),
+    ),
+    Defect(
+        "a task is told twice that it is cancelled",
+        SCRIPT,
+        "trap 'heard=1' TERM",
+        """trap 'heard=1; kill -TERM "$run"' TERM""",
+        (f"{OF_SCRIPT}what_goes_to_all_processes_is_not_passed_on",),
+    ),
+    Defect(
+        "a task that was cancelled queues itself again",
+        SCRIPT,
+        '--format=%T)" != RUNNING ]',
+        '--format=%T)" = PENDING ]',
+        (f"{OF_SCRIPT}what_may_end_otherwise_is_queued_again_and_nothing_else",),
+    ),
+    Defect(
+        "what fails is queued again for ever",
+        SCRIPT,
+        '*) exit "$code" ;;',
+        "*) most=99 ;;",
+        (f"{OF_SCRIPT}what_may_end_otherwise_is_queued_again_and_nothing_else",),
+    ),
+    Defect(
+        "the exit code of a task is that of the wait that a signal broke off",
+        SCRIPT,
+        'while [ -z "$code" ] || [ -n "$heard" ]; do',
+        'while [ -z "$code" ]; do',
+        (f"{OF_SCRIPT}the_warning_before_the_limit_is_passed_on_once",),
+    ),
+    Defect(
+        "folders stand in the script as they are called",
+        SCRIPT,
+        '"cwd": shlex.quote(str(self.cwd)),',
+        '"cwd": str(self.cwd),',
+        (f"{OF_SCRIPT}words_and_folders_arrive_as_they_are",),
     ),
 )
