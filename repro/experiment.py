@@ -5,6 +5,7 @@
 Nothing heavy is imported until a run begins, so `--help` and `--dry-run` answer at once.
 """
 
+import functools
 import os
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
 from repro.runs.signals import Signals
+from repro.runs.speed.elsewhere import forecast_elsewhere
 from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
 from repro.runs.task import Task, Translation
 from repro.storage.atomic import DiskError
@@ -58,6 +60,13 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         if options.dry_run:
+            if options.measure:
+                from repro.runs.speed.measure import measure_rows
+
+                measure_rows(asked, scale, options, functools.partial(print, flush=True))
+            if options.hardware:
+                print(forecast_elsewhere(name, asked, scale, options))
+                return 0
             print(forecast(name, asked, scale, options))
             print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
             return 0

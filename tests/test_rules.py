@@ -97,6 +97,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     },  # a part of an archive, nameless before its hash is known
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
+    "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it

@@ -15,6 +15,7 @@ from repro.results.places import OWN
 from repro.results.record import short
 from repro.runs.command import Parser
 from repro.runs.scales import SCALES, Scale
+from repro.runs.speed.hardware import CARDS, card_of, check_price
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 from repro.training.processors import processors
@@ -80,6 +81,11 @@ class Options:
     cache_dir: Path = _option(Path("cache"), "where prepared text is kept", metavar="FOLDER")
     fork: bool = _option(False, "start over where an unfinished run has other settings, data or code")
     dry_run: bool = _option(False, "show rows, parameters, operations and time; train nothing")
+    measure: bool = _option(False, "with --dry-run: try each row for about 3 s first, so that its time is known")
+    hardware: str | None = _option(
+        None, f"with --dry-run: hours on GPUs that are not here, by published rates: {', '.join(CARDS)}", metavar="NAME"
+    )
+    price: float | None = _option(None, "with --hardware: money for an hour of one device", metavar="MONEY")
     traceback: bool = _option(False, "show where in the code an error came from")
 
     @classmethod
@@ -156,6 +162,7 @@ def chosen_scale(options: Options) -> Scale:
     if corpus not in CORPORA:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
     _refuse_numbers(options)
+    _refuse_forecasts(options)
     rules, own = check_rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
@@ -197,3 +204,20 @@ def _refuse_numbers(options: Options) -> None:
             f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "
             "since more threads wait for each other."
         )
+
+
+def _refuse_forecasts(options: Options) -> None:
+    """What only a forecast reads, where there is none, or not one of that kind."""
+    if options.measure and not options.dry_run:
+        raise ValueError("--measure is for a forecast: expected --dry-run beside it. A sweep measures by itself.")
+    if options.hardware is not None:
+        card_of(options.hardware)
+        if not options.dry_run:
+            raise ValueError(f"--hardware {options.hardware} is for a forecast: expected --dry-run beside it.")
+        if options.measure:
+            raise ValueError(f"--measure is of this machine, --hardware {options.hardware} of another. Leave one out.")
+    if options.price is not None:
+        if options.hardware is None:
+            names = ", ".join(CARDS)
+            raise ValueError(f"--price {options.price:g} is for another machine: expected --hardware, one of {names}.")
+        check_price(options.price)

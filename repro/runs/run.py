@@ -34,6 +34,8 @@ from repro.runs.changed import origin, refuse_changed
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
+from repro.runs.silence import Silence
+from repro.runs.speed.busy import BusyWatch
 from repro.runs.task import Task
 from repro.runs.trial import Scored, Trial
 from repro.storage import atomic
@@ -80,7 +82,7 @@ class Settings:
     @property
     def accumulate(self) -> int:
         """Micro-batches per update and device, so that each fits the scale's `device_tokens`."""
-        return -(-self.scale.batch_tokens // (self.devices * self.scale.device_tokens))
+        return self.scale.micro_batches(self.devices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,7 @@ class Run:
     tracker: Tracker
     progress: Progress
     should_stop: Callable[[], bool]
+    busy: BusyWatch | None = None  # what says that others have the processors
     group: Group | None = None  # the processes that share each update; None: this one alone
 
     @property
@@ -226,7 +229,7 @@ class Run:
         if self.group and not self.is_first:
             if done := self.agreed_finished():
                 return done
-            self._train(module, _Silence(), conditions)
+            self._train(module, Silence(), conditions)
             return Record(**self._told(None))
         with (
             Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
@@ -341,13 +344,22 @@ class Run:
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
+        on_gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
+        busy = None if on_gpu or self.settings.devices > 1 else self.busy  # else it waits for others than processors
+        last = self.last_step()
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            nonlocal last
             if kind == "train":
+                if busy:
+                    busy.line(counts=not any(map(self._pauses_after, range(last, step))))
+                last = step
                 shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
                 self.progress.step(step, **shown)
 
         self.progress.begin(self.settings.name, steps)
+        if busy:
+            busy.begin()
         fitted = self.trial.train(
             module,
             folder=self.folder / "checkpoints",
@@ -362,6 +374,11 @@ class Run:
         if fitted.cost.steps < steps and not fitted.diverged:
             raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
         return fitted
+
+    def _pauses_after(self, step: int) -> bool:
+        """Whether a checkpoint is written or dev is read between this step and the next."""
+        scale, averaged = self.settings.scale, self.settings.hyper.averaged_steps
+        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in averaged
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """What one split is worth; the translations go to `<name>.hyp`."""
@@ -470,22 +487,6 @@ class Run:
             peak_memory_bytes=peak_memory,
             gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
         )
-
-
-class _Silence:
-    """The log of the processes that do not write."""
-
-    def __contains__(self, line: tuple[str, int]) -> bool:
-        return False
-
-    def __len__(self) -> int:
-        return 0
-
-    def append(self, kind: str, step: int, **values: float) -> None:
-        pass
-
-    def sync(self) -> None:
-        pass
 
 
 def _note_scores(journal: Journal, scores: Scores) -> None:

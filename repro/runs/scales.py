@@ -41,6 +41,10 @@ class Scale:
         own = CORPORA[self.corpus].subwords.get(pair, ABOUT_37000)
         return own if own.kind == "given" else replace(own, size=self.vocab_size or own.size)
 
+    def micro_batches(self, devices: int) -> int:
+        """Of an update on each device, so that each fits in `device_tokens`."""
+        return -(-self.batch_tokens // (devices * self.device_tokens))
+
 
 def _small(d_model: int, *, steps: int, warmup: int, average_every: int, dropout: float = BASE.dropout) -> Hyper:
     """The base model with N = 3 and narrower by one factor everywhere, h = 8 kept."""

@@ -24,6 +24,7 @@ from repro.runs.options import USUAL, Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
+from repro.runs.speed.busy import BusyWatch
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task, Translation
 from repro.storage import atomic
@@ -42,7 +43,8 @@ SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 # exit codes; a signal gives 128 + its number
 DIVERGED, OUT_OF_MEMORY, BUSY = 70, 71, 75
 
-ONCE = ("fork", "dry_run", "traceback", "shard")  # options that say nothing of what comes next
+# options that say nothing of what comes next
+ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +115,8 @@ class Sweep:
             ResultSet.read_own(
                 self.results / self.scale.name, PUBLISHED
             )  # names what is damaged before the work begins
-            runs = [self._run(cell, tracker, progress, signals) for cell in self.cells]
+            busy = BusyWatch(progress.say, threads=self.options.threads)
+            runs = [self._run(cell, tracker, progress, signals, busy) for cell in self.cells]
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()
@@ -199,7 +202,7 @@ class Sweep:
         corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda text: None)
         return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
 
-    def _run(self, cell: Cell, tracker: Tracker, progress: Progress, signals: Signals) -> "Run":
+    def _run(self, cell: Cell, tracker: Tracker, progress: Progress, signals: Signals, busy: BusyWatch) -> "Run":
         from repro.runs.run import Run, Settings
 
         corpus, prepared = self.texts[cell.task]
@@ -230,6 +233,7 @@ class Sweep:
             progress=progress,
             should_stop=signals.should_stop,
             group=self.group,
+            busy=busy,
         )
 
     def _make(self, run: "Run", progress: Progress) -> Record | None:

@@ -51,9 +51,9 @@ def test_an_estimate_has_training_validation_and_translation() -> None:
 
 
 def test_a_model_that_cannot_have_learned_translates_to_the_limit() -> None:
-    short = replace(LAPTOP.base, steps=700)  # of a warm-up of 800
+    short = replace(LAPTOP.base, steps=100)  # of a warm-up of 800
     found, _ = estimates(asked(short), LAPTOP, speeds(0.03, 0.06))
-    assert found.train_seconds == 700 * 0.03
+    assert found.train_seconds == 100 * 0.03
     assert found.decode_seconds == pytest.approx(4.0 * (16 + 50) / (16 * 1.17))
 
 

@@ -180,8 +180,11 @@ def _rates_of_record(content: Mapping[str, Any]) -> Rates:
 
 
 def learned(steps: int, warmup: int) -> bool:
-    """Whether a model is taken to end its sentences about where they end: trained beyond its warm-up."""
-    return steps >= warmup
+    """Whether a model is taken to end its sentences about where they end.
+
+    At `laptop` the base translates at 1.2 to 1.4 times its usual cost after 250 to 300 of 800 steps of warm-up.
+    """
+    return steps >= warmup / 4
 
 
 # What is kept ------------------------------------------------------------------------------------------------

@@ -1,0 +1,111 @@
+"""Hours and money on cards that are not here, against what their sources say."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from repro.experiment import main
+from repro.model.config import BASE, Hyper
+from repro.runs.options import Options
+from repro.runs.scales import SCALES
+from repro.runs.speed.elsewhere import forecast_elsewhere, hours_of
+from repro.runs.speed.hardware import BIG, CARDS, Hardware, card_of
+from repro.runs.table import Cell, Paper, Row, Table, cells
+from repro.runs.task import Translation
+
+PAPER = SCALES["paper"]
+TABLE = Table(name="t", rows=[Row("big", lambda base: replace(BIG, steps=3 * base.steps), Paper())], title="T")
+
+
+def asked() -> list[Cell]:
+    return cells([TABLE], PAPER.base, seeds=1, chosen=[], task=Translation("en-de"))
+
+
+def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:
+    # section 5.2: "100,000 steps or 12 hours", and "300,000 steps (3.5 days)", on 8 P100
+    base, big = (hours_of(cell, PAPER, CARDS["p100"], 8) for cell in asked())
+    assert base == pytest.approx(12, rel=0.1)
+    assert big == pytest.approx(3.5 * 24, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "teraflops"), [("v100", "big", 41.8), ("a100", "big", 104.2), ("p100", "base", 2.97)]
+)
+def test_published_rates_in_operations(name: str, width: str, teraflops: float) -> None:
+    rate = getattr(CARDS[name], width)
+    assert rate.flops / 1e12 == pytest.approx(teraflops, rel=0.01)
+    assert not rate.extrapolated
+
+
+@pytest.mark.parametrize("card", CARDS.values(), ids=list(CARDS))
+def test_every_rate_has_a_source_and_what_is_extrapolated_says_so(card: Hardware) -> None:
+    for rate in (card.base, card.big):
+        assert rate.source
+        assert rate.extrapolated == (" times " in rate.source)
+    assert card.rate(BASE) is card.base
+    assert card.rate(BIG) is card.big
+    assert card.scaling_source
+    assert card.translated_source
+    assert all(0 < share <= 1 for share in card.scaling.values())
+
+
+def test_several_cards_keep_less_each() -> None:
+    a100 = CARDS["a100"]
+    assert [a100.efficiency(n) for n in (1, 2, 4, 5, 8, 64)] == [1, 0.8725, 0.8725, 0.84, 0.84, 0.84]
+    [cell, _] = asked()
+    one, eight = (hours_of(cell, PAPER, a100, n) for n in (1, 8))
+    assert 8 * 0.84 * 0.97 < one / eight <= 8 * 0.84  # but for what one card does alone
+
+
+def test_a_wider_model_is_judged_by_the_big_one() -> None:
+    def hours(hyper: Hyper) -> float:
+        [cell, _] = asked()
+        return hours_of(replace(cell, hyper=hyper), PAPER, CARDS["v100"], 1)
+
+    # of the same operations the big model's come faster
+    assert hours(replace(BASE, d_model=1024)) < 2.6 * hours(BASE)
+
+
+def last_line(**options: object) -> str:
+    chosen = replace(Options(dry_run=True), **options)  # type: ignore[arg-type]
+    return forecast_elsewhere("t", asked(), PAPER, chosen).split("\n")[-1]
+
+
+def test_the_whole_is_the_last_line() -> None:
+    hours = sum(hours_of(cell, PAPER, CARDS["a100"], 8) for cell in asked())
+    found = last_line(hardware="a100", devices=8, price=2.0)
+    assert found.startswith(
+        f"In all on 8 a100, one run after the other: {hours:,.1f} hours, {8 * hours:,.1f} device-hours"
+    )
+    assert f"{16 * hours:,.2f} in money at 2.00 a device-hour" in found
+    assert found.endswith("1 of 2 runs by published rates, 1 of 2 runs by extrapolated rates.")
+    assert "money" not in last_line(hardware="h100")
+    assert last_line(hardware="v100").endswith("2 of 2 runs by published rates.")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--hardware=h100"], "--hardware h100 is for a forecast: expected --dry-run beside it"),
+        (["--hardware=h101", "--dry-run"], "Unknown hardware 'h101'; expected one of p100, v100, a100, h100, h200."),
+        (["--price=2", "--dry-run"], "--price 2 is for another machine: expected --hardware, one of p100"),
+        (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
+        (["--price=inf", "--dry-run", "--hardware=h100"], "got inf"),
+        (["--price=-1", "--dry-run", "--hardware=h100"], "got -1.0"),
+        (["--measure"], "--measure is for a forecast: expected --dry-run beside it"),
+        (["--measure", "--dry-run", "--hardware=h100"], "Leave one out."),
+    ],
+)
+def test_options_that_have_nothing_to_say_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main("t", TABLE.rows, ["--scale=smoke", f"--cache-dir={tmp_path}", f"--runs-dir={tmp_path}", *words])
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_unknown_card_is_refused() -> None:
+    with pytest.raises(ValueError, match="Unknown hardware 'tpu'"):
+        card_of("tpu")
