@@ -22,8 +22,9 @@ from repro.data.prepare import prepare
 from repro.model import embedding
 from repro.model.config import BASE, Hyper
 from repro.results.record import PaperNumbers, Record
+from repro.runs.execution import Execution
 from repro.runs.progress import Progress
-from repro.runs.run import Run, Settings
+from repro.runs.run import Settings
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
 from repro.runs.task import Translation
@@ -74,7 +75,7 @@ def train(name: str, seed: int, scale_name: str, pair: str, cache: Path, runs: P
         backend="torch",
     )
     with world(), Progress("corpus", 1) as progress:  # type: ignore[attr-defined]
-        record = Run(
+        record = Execution(
             settings=settings,
             corpus=corpus,
             prepared=prepared,

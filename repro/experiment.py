@@ -14,6 +14,9 @@ from types import ModuleType
 
 from repro.runs import command
 from repro.runs.command import BAD_INPUT, DISK
+from repro.runs.executors.channel import Channel
+from repro.runs.executors.worker import leave_the_keyboard, serve
+from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
@@ -21,6 +24,7 @@ from repro.runs.signals import Signals
 from repro.runs.speed.elsewhere import forecast_elsewhere
 from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
 from repro.runs.task import Task, Translation
+from repro.runs.workshop import Workshop
 from repro.storage.atomic import DiskError
 
 __all__ = ["Paper", "Row", "Translation", "main", "main_of", "printed"]  # what an experiment file needs
@@ -46,6 +50,8 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
 
 
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
+    if channel := Channel.inherited(os.environ):
+        leave_the_keyboard()
     signals = Signals()
     options = Options.read(name, argv)
     try:
@@ -55,6 +61,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         whole = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
+        if channel:
+            return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
         if not asked:
             print(f"{name} at scale {scale.name}{of}: no run, as the sweep has only {len(whole)}.")
             return 0
@@ -84,7 +92,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             )
         from repro.runs.sweep import Sweep
 
-        return Sweep(name, tables, whole, scale, options, peer).run(signals)
+        again = this_command() if argv is None else None
+        return Sweep(name, tables, whole, scale, options, peer, again).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:

@@ -98,6 +98,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
+    "runs/executors/channel.py": {"os.write", "os.fdopen"},  # lines to the process at the other end of a pipe
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
     "cli/ui.py": {"tempfile.TemporaryFile"},  # the last words of a server: no name, gone with it
@@ -178,6 +179,7 @@ RULES = {
         "never half a file: repro/storage/atomic.py writes",
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
+        allowed=("runs/executors/workers.py",),  # what a worker prints, which only grows
     ),
     "os.open for writing": Rule(
         "never half a file: repro/storage/atomic.py writes",

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 from repro.results.equal_code import equal_codes
 from repro.results.provenance import Provenance, fingerprints
 from repro.tracking.run_folder import describe
-from repro.training.checkpoint import checkpoints, step_of
+from repro.training.checkpoint_files import checkpoints, step_of
 
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
 DIGITS = 16  # of a hash, where it is only compared

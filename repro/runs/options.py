@@ -2,8 +2,9 @@
 # ruff: noqa: RUF009 (_option makes a field; its defaults are immutable)
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
@@ -23,7 +24,36 @@ from repro.training.processors import processors
 Precision = Literal["fp32", "bf16"]
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
-AT_LEAST_1 = ("seeds", "devices", "num_nodes", "threads", "steps", "vocab_size")
+AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """The seeds from `first` to `last`, as they are typed: "3" for 1 to 3, "4-11" for 4 to 11."""
+
+    first: int
+    last: int
+
+    @classmethod
+    def read(cls, typed: str) -> Self:
+        """What was typed. Raises ArgumentTypeError for anything else."""
+        found = re.fullmatch(r"(?:([0-9]+)-)?([0-9]+)", typed)
+        first, last = (int(found[1] or 1), int(found[2])) if found else (0, 0)
+        if not 1 <= first <= last:
+            raise argparse.ArgumentTypeError(
+                f"expected how many runs of each row, at least 1, or which, such as 4-11; got {typed}"
+            )
+        return cls(first, last)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.first, self.last + 1))
+
+    def __str__(self) -> str:
+        return str(self.last) if self.first == 1 else f"{self.first}-{self.last}"
+
+    def more(self) -> "Seeds":
+        """Two more of them."""
+        return Seeds(self.first, self.last + 2)
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
@@ -42,7 +72,7 @@ class Options:
         None, "folder of parallel files: train.en, train.de, dev.*, test.*; plain or .gz", metavar="FOLDER"
     )
     rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
-    seeds: int = _option(1, "runs of each row, with seeds 1, 2, ...", metavar="N")
+    seeds: Seeds = _option(Seeds(1, 1), "runs of each row: how many, or which, as 4-11", metavar="N|A-B")
     shard: str | None = _option(
         None,
         "only every N-th run from the I-th on: parts that together make the sweep, on machines with one --runs-dir",
@@ -72,6 +102,11 @@ class Options:
     )
     threads: int = _option(
         1, "CPU threads of each process; another number sums in another order and is another run", metavar="N"
+    )
+    jobs: int | None = _option(
+        None,
+        "runs made at the same time, each in a process of its own (default: as many as processors and memory allow)",
+        metavar="N",
     )
     precision: Precision = _option("fp32", "of matrix products; weights are kept in fp32")
     backend: Backend = _option("torch", "what translates and scores in the end; CTranslate2 needs the extra [fast]")
@@ -140,7 +175,7 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> No
             if choices := _choices(types[name]):
                 settings["choices"] = choices
             else:
-                settings["type"] = kind
+                settings["type"] = getattr(kind, "read", kind)
             settings["default"] = default
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)
 

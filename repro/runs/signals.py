@@ -25,6 +25,7 @@ class Signals:
     def __init__(self) -> None:
         self.received, self.since = 0, 0.0
         self.training = False
+        self.children: set[int] = set()  # processes that end when this one is ended at once
         for number in STOPPING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
                 signal.signal(number, self._handle)
@@ -36,6 +37,9 @@ class Signals:
         if self.received:
             # not by an exception, which others may catch, delay or answer with work: what lasts is whole at any time
             _answer(b"Stopped at once; the same command goes on from the last checkpoint.")
+            for child in list(self.children):
+                with suppress(OSError):
+                    os.kill(child, signal.SIGKILL)
             os._exit(128 + number)
         self.received, self.since = number, now
         if not self.training:

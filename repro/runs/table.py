@@ -1,7 +1,7 @@
 """The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,9 @@ class Cell:
     task: Task
 
 
-def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[str], task: Task) -> list[Cell]:
+def cells(
+    tables: Sequence[Table], base: Hyper, *, seeds: Iterable[int], chosen: Sequence[str], task: Task
+) -> list[Cell]:
     """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
@@ -92,7 +94,7 @@ def cells(tables: Sequence[Table], base: Hyper, *, seeds: int, chosen: Sequence[
     )
     return [
         Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, task=row.task or task)
-        for seed in range(1, seeds + 1)
+        for seed in seeds
         for of, i, row in placed
         if not chosen or row.name in chosen
     ]

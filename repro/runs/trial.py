@@ -5,25 +5,21 @@ a number; so nothing here writes a record, a table or to the tracker. Paper: sec
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from repro.data.batch import Batch
-from repro.data.batching import BATCH_BY, RECORDED
+from repro.data.batching import BATCH_BY
 from repro.data.datamodule import DevBatches, TranslationData
-from repro.data.shards import Prepared, Split
+from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.model.build import reads_ragged
-from repro.model.config import Hyper, written
 from repro.model.protocol import TranslationSystem
-from repro.results.provenance import module_digest
-from repro.results.systems import system_text
-from repro.results.task import TRANSLATION, Named
-from repro.runs.task import Task
+from repro.results.task import Named
+from repro.runs.recipe import Recipe
 from repro.training import cpu_tuning, loop
 from repro.training.module import TranslationModule
 
@@ -35,55 +31,8 @@ class Scored(NamedTuple):
     hypotheses: list[str]  # in the order of the split
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trial:
-    """The numbers and the text that a result is computed from."""
-
-    prepared: Prepared
-    task: Task
-    in_tokens: bool  # the text is Moses tokens already
-    hyper: Hyper
-    seed: int
-    batch_tokens: int  # of each side in one update
-    batch_by: Literal["padded_tokens", "tokens"]
-    devices: int
-    accumulate: int  # micro-batches per update and device
-    threads: int  # of each process, for the operations of PyTorch on a CPU
-    precision: loop.Precision
-    backend: backends.Name
-    system: Any = None  # of the row; None: the Transformer
-
-    @property
-    def shares(self) -> int:
-        """Micro-batches of an update, over all processes."""
-        return self.devices * self.accumulate
-
-    @property
-    def decides(self) -> dict[str, Any]:
-        """All that decides the result beside the code and the text itself, by fields."""
-        return {
-            **{f"hyper.{name}": value for name, value in written(vars(self.hyper)).items()},
-            **({"system": system_text(self.system)} if self.system else {}),
-            "seed": self.seed,
-            "tokenizer": self.prepared.tokenizer.sha256,
-            "data": self.prepared.data_hash,
-            "in_tokens": self.in_tokens,  # how it is scored
-            "batch_tokens": self.batch_tokens,
-            "fill": RECORDED[self.batch_by],
-            "shares": self.shares,  # each has its own dropout
-            "threads": self.threads,  # sums are made in other orders
-            "precision": self.precision,
-            **self.task.search.settings,
-            **self._task,
-            "engine": self.backend,
-        }
-
-    @property
-    def _task(self) -> dict[str, str]:
-        """Which task it is, and the code of one that is not in this file's imports; nothing where it is translation."""
-        if self.task.facts == TRANSLATION:
-            return {}
-        return {"task": self.task.facts["name"], "task_code": module_digest(type(self.task).__module__)}
+class Trial(Recipe):
+    """A recipe, and what is done by it."""
 
     def tune(self) -> tuple[str, ...]:
         """Set this process up for the work; returns the names of the settings made."""

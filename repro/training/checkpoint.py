@@ -19,12 +19,14 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
 from repro.storage.atomic import Hashed, write_bytes
+from repro.training.checkpoint_files import checkpoints as checkpoints
+from repro.training.checkpoint_files import path_of as path_of
+from repro.training.checkpoint_files import step_of as step_of
 
 FORMAT = "3"
 OLDER = ("1", "2")
 SAME_WEIGHTS = ("2", "3")  # formats whose weights can be used; format 2 lacks what training needs to go on
 SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
-_NAME = "step-{:09d}.safetensors"
 _DIGEST, _DIGEST_BYTES = "sha256", 32
 _BLOCK = 2**20
 _DTYPES = {  # as the format calls them
@@ -40,21 +42,6 @@ class CheckpointError(ValueError):
 
 class DamagedCheckpoint(CheckpointError):
     """A checkpoint whose bytes are not those that were written."""
-
-
-def path_of(folder: Path, step: int) -> Path:
-    """The file of the checkpoint after optimizer step `step`."""
-    return folder / _NAME.format(step)
-
-
-def step_of(path: Path) -> int:
-    """The optimizer step after which a checkpoint was written, from its name."""
-    return int(path.stem.removeprefix("step-"))
-
-
-def checkpoints(folder: Path) -> list[Path]:
-    """All checkpoint files of a run, oldest first; not yet verified."""
-    return sorted(folder.glob("step-*.safetensors"))
 
 
 def save(path: Path, state: dict[str, Any], run: str) -> None:

@@ -103,7 +103,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "nobody is told of repeated text when a table is made",
-        "repro/runs/sweep.py",
+        "repro/runs/workshop.py",
         "        for sentence in repeated(prepared.repeats):\n",
         "        for sentence in ():\n",
         (SPANISH,),

@@ -174,13 +174,13 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "folders are tried after the text was prepared",
         "repro/runs/sweep.py",
-        "            atomic.check_folder(folder)  # before",
-        "            pass  # before",
+        "            atomic.check_folder(folder)\n",
+        "            pass\n",
         (DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",),
     ),
     Defect(
         "room is not counted twice",
-        "repro/runs/sweep.py",
+        "repro/runs/workshop.py",
         "needed = max(0, sum(kept) - held) + max(kept, default=0)",
         "needed = max(0, sum(kept) - held)",
         (

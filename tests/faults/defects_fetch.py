@@ -65,7 +65,7 @@ DEFECTS: tuple[Defect, ...] = (
     # the test set and its part
     Defect(
         "the first lines of a test set pass for those of its part",
-        "repro/runs/run.py",
+        "repro/runs/execution.py",
         "self.trial.scores([hypotheses[i] for i in subset.places], subset.references)",
         "self.trial.scores(hypotheses[: len(subset.places)], subset.references)",
         (f"{OF_SUBSET}test_the_part_is_scored_from_the_lines_of_its_own",),

@@ -21,7 +21,7 @@ TABLE3 = "tests/pages/test_table3.py::test_"
 OF_ENDPOINTS = (
     "tests/claims/test_judge.py::test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better"
 )
-RUN, TRIAL = "repro/runs/run.py", "repro/runs/trial.py"
+RUN, TRIAL = "repro/runs/execution.py", "repro/runs/trial.py"
 FIT, TRANSLATE = "repro/training/loop.py", "repro/decoding/translate.py"
 OF_RUN = "tests/runs/test_run.py::test_"
 SCORED = (f"{OF_RUN}each_split_is_scored_on_its_own_references",)
@@ -105,7 +105,7 @@ DEFECTS: tuple[Defect, ...] = (
     # a row's own system
     Defect(
         "the system is no part of a run's id",
-        "repro/runs/trial.py",
+        "repro/runs/recipe.py",
         '{"system": system_text(self.system)} if self.system',
         '{"system": ""} if self.system',
         ("tests/runs/test_system.py::test_two_systems_of_one_file_are_two_runs",),

@@ -59,7 +59,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "MLflow is told the paper's relation as that of this scale",
-        "repro/runs/run.py",
+        "repro/runs/execution.py",
         "relation(vars(settings.scale.base), vars(settings.hyper))",
         "relation(vars(BASE), vars(settings.paper_hyper))",
         ("tests/test_experiment.py::test_mlflow_is_told_of_a_row_what_it_changes_and_both_counts",),

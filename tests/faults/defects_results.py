@@ -133,7 +133,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "two texts of one's own share a folder",
-        "repro/runs/sweep.py",
+        "repro/runs/workshop.py",
         '        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))',
         "        return self.scale",
         ("tests/test_experiment.py::test_two_texts_of_ones_own_never_share_a_table",),
@@ -161,7 +161,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "two tasks of one text are one run",
-        "repro/runs/trial.py",
+        "repro/runs/recipe.py",
         "            **self._task,\n",
         "",
         ("tests/runs/test_task.py::test_it_goes_from_its_row_to_a_record",),

@@ -23,9 +23,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a shard of one's own text names the folder after its own runs",
-        SWEEP,
-        "tasks = dict.fromkeys(cell.task for cell in self.whole)",
-        "tasks = dict.fromkeys(cell.task for cell in self.cells)",
+        "repro/runs/workshop.py",
+        "namesake = usual if usual in self._tasks else self._tasks[0]",
+        "namesake = next(iter(self.texts))",
         (f"{OF_SWEEP}shards_make_the_sweep_and_say_which_they_are",),
     ),
     Defect(

@@ -77,7 +77,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "room is counted in bytes alone",
-        "repro/runs/sweep.py",
+        "repro/runs/workshop.py",
         "if inodes is not None and inodes < files:",
         "if inodes is not None and inodes < 0:",
         ("tests/faults/test_full_disks.py::test_too_few_inodes_are_refused_before_a_run",),

@@ -171,14 +171,14 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the record waits for MLflow",
-        "repro/runs/run.py",
+        "repro/runs/execution.py",
         'done.save(self.folder / "record.json")  # before anybody waits for MLflow',
         "pass",
         (RECORD_FIRST,),
     ),
     Defect(
         "MLflow's name for a short run is forgotten",
-        "repro/runs/run.py",
+        "repro/runs/execution.py",
         'if mirror.run_id != done.stamp["mlflow_run"]:',
         "if mirror is None:",
         (RECORD_FIRST,),

@@ -257,7 +257,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the tokenizer does not decide",
-        "repro/runs/trial.py",
+        "repro/runs/recipe.py",
         '            "tokenizer": self.prepared.tokenizer.sha256,\n            "data"',
         '            "data"',
         ("tests/runs/test_changed.py::test_what_decides_is_all_there",),

@@ -24,9 +24,10 @@ def main():
     print(text)
     print(text, file=sys.stderr)
     with Progress(text, 2) as progress:
-        progress.begin(text, 1)
+        lane = progress.lane()
+        lane.begin(text, 1)
         progress.say(text)
-        progress.step(1, loss=2.5)
+        lane.step(1, loss=2.5)
     os.write(2, b"a library's own words\\n")
     sys.stdout.flush()
     assert not os.fstat(journal).st_size, "another's words stand in our file"

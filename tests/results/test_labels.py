@@ -55,7 +55,7 @@ def runs(scale: str = "laptop") -> list[Record]:
             paper=cell.row.paper.numbers, curves={"train": CURVE, "dev": CURVE},
             settings=PAPER_SETTINGS | {"claim": "signs"},
         )
-        for cell in cells([TABLE], HERE, seeds=1, chosen=[], task=Translation("en-de"))
+        for cell in cells([TABLE], HERE, seeds=[1], chosen=[], task=Translation("en-de"))
     ]  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: Result
 
 def test_a_dry_run_names_both_counts(tmp_path: Path) -> None:
     scale = replace(SCALES["laptop"], base=HERE)
-    asked = cells([TABLE], HERE, seeds=1, chosen=["N=2"], task=Translation("en-de"))
+    asked = cells([TABLE], HERE, seeds=[1], chosen=["N=2"], task=Translation("en-de"))
     _, head, line, *_ = forecast("table3_C", asked, scale, Options(runs_dir=tmp_path, cache_dir=tmp_path)).split("\n")
     assert head.split()[3:8] == ["params", "here", "at", "paper", "size"]
     assert line.startswith("N=2 (here 1) ")

@@ -40,7 +40,7 @@ def run_now() -> Any:
         precision="fp32",
         backend="torch",
     )
-    return SimpleNamespace(trial=trial, corpus=SimpleNamespace(sha256="text", subset=None))
+    return SimpleNamespace(recipe=trial, corpus=SimpleNamespace(sha256="text", subset=None))
 
 
 DECIDES: dict[str, Any] = Run.decides.func(run_now())  # type: ignore[attr-defined]

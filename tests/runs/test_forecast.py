@@ -24,7 +24,7 @@ TABLE = Table(name="t", rows=[Row("h=32", heads, Paper())], title="T")
 
 
 def asked(base: Hyper = LAPTOP.base, seeds: int = 1) -> list[Cell]:
-    return cells([TABLE], base, seeds=seeds, chosen=[], task=Translation("en-de"))
+    return cells([TABLE], base, seeds=range(1, seeds + 1), chosen=[], task=Translation("en-de"))
 
 
 def rates(step: float, sentence: float | None = 0.004, flops: float = 1.6e9) -> Rates:

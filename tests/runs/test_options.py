@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from repro.runs.command import Parser
-from repro.runs.options import USUAL, Options, add_options, chosen_scale
+from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale
 from repro.runs.scales import SCALES
 
 
@@ -22,8 +22,8 @@ def test_the_command_line_is_made_of_the_fields() -> None:
         "--batch-by=tokens", "--steps=7",
     )  # fmt: skip
     assert typed.typed == {
-        "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": 3, "steps": 7, "clean": ("duplicates",),
-        "batch_by": "tokens", "fork": True,
+        "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": Seeds(1, 3), "steps": 7,
+        "clean": ("duplicates",), "batch_by": "tokens", "fork": True,
     }  # fmt: skip
 
 

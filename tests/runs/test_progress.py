@@ -19,11 +19,12 @@ def test_time_left_counts_the_steps_of_this_attempt(
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with Progress("table3_A", 1) as shown:
-        shown.begin("base seed 1", 1_000)
+        lane = shown.lane()
+        lane.begin("base seed 1", 1_000)
         clock[0] = 20.0
-        shown.step(900, loss=2.5)  # resumed: no rate is known yet
+        lane.step(900, loss=2.5)  # resumed: no rate is known yet
         clock[0] = 40.0
-        shown.step(910, loss=2.25, tokens=12_345.6)  # 10 steps in 20 s: 90 more take 180 s
+        lane.step(910, loss=2.25, tokens=12_345.6)  # 10 steps in 20 s: 90 more take 180 s
     assert capsys.readouterr().out.split("\n") == [
         "table3_A  base seed 1  900/1000  loss 2.500",
         "table3_A  base seed 1  910/1000  loss 2.250  tokens 12,346  180 s left",
@@ -33,8 +34,9 @@ def test_time_left_counts_the_steps_of_this_attempt(
 
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("table3_A", 1, quiet=True) as shown:
-        shown.begin("base seed 1", 2)
-        shown.step(2)
+        lane = shown.lane()
+        lane.begin("base seed 1", 2)
+        lane.step(2)
         shown.say("done")
     assert capsys.readouterr().out == ""
 
@@ -47,12 +49,13 @@ signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell lets its background jobs
 signals = Signals()
 with Progress("table3_A", int(sys.argv[1])) as progress:
     progress.say("said before")
-    progress.begin("base seed 1", 100)
+    lane = progress.lane()
+    lane.begin("base seed 1", 100)
     signals.training = True
-    progress.step(1, loss=2.5)
+    lane.step(1, loss=2.5)
     progress.bars.refresh()
     os.kill(os.getpid(), signal.SIGINT)
-    progress.step(2, loss=2.5)
+    lane.step(2, loss=2.5)
     for _ in range(3):
         progress.bars.refresh()
     progress.say("said after")

@@ -17,8 +17,10 @@ from repro.model.config import Hyper
 from repro.model.cost import n_parameters
 from repro.results.frame import noted_rows
 from repro.results.record import Record, load
-from repro.runs import sweep
+from repro.runs import sweep, workshop
+from repro.runs.executors.attempt import attempt
 from repro.runs.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
+from repro.runs.options import Seeds
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.sweep import board
@@ -93,14 +95,14 @@ def test_needed_is_what_runs_keep_and_the_largest_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[Any], needed: int
 ) -> None:
     monkeypatch.setattr(atomic, "free", lambda folder: needed)
-    said = sweep.check_room(runs, tmp_path)
+    said = workshop.check_room(runs, tmp_path)
     assert said == f"Disk: {size(needed)} needed in {tmp_path}, {size(needed)} free."
     monkeypatch.setattr(atomic, "free", lambda folder: needed - 1)
     with pytest.raises(atomic.DiskError, match=rf"Disk: {size(needed)} needed in .* free: .* --runs-dir") as refused:
-        sweep.check_room(runs, tmp_path)
+        workshop.check_room(runs, tmp_path)
     assert refused.value.errno == errno.ENOSPC
     monkeypatch.setattr(atomic, "free", lambda folder: None)
-    assert "unknown free" in sweep.check_room(runs, tmp_path)
+    assert "unknown free" in workshop.check_room(runs, tmp_path)
 
 
 def experiment(name: str, *rows: str) -> ModuleType:
@@ -129,7 +131,7 @@ def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
     launch(tmp_path, one, rows=["base"])
     [base] = (tmp_path / "runs").iterdir()
     (base / "record.json").unlink()
-    monkeypatch.setattr("repro.runs.run.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
+    monkeypatch.setattr("repro.runs.execution.Journal", lambda path, **rest: Journal(path, patience=0.1, **rest))
     capsys.readouterr()
     with Journal(base / "journal.jsonl"), pytest.raises(SystemExit) as left:
         launch(tmp_path, one, other, rows=["base", "wide"])
@@ -186,7 +188,7 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     one, other = experiment("table_x"), experiment("table_y", "wide")
     other.ROWS[0] = Row("wide", lambda base: replace(base, d_ff=2 * base.d_ff), Paper(ppl=2.0))
     views: list[list[str]] = []
-    monkeypatch.setattr("repro.runs.run.Mirror", LateMirror)
+    monkeypatch.setattr("repro.runs.execution.Mirror", LateMirror)
     monkeypatch.setattr(LateMirror, "safe", [])
     monkeypatch.setattr(
         "repro.runs.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
@@ -203,12 +205,23 @@ def test_a_process_of_several_does_not_pass_over_alone(tmp_path: Path, monkeypat
     def taken() -> None:
         raise BlockingIOError("journal.jsonl has a writer")
 
-    options = SimpleNamespace(results_dir=tmp_path, runs_dir=tmp_path, cache_dir=tmp_path, devices=2, shard=None)
-    made = sweep.Sweep("table_x", [], [], SCALE, options)  # type: ignore[arg-type]
     run = unfinished()
-    run.finished, run.execute = lambda: None, taken
+    run.finished, run.settings.name, run.corpus, run.prepared, run.runs = (
+        lambda: None,
+        "base seed 1",
+        None,
+        None,
+        tmp_path,
+    )
+    execution = SimpleNamespace(execute=taken, is_first=True, agreed_finished=lambda: None)
+    monkeypatch.setattr("repro.runs.execution.Execution", lambda **_: execution)
+    said: list[str] = []
+    told: Any = SimpleNamespace(say=said.append)
+    group: Any = object()
     with pytest.raises(BlockingIOError, match="has a writer"):
-        made._make(run, SimpleNamespace(say=print))  # type: ignore[arg-type]
+        attempt(run, None, told, bool, None, group)  # type: ignore[arg-type]
+    assert attempt(run, None, told, bool) == (None, sweep.BUSY)  # type: ignore[arg-type]
+    assert said == ["base seed 1 is skipped. journal.jsonl has a writer"]
 
 
 def test_what_next_keeps_the_settings_and_the_folders(
@@ -258,7 +271,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
 
 @pytest.mark.parametrize(("seeds", "more"), [(1, 3), (2, 4), (3, 5)])
 def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
-    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": seeds} if seeds > 1 else {})
+    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds(1, seeds)} if seeds > 1 else {})
     assert f"--seeds {more} " in said[-1]
 
 

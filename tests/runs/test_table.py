@@ -127,7 +127,7 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     one = Row("one", steps(1), Paper())
     other = Row("other", steps(0), Paper(), Translation("en-fr"))
     tables = [Table(name="a", rows=[one], title=""), Table(name="b", rows=[other], title="")]
-    made = cells(tables, BASE, seeds=2, chosen=[], task=Translation("en-de"))
+    made = cells(tables, BASE, seeds=[1, 2], chosen=[], task=Translation("en-de"))
     assert [(cell.table, cell.position, cell.row.name, cell.seed, cell.task.name) for cell in made] == [
         ("base", -1, "base", 1, "en-de"),
         ("a", 0, "one", 1, "en-de"),
@@ -136,17 +136,17 @@ def test_seeds_are_outer_and_rows_inner() -> None:
         ("a", 0, "one", 2, "en-de"),
         ("b", 0, "other", 2, "en-fr"),
     ]
-    assert [cell.row.name for cell in cells(tables, BASE, seeds=1, chosen=["other"], task=Translation("en-de"))] == [
+    assert [cell.row.name for cell in cells(tables, BASE, seeds=[1], chosen=["other"], task=Translation("en-de"))] == [
         "other"
     ]
     with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
-        cells(tables, BASE, seeds=1, chosen=["two"], task=Translation("en-de"))
+        cells(tables, BASE, seeds=[1], chosen=["two"], task=Translation("en-de"))
 
 
 def nine_cells() -> list[Cell]:
     """Base, a and b with three seeds each."""
     rows = [Row("a", steps(1), Paper()), Row("b", steps(2), Paper())]
-    return cells([Table(name="lab", rows=rows, title="")], BASE, seeds=3, chosen=[], task=Translation("en-de"))
+    return cells([Table(name="lab", rows=rows, title="")], BASE, seeds=[1, 2, 3], chosen=[], task=Translation("en-de"))
 
 
 def test_a_shard_is_every_nth_run_from_the_ith_on() -> None:
@@ -185,7 +185,7 @@ def test_what_is_no_shard_is_refused(shard: str) -> None:
 
 def asked(*rows: Row, table: str = "lab", pair: str = "en-de") -> list[str]:
     made = cells(
-        [Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=1, chosen=[], task=Translation(pair)
+        [Table(name=table, rows=rows, title="")], SCALES["laptop"].base, seeds=[1], chosen=[], task=Translation(pair)
     )
     return [cell.row.name for cell in made]
 
@@ -224,5 +224,5 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
 def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
     files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
     tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
-    made = cells(tables, SCALES[scale].base, seeds=2, chosen=[], task=Translation(pair))
+    made = cells(tables, SCALES[scale].base, seeds=[1, 2], chosen=[], task=Translation(pair))
     assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))

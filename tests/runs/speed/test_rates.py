@@ -50,7 +50,7 @@ RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody
 
 
 def base_cell() -> Cell:
-    [one] = cells([], LAPTOP.base, seeds=1, chosen=["base"], task=EN_DE)
+    [one] = cells([], LAPTOP.base, seeds=[1], chosen=["base"], task=EN_DE)
     return one
 
 

@@ -1,0 +1,365 @@
+"""The making of a run, from its settings to its record: train, average, decode, score."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, cast
+
+import torch
+
+from repro.data.batching import RECORDED
+from repro.data.shards import Split
+from repro.decoding import backend as backends
+from repro.model.build import compile_layers, reads_ragged
+from repro.model.config import BASE, written
+from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
+from repro.results import record
+from repro.results.labels import relation
+from repro.results.provenance import Provenance, provenance
+from repro.results.record import Record
+from repro.results.systems import system_text
+from repro.results.task import TRANSLATION, Named, Scores, without_value
+from repro.runs import determinism
+from repro.runs.changed import origin
+from repro.runs.load import TOKENIZER
+from repro.runs.progress import Watched
+from repro.runs.run import Run
+from repro.runs.silence import Silence
+from repro.runs.speed.busy import BusyWatch
+from repro.runs.trial import Scored, Trial
+from repro.storage import atomic
+from repro.storage.journal import Journal, read, read_all
+from repro.storage.lease import Lease, Superseded
+from repro.tracking.mirror import Mirror
+from repro.tracking.run_folder import write_run
+from repro.tracking.tracker import Tracker
+from repro.training import cpu_tuning, loop
+from repro.training.group import Group
+from repro.training.module import NonFinite, TranslationModule
+
+
+class Stopped(Exception):
+    """The run was asked to stop; it has left a checkpoint and will go on from it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution(Run):
+    """A run, and who makes it, watches it and may stop it."""
+
+    tracker: Tracker
+    progress: Watched
+    should_stop: Callable[[], bool]
+    busy: BusyWatch | None = None  # what says that others have the processors
+    group: Group | None = None  # the processes that share each update; None: this one alone
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes, decodes and scores: of several one does."""
+        return self.group is None or self.group.is_first
+
+    @cached_property
+    def trial(self) -> Trial:
+        """What it computes."""
+        return Trial(**vars(self.recipe))
+
+    def agreed_finished(self) -> Record | None:
+        """The same as the first process sees it, in each of those that make this run: others need not see its folder.
+
+        Raises ValueError in a process that would make another run than the first.
+        """
+        done = self.finished() if self.is_first else None
+        if self.group is None:
+            return done
+        first, found = self._told([self.decides, done and asdict(done)])
+        own = self.decides
+        different = sorted(name for name in first.keys() | own.keys() if first.get(name) != own.get(name))
+        if different:
+            what = "; ".join(f"{name} {first.get(name)} there, {own.get(name)} here" for name in different)
+            raise ValueError(
+                f"{str(self.group.peer).capitalize()} would make another run than the first process: {what}. Start "
+                "the same command, of the same code and on the same text, on each node."
+            )
+        return Record(**found) if found else None
+
+    def _told(self, word: Any) -> Any:
+        """What the first of the processes that make this run has to say."""
+        assert self.group is not None
+        try:
+            return self.group.told(word, self.should_stop)
+        except InterruptedError:
+            raise Stopped(f"{self.settings.name}: stopped while the first process works alone") from None
+
+    def execute(self) -> Record | None:
+        """Train or go on, evaluate, write `record.json`. Processes after the first train, and are told the record.
+
+        Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
+        """
+        arithmetic = self.trial.tune()
+        stamp = provenance(system=self.settings.system)
+        memory = cpu_tuning.PeakMemory()
+        module = self.trial.module()
+        if torch.cuda.is_available():
+            compile_layers(module.model)
+            packed = ["batches: packed"] if reads_ragged(self.settings.system) else []
+            arithmetic = (*arithmetic, "layers: compiled", *packed)
+        conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
+        if self.group and not self.is_first:
+            if done := self.agreed_finished():
+                return done
+            self._train(module, Silence(), conditions)
+            return Record(**self._told(None))
+        with (
+            Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
+            Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
+        ):
+            self._describe(stamp)
+            if done := self.agreed_finished():
+                return done  # made by another process, whose journal this one waited for
+            self.progress.say(f"{self.settings.name}: run {self.id}")
+            atomic.sweep(self.folder, alone=True)
+            self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
+            mirror = Mirror(self.tracker, self.folder)
+            outcome = "KILLED"
+            try:
+                done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
+                journal.sync()
+                lease.check()
+                done.save(self.folder / "record.json")  # before anybody waits for MLflow
+                outcome = "FINISHED" if done.status == "finished" else "FAILED"
+            except Stopped:
+                raise  # it goes on some time
+            except Superseded:
+                outcome = "RUNNING"  # by another process
+                raise
+            except Exception:
+                outcome = "FAILED"
+                raise
+            finally:
+                mirror.close(outcome)
+            if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
+                done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
+                lease.check()
+                done.save(self.folder / "record.json")
+        if self.group:
+            self._told(asdict(done))
+        return done
+
+    def _train_and_evaluate(
+        self,
+        module: TranslationModule,
+        journal: Journal,
+        stamp: Provenance,
+        mirror: Mirror,
+        conditions: dict[str, Any],
+        memory: cpu_tuning.PeakMemory,
+    ) -> Record:
+        status: Literal["finished", "diverged"] = "finished"
+        scores = Scores(dev=without_value(self.settings.task.facts), test=without_value(self.settings.task.facts))
+        fitted = self._train(module, journal, conditions)
+        started, weights, subset = time.monotonic(), None, None
+        if fitted.diverged:
+            self._note(fitted.diverged)
+            status = "diverged"
+        else:
+            model = module.model
+            model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
+            weights = determinism.weights_digest(model.state_dict())
+            with self.trial.opened(model) as opened:
+                dev = self._evaluate(opened, "dev", self.prepared.dev)
+                test = self._evaluate(opened, "test", self.prepared.test)
+            scores = Scores(dev=dev.scores, test=test.scores)
+            subset = self._score_subset(test.hypotheses)
+        _note_scores(journal, scores)
+        return Record(
+            run=self.id,
+            table=self.settings.table,
+            row=self.settings.row,
+            position=self.settings.position,
+            scale=self.settings.scale.name,
+            seed=self.settings.seed,
+            pair=self.settings.task.name,
+            corpus=self._text(),
+            tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
+            hyper=asdict(self.settings.hyper),
+            settings={**self._chosen(), "machine": conditions["arithmetic"]},
+            paper=self.settings.paper,
+            params=self.params,
+            scores=scores,
+            curves={"train": self._curve("train"), "dev": self._curve("dev")},
+            cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
+            stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
+            status=status,
+            determinism=determinism.determinism(
+                fitted.reproducibility,
+                plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
+                shares=fitted.cost.steps * self.trial.shares,
+                lines=read_all(self.folder / "journal.jsonl"),
+                weights=weights,
+            ),
+            test_subset=subset,
+            task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
+            system=system_text(self.settings.system) or None,
+        )
+
+    def _text(self) -> record.CorpusFacts:
+        """The text that the run learned from and was scored on."""
+        return record.CorpusFacts(
+            name=self.corpus.name,
+            sha256=self.corpus.sha256,
+            n_train=len(self.prepared.train),
+            n_dev=len(self.prepared.dev),
+            n_test=len(self.prepared.test),
+            dropped=self.prepared.train.dropped,
+            repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
+        )
+
+    def _note(self, diverged: NonFinite) -> None:
+        """Say it, and write down all that it takes to look at the step again."""
+        self.progress.say(f"{self.settings.name}: {diverged}")
+        facts = {"what": diverged.what, "step": diverged.step, "seed": diverged.seed}
+        atomic.write_json(self.folder / "diverged.json", facts | {"sentences": diverged.sentences})
+
+    def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
+        scale, steps = self.settings.scale, self.settings.hyper.steps
+        on_gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
+        busy = None if on_gpu or self.settings.devices > 1 else self.busy  # else it waits for others than processors
+        last = self.last_step()
+
+        def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            nonlocal last
+            if kind == "train":
+                if busy:
+                    busy.line(counts=not any(map(self._pauses_after, range(last, step))))
+                last = step
+                shown = {"loss": numbers["loss"], "tokens/s": numbers["tokens_per_second"]}
+                self.progress.step(step, **shown)
+
+        self.progress.begin(self.settings.name, steps)
+        if busy:
+            busy.begin()
+        fitted = self.trial.train(
+            module,
+            folder=self.folder / "checkpoints",
+            run=self.id,
+            log=log,
+            every=loop.Every(log=scale.log_every, validate=scale.validate_every, checkpoint=scale.checkpoint_every),
+            watch=watch,
+            should_stop=self.should_stop,
+            conditions=conditions,
+            group=self.group,
+        )
+        if fitted.cost.steps < steps and not fitted.diverged:
+            raise Stopped(f"{self.settings.name} stopped after step {fitted.cost.steps} of {steps}")
+        return fitted
+
+    def _pauses_after(self, step: int) -> bool:
+        """Whether a checkpoint is written or dev is read between this step and the next."""
+        scale, averaged = self.settings.scale, self.settings.hyper.averaged_steps
+        return step % scale.checkpoint_every == 0 or step % scale.validate_every == 0 or step in averaged
+
+    def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
+        """What one split is worth; the translations go to `<name>.hyp`."""
+        self.progress.begin(f"{self.settings.name}, {name}", len(split))
+
+        def between(done: int) -> None:
+            self.progress.step(done)
+            if self.should_stop():
+                raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
+
+        scored = self.trial.score(model, split, between=between)
+        atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
+        return scored
+
+    def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
+        """The scores of those lines of test that are a test set of their own, from the translation of all."""
+        if (subset := self.corpus.subset) is None:
+            return None
+        scores = self.trial.scores([hypotheses[i] for i in subset.places], subset.references)
+        return {"name": subset.name, "n": len(subset.places), **scores}
+
+    def _curve(self, kind: str) -> record.Curve:
+        """The unsmoothed loss of the training batches or of dev, from the journal."""
+        lines = [line for line in read(self.folder / "journal.jsonl") if line["kind"] == kind]
+        finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
+        return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
+
+    @cached_property
+    def params(self) -> record.Params:
+        return {
+            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size, self.settings.system),
+            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY, self.settings.system),
+        }
+
+    def _describe(self, stamp: Provenance) -> None:
+        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another."""
+        settings = self.settings
+        write_run(
+            self.folder,
+            self.id,
+            tags=self.tags,
+            params={
+                **written(vars(settings.hyper)),
+                **self._chosen(),
+                "data": self.prepared.data_hash[:16],
+                "row_changes": relation(vars(settings.scale.base), vars(settings.hyper)),
+                "row_changes_at_paper_size": relation(vars(BASE), vars(settings.paper_hyper)),
+                "parameters_here": self.params["here"],
+                "parameters_at_paper_size": self.params["paper_size"],
+            },
+            paper={name: settings.paper[name] for name in ("ppl", "bleu")},
+            order=settings.position,
+            origin=origin(self.decides, stamp, settings.system),
+        )
+
+    def _chosen(self) -> dict[str, str | int | float]:
+        """What was chosen beside the row."""
+        subwords = self.corpus.subwords(self.settings.scale.subwords(self.settings.task.name), asked=None)
+        return {
+            "batch_tokens": self.settings.scale.batch_tokens,
+            "fill": RECORDED[self.settings.scale.batch_by],
+            "max_length": self.settings.scale.max_length,
+            "rules": " ".join(self.settings.scale.rules),
+            "pieces": subwords.kind,
+            "vocab_size": subwords.size,
+            "precision": self.settings.precision,
+            "engine": self.settings.backend,
+            "devices": self.settings.devices,
+            "accumulate": self.settings.accumulate,
+            **self.recipe.task.search.settings,
+            "threads": self.settings.threads,
+            "claim": self.settings.scale.claim,
+        }
+
+    def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
+        train = self.prepared.train
+        seen = TextSizes(
+            sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+        )
+        flops = training_flops(self.settings.hyper, self.prepared.tokenizer.size, seen, self.settings.system)
+        on_gpu = torch.cuda.is_available()
+        return record.Cost(
+            steps=cost.steps,
+            source_tokens=cost.source_tokens,
+            target_tokens=cost.target_tokens,
+            train_seconds=round(cost.seconds, 3),
+            decode_seconds=round(decode_seconds, 3),
+            tokens_per_second=round(cost.tokens_per_second, 1),
+            padding=round(cost.padding, 5),
+            flops=flops,
+            peak_memory_bytes=peak_memory,
+            gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
+        )
+
+
+def _note_scores(journal: Journal, scores: Scores) -> None:
+    """All numbers of both splits in one line: the journal keeps one of each kind and step."""
+    numbers = {
+        f"{split}_{name}": value
+        for split, score in scores.items()
+        for name, value in cast("Named", score).items()
+        if isinstance(value, float)
+    }
+    journal.append("final", 0, **numbers)

@@ -1,0 +1,65 @@
+"""Which executor makes the runs of a sweep, from its options."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from repro.runs.executors.dispatch import Dispatcher
+from repro.runs.executors.executor import Executor
+from repro.runs.executors.here import Here
+from repro.runs.executors.workers import LocalWorker, fitting, gpus
+from repro.runs.forecast import run_memory
+from repro.runs.signals import Signals
+from repro.runs.speed.memory import free_memory
+from repro.runs.table import Cell
+from repro.runs.workshop import Workshop
+from repro.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from repro.training.group import Group
+
+
+def chosen(
+    workshop: Workshop,
+    cells: Sequence[Cell],
+    again: Sequence[str] | None,
+    tracker: Tracker,
+    signals: Signals,
+    group: "Group | None" = None,
+) -> Executor:
+    """The executor that the options ask for, begun. Raises ValueError for what cannot be.
+
+    `again` are the words that start this command once more, None where nothing could.
+    """
+    options = workshop.options
+    here = Here(tracker, signals, group)
+    if options.processes > 1:
+        if (options.jobs or 1) > 1:
+            raise ValueError(
+                f"--jobs {options.jobs} and {options.processes} processes a run: those are made one at a time. Leave "
+                "--jobs out, or --devices."
+            )
+        return here
+    if again is None:
+        if (options.jobs or 1) > 1:
+            raise ValueError(
+                f"--jobs {options.jobs}: each job starts the experiment's file anew, but this was not started from "
+                "one. Type: python FILE.py --jobs ..., or leave it out."
+            )
+        return here
+    environment = dict(os.environ)
+    scale = workshop.scale
+    memory = max(run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in cells)
+    visible = gpus(environment)
+    fits, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=len(visible), free=free_memory())
+    n_jobs = min(options.jobs or fits, len(cells))
+    if n_jobs == 1:
+        return here
+
+    def start(number: int) -> LocalWorker:
+        own = {"CUDA_VISIBLE_DEVICES": visible[(number - 1) % len(visible)]} if visible else {}
+        return LocalWorker(again, options.runs_dir, number, environment | own)
+
+    dispatcher = Dispatcher(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
+    dispatcher.begin()
+    return dispatcher

@@ -1,0 +1,52 @@
+"""Who makes the runs of a sweep: given runs, that are settings and places, an executor gives records back.
+
+    here.py      this process, one run after the other; also the processes that share each update under a launcher
+    dispatch.py  workers, which take one run at a time: those of this machine (workers.py), those of Ray
+    slurm.py     a Slurm array
+
+None of them is a queue of ours: what is to be done is what has no record, and who does it holds the lease of the run.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from repro.results.record import Record
+from repro.runs.progress import Progress
+
+if TYPE_CHECKING:
+    from repro.runs.run import Run
+
+# exit codes beside those of `command.py`; a signal gives 128 + its number
+FAILED, DIVERGED, OUT_OF_MEMORY, BUSY = 1, 70, 71, 75
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """A run to be made."""
+
+    cell: int  # its number in the sweep: the same command finds it again
+    run: "Run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """How one run ended: with a record, or with none and the exit code that says why."""
+
+    run: "Run"
+    record: Record | None
+    code: int = 0
+
+
+class Executor(AbstractContextManager[Any], Protocol):
+    """Makes runs. Use as a context: leaving it ends what it has started."""
+
+    about: str  # who makes how many at a time, and why; may be empty
+
+    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+        """Make the runs; the outcome of each as it ends.
+
+        Asked to stop, those in the making end with a checkpoint and a code above 128, and no further one is begun.
+        """
+        ...

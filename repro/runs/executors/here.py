@@ -1,0 +1,36 @@
+"""This process makes the runs, one after the other: `--jobs 1`, and every process of a run that has several."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from repro.runs.executors.attempt import attempt
+from repro.runs.executors.executor import Made, Work
+from repro.runs.progress import Progress
+from repro.runs.signals import Signals
+from repro.runs.speed.busy import BusyWatch
+from repro.tracking.tracker import Tracker
+
+if TYPE_CHECKING:
+    from repro.training.group import Group
+
+
+class Here(ExitStack):
+    """An executor that starts nothing."""
+
+    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
+        super().__init__()
+        self.about = ""
+        self.tracker, self.signals, self.group = tracker, signals, group
+
+    def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
+        """In the order given; what goes wrong with one beyond the usual is raised, and ends it all."""
+        lane, busy = progress.lane(), None
+        for one in work:
+            busy = busy or BusyWatch(progress.say, threads=one.run.settings.threads)
+            self.signals.training = True
+            record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, busy, self.group)
+            self.signals.training = False
+            yield Made(run=one.run, record=record, code=code)
+            if code > 128 or (code and self.group):
+                return

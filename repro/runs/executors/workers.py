@@ -1,0 +1,112 @@
+"""Worker processes on this machine: how one is started, and how many fit."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from repro.runs.executors.channel import WORKER, Channel, Message
+from repro.runs.forecast import size
+from repro.training.processors import processors
+
+LOGS = ".workers"  # in the folder of runs
+TIDY_UP = 10.0  # seconds that a worker has to end by itself once it was told that nothing more is wanted
+SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
+
+
+class LocalWorker:
+    """A worker process of this machine. What it prints goes to `log`, which a good end removes."""
+
+    def __init__(self, command: Sequence[str], runs: Path, number: int, environment: dict[str, str]) -> None:
+        self.host = socket.gethostname()
+        folder = runs / LOGS
+        folder.mkdir(parents=True, exist_ok=True)
+        self.log = str(folder / f"{self.host}-{os.getpid()}-{number}.log")
+        hear, told = os.pipe()  # what it is told
+        tell, heard = os.pipe()  # what it tells
+        try:
+            with open(self.log, "ab") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    env=environment | {WORKER: f"{hear},{heard}"},
+                    pass_fds=(hear, heard),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+        finally:
+            os.close(hear)
+            os.close(heard)
+        self._channel = Channel(tell, told)
+        self.pid = self._process.pid
+
+    def send(self, message: Message) -> None:
+        """Tell it."""
+        self._channel.send(message)
+
+    def messages(self) -> Iterator[Message]:
+        """What it tells, until it ends."""
+        return self._channel.messages()
+
+    def kill(self) -> None:
+        """End it at once; what it has made so far is whole."""
+        self._process.kill()
+
+    def end(self) -> int:
+        """Wait until it is gone, which it is at once unless it hangs; the exit code, negative for a signal."""
+        self._channel.close()
+        try:
+            code = self._process.wait(TIDY_UP)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self._process.wait()
+        if code == 0:
+            Path(self.log).unlink(missing_ok=True)
+        return code
+
+
+def this_command() -> list[str] | None:
+    """The words that start this very process again; None where it was not started from a file."""
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if script is None or not Path(script).is_file() or Path(script).name == "__main__.py":
+        return None
+    return [sys.executable, script, *sys.argv[1:]]
+
+
+def gpus(environment: dict[str, str], devices: Path = Path("/dev")) -> list[str]:
+    """The GPUs of this process as CUDA_VISIBLE_DEVICES names them; none on a machine without."""
+    there = sorted((one.name for one in devices.glob("nvidia*") if re.fullmatch(r"nvidia\d+", one.name)), key=len)
+    said = environment.get("CUDA_VISIBLE_DEVICES")
+    if said is None or not there:
+        return [name.removeprefix("nvidia") for name in there]
+    return [name for name in said.split(",") if name.strip() not in ("", "-1")]
+
+
+def fitting(n_runs: int, *, threads: int, memory: int, on_gpus: int, free: int | None) -> tuple[int, str]:
+    """How many runs at a time this machine bears, and why: processors, or GPUs, and free memory of `memory` a run."""
+    n_processors = processors()
+    at_a_time = on_gpus or max(1, n_processors // threads)
+    why = f"{on_gpus} GPUs" if on_gpus else f"{n_processors} processors, {threads} a run"
+    if free is not None:
+        fit = max(1, int(free * (1 - SPARE_MEMORY)) // memory)
+        why += f"; {size(free)} of memory free, about {size(memory)} a run"
+        at_a_time = min(at_a_time, fit)
+    return max(1, min(at_a_time, n_runs)), why
+
+
+def tail(log: str, lines: int = 12) -> str:
+    """The end of a log file; why it cannot be read, if so."""
+    try:
+        text = Path(log).read_bytes()[-20_000:].decode("utf-8", "replace")
+    except OSError as error:
+        return f"({error})"
+    return "\n".join(f"  | {line}" for line in text.rstrip().split("\n")[-lines:]) if text.strip() else "  (empty)"
+
+
+def how_it_ended(code: int) -> str:
+    """How a process ended, in words."""
+    return f"by signal {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"

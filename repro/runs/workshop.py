@@ -1,0 +1,146 @@
+"""What it takes to make runs: their texts, opened once, and the tracker. Each process that makes runs has one."""
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.data.corpora import CORPORA
+from repro.model.config import BASE
+from repro.results.record import short
+from repro.runs.forecast import run_bytes, run_files, size
+from repro.runs.options import Options
+from repro.runs.scales import Scale
+from repro.runs.table import Cell, Table
+from repro.runs.task import Task, Translation
+from repro.storage import atomic
+
+if TYPE_CHECKING:
+    from repro.data.corpora import Corpus
+    from repro.data.shards import Prepared
+    from repro.runs.run import Run
+
+Tell = Callable[[str], None]
+
+
+class Workshop:
+    """The tables, their scale and the options of a command, with the texts that its runs read."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        scale: Scale,
+        options: Options,
+        whole: Sequence[Cell],
+    ) -> None:
+        self.tables, self.scale, self.options = tables, scale, options
+        self._tasks = list(dict.fromkeys(cell.task for cell in whole))  # of the sweep, of which this may make a shard
+        self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
+
+    def open_texts(self, tasks: Sequence[Task], tell: Tell) -> None:
+        """Have the texts of these tasks, prepared; and the scale named after a text of one's own."""
+        for task in tasks:
+            self.texts[task] = self._prepare(task, tell)
+        self.scale = self._named_after_text()
+
+    def _open(self, task: Task, tell: Tell) -> "Corpus":
+        return task.open_corpus(
+            self.scale.corpus,
+            data_dir=self.options.data_dir,
+            cache=self.options.cache_dir,
+            sizes=self.scale.grammar,
+            tell=tell,
+        )
+
+    def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
+        from repro.results.repeats import repeated
+
+        options, corpus = self.options, self._open(task, tell)
+        prepared = task.prepare(
+            corpus,
+            subwords=corpus.subwords(self.scale.subwords(task.name), asked=options.vocab_size),
+            cache=options.cache_dir,
+            max_length=self.scale.max_length,
+            rules=self.scale.rules,
+            tell=tell,
+        )
+        sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
+        dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
+        tell(
+            f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
+            f"prepared in {prepared.seconds:.1f} s{dropped}"
+        )
+        for sentence in repeated(prepared.repeats):
+            tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
+        return corpus, prepared
+
+    def _named_after_text(self) -> Scale:
+        """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes.
+
+        The text is one of the whole sweep's: all shards put their records into one folder.
+        """
+        if CORPORA[self.scale.corpus].folders or self.scale.corpus == "grammar":
+            return self.scale
+        usual = Translation(self.options.pair)
+        namesake = usual if usual in self._tasks else self._tasks[0]
+        corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda said: None)
+        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
+
+    def run(self, cell: Cell) -> "Run":
+        """The run of a cell, as it stands in its folder."""
+        from repro.runs.run import Run, Settings
+
+        corpus, prepared = self.texts[cell.task]
+        titles = {table.name: table.title for table in self.tables}
+        return Run(
+            settings=Settings(
+                title=titles.get(cell.table, self.tables[0].title),
+                table=cell.table,
+                tables=(cell.table,) if cell.table in titles else (cell.table, *titles),
+                row=cell.row.name,
+                position=cell.position,
+                paper=cell.row.paper.numbers,
+                paper_hyper=cell.row.change(BASE),
+                hyper=cell.hyper,
+                seed=cell.seed,
+                task=cell.task,
+                scale=self.scale,
+                devices=self.options.processes,
+                threads=self.options.threads,
+                precision=self.options.precision,
+                backend=self.options.backend,
+                system=cell.row.system,
+            ),
+            corpus=corpus,
+            prepared=prepared,
+            runs=self.options.runs_dir,
+        )
+
+
+def check_room(runs: "Sequence[Run]", folder: Path) -> str:
+    """What the runs still need on the disk and what is free there; DiskError where it does not suffice.
+
+    Needed is what each keeps, and the largest once more: a file is written whole before it takes the place of another.
+    """
+    kept = [
+        run_bytes(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system) for run in runs
+    ]
+    held = sum(run.held() for run in runs)
+    needed = max(0, sum(kept) - held) + max(kept, default=0)
+    there = atomic.free(folder)
+    room = f"Disk: {size(needed)} needed in {folder}, {'unknown' if there is None else size(there)} free"
+    if there is not None and there < needed:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"{room}: checkpoints and journals of {len(runs)} runs, the largest twice. Free space there, name another "
+            f"folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+        )
+    files, inodes = sum(run_files(run.settings.hyper) for run in runs), atomic.free_files(folder)
+    if inodes is not None and inodes < files:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"Disk: {files:,} files to be made in {folder}, {inodes:,} inodes free, however many bytes are. Delete "
+            f"files there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+        )
+    return f"{room}."
