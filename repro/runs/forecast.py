@@ -14,8 +14,8 @@ from repro.results.record import load
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.speed.memory import MemoryUse, free_memory, memory_use
-from repro.runs.speed.rates import Speeds, learned
+from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
+from repro.runs.speed.rates import Speeds, learned, this_machine
 from repro.runs.table import Cell
 from repro.storage import atomic
 
@@ -150,13 +150,14 @@ def _memory(asked: Sequence[Cell], scale: Scale) -> str:
 
 
 def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
-    """Resident bytes of a process that makes this run on a CPU, what it imports included."""
+    """Resident bytes of a process that makes this run here, what it imports included; on a GPU those of the host."""
     use = MemoryUse(
         n_parameters=n_parameters(hyper, expected_vocabulary(scale, pair), system),
         vocabulary=expected_vocabulary(scale, pair),
         tokens=min(scale.batch_tokens, scale.device_tokens),
     )
-    return memory_use(hyper, use)
+    machine = this_machine()
+    return memory_use(hyper, use) if machine.device == machine.cpu else host_memory(use)
 
 
 def expected_vocabulary(scale: Scale, pair: str) -> int:

@@ -7,9 +7,11 @@ from repro.model.config import Hyper
 
 MEMINFO, CGROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 FLOAT = 4  # bytes
-IMPORTS = 620_000_000  # PyTorch, Lightning, the tracker, and what the allocator keeps of what was freed
+IMPORTS = 760_000_000  # PyTorch, Lightning, the tracker, and what the allocator keeps of what was freed
+OF_CUDA = 2_000_000_000  # of its libraries in the host's memory: a guess, no GPU was at hand
 COPIES = 5  # of each parameter: itself, its gradient, Adam's two moments, and the average that is scored
 LARGE_PRODUCT = 2**23  # as `repro/training/cpu_tuning.py` has it: from there on oneDNN keeps what it made of each shape
+LOGITS = 2_048  # rows that the loss makes at once, at most, with their softmax and gradient (`repro/model/loss.py`)
 KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 1_170_000  # bytes that it keeps: of any shapes, and for a token of a batch
 
 
@@ -26,14 +28,19 @@ def memory_use(hyper: Hyper, use: MemoryUse) -> int:
     """Resident bytes of a process that trains the row, at its peak.
 
     Kept for the backward pass, of each token and layer: what enters and leaves the products, norms and dropout of both
-    stacks. Checked against runs in `tests/runs/speed/test_memory.py`.
+    stacks. `tests/runs/speed/test_memory.py` holds it against the peaks of published runs.
     """
     width = hyper.n_heads * (2 * hyper.d_k + hyper.d_v)
     a_layer = 14 * hyper.d_model + 6 * hyper.d_ff + 6 * width
     activations = use.tokens * hyper.n_layers * a_layer * FLOAT
-    logits = 3 * use.tokens * use.vocabulary * FLOAT
+    logits = 2 * min(use.tokens, LOGITS) * use.vocabulary * FLOAT
     kept = KEPT_SHAPES + KEPT_A_TOKEN * use.tokens if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT else 0
     return IMPORTS + COPIES * FLOAT * use.n_parameters + activations + logits + kept
+
+
+def host_memory(use: MemoryUse) -> int:
+    """Resident bytes of a process whose work is on a GPU: its libraries, and what it reads, writes and averages."""
+    return IMPORTS + OF_CUDA + COPIES * FLOAT * use.n_parameters
 
 
 def free_memory(meminfo: Path = MEMINFO, cgroup: Path = CGROUP) -> int | None:

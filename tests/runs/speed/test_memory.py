@@ -1,10 +1,16 @@
-"""What is free, by what the system says."""
+"""What a run takes, against published runs; what is free, by what the system says."""
 
 from pathlib import Path
 
 import pytest
 
+from repro.model.config import Hyper
+from repro.results import record
+from repro.runs.forecast import run_memory
+from repro.runs.scales import SCALES
 from repro.runs.speed.memory import free_memory
+
+PUBLISHED = Path(__file__).parents[3] / "results"
 
 MEMINFO = "MemTotal:       24689036 kB\nMemFree:         1000 kB\nMemAvailable:   2000 kB\n"
 
@@ -45,3 +51,26 @@ def test_a_control_group_of_version_1(tmp_path: Path, meminfo: Path) -> None:
     }.items():
         (tmp_path / "memory" / name).write_text(text)
     assert free_memory(meminfo, tmp_path) == 350_000
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptop/base/base-seed1",
+        "laptop/base/base-seed3",
+        "laptop/table3_A/h=1-seed1",
+        "laptop/table3_A/h=32-seed1",
+        "laptop/table3_C/n=2--*-seed1",
+        "laptop/table3_C/n=8--*-seed1",
+        "laptop/table3_C/d_model=256-seed3",
+        "laptop/table3_C/d_model=1024-seed3",
+        "laptop/table3_big/big-seed1",
+        "captions/base/base-seed1",
+    ],
+)
+def test_published_runs_took_about_what_is_forecast(name: str) -> None:
+    [file] = PUBLISHED.glob(f"{name}.json")
+    run = record.load(file)
+    peak = run.cost["peak_memory_bytes"]
+    assert peak
+    assert run_memory(Hyper(**run.hyper), SCALES[run.scale], run.pair) == pytest.approx(peak, rel=0.25)
