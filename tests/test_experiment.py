@@ -274,6 +274,7 @@ SHARED_OUT_UNEVENLY = Row(
         (["--seeds", "5-4"], "at least 1, or which, such as 4-11; got 5-4;"),
         (["--seeds", "4-"], "at least 1, or which, such as 4-11; got 4-;"),
         (["--seeds=-3"], "at least 1, or which, such as 4-11; got -3;"),
+        (["--on", "nowhere"], "--on nowhere: expected here, slurm, ray or ray://HOST:PORT."),
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
         (["--seed", "4"], "--seed is no option; is --seeds meant? --help lists all."),

@@ -24,6 +24,7 @@ from repro.training.processors import processors
 Precision = Literal["fp32", "bf16"]
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
+WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
 
 
@@ -107,6 +108,12 @@ class Options:
         None,
         "runs made at the same time, each in a process of its own (default: as many as processors and memory allow)",
         metavar="N",
+    )
+    on: str = _option(
+        "here",
+        "who makes the runs: here, processes of this machine; slurm, an array of which each task makes one; ray, the "
+        "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT",
+        metavar="WHERE",
     )
     precision: Precision = _option("fp32", "of matrix products; weights are kept in fp32")
     backend: Backend = _option("torch", "what translates and scores in the end; CTranslate2 needs the extra [fast]")
@@ -231,6 +238,8 @@ def chosen_scale(options: Options) -> Scale:
 
 
 def _refuse_numbers(options: Options) -> None:
+    if not WHERE.fullmatch(options.on):
+        raise ValueError(f"--on {options.on}: expected here, slurm, ray or ray://HOST:PORT.")
     for name in AT_LEAST_1:
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 
 # options that say nothing of what comes next
-ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard")
+ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
 
 
 class Sweep:

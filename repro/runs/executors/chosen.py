@@ -8,7 +8,7 @@ from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
 from repro.runs.executors.workers import LocalWorker, fitting, gpus
-from repro.runs.forecast import run_memory
+from repro.runs.forecast import run_memory, size
 from repro.runs.signals import Signals
 from repro.runs.speed.memory import free_memory
 from repro.runs.table import Cell
@@ -51,10 +51,16 @@ def chosen(
     scale = workshop.scale
     memory = max(run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in cells)
     visible = gpus(environment)
-    fits, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=len(visible), free=free_memory())
+    free = free_memory()
+    fits, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=len(visible), free=free)
     n_jobs = min(options.jobs or fits, len(cells))
     if n_jobs == 1:
         return here
+    if free is not None and n_jobs * memory > free:
+        raise ValueError(
+            f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
+            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many are made as fit."
+        )
 
     def start(number: int) -> LocalWorker:
         own = {"CUDA_VISIBLE_DEVICES": visible[(number - 1) % len(visible)]} if visible else {}
