@@ -99,7 +99,7 @@ def main() -> None:
         argv += [f"--steps={arguments.steps}"] if arguments.steps else []
         options = Options.read("forecast", argv)
         scale = chosen_scale(options)
-        asked = cells(tables, scale.base, seeds=1, chosen=arguments.rows, task=Translation(options.pair))
+        asked = cells(tables, scale.base, seeds=[1], chosen=arguments.rows, task=Translation(options.pair))
         expected = forecast(asked, scale, options)
         clock = SimpleNamespace(monotonic=time.thread_time if arguments.processor else time.monotonic, sleep=time.sleep)
         with mock.patch(CLOCKED[0], clock), mock.patch(CLOCKED[1], clock):

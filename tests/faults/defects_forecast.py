@@ -52,7 +52,7 @@ DEFECTS = (
         "a search that is timed may end a sentence",
         f"{SPEED}measure.py",
         "module.model.embedding.weight[EOS] = 0.0",
-        "module.model.embedding.weight[EOS] = 9.0 * module.model.embedding.weight[2:].mean(0)",
+        "module.model.embedding.weight[EOS] *= 4.0",
         (f"{OF_SPEED}test_measure.py::test_a_model_that_learned_nothing_is_searched_as_far_as_one_that_has",),
     ),
     Defect(
@@ -109,6 +109,6 @@ DEFECTS = (
         f"{SPEED}memory.py",
         "if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT else 0",
         "if False else 0",
-        (f"{OF_SPEED}test_memory.py::test_published_runs_took_about_what_is_forecast",),
+        (f"{OF_SPEED}test_memory.py::test_large_products_keep_what_they_made",),
     ),
 )

@@ -19,7 +19,7 @@ TABLE = Table(name="t", rows=[Row("big", lambda base: replace(BIG, steps=3 * bas
 
 
 def asked() -> list[Cell]:
-    return cells([TABLE], PAPER.base, seeds=1, chosen=[], task=Translation("en-de"))
+    return cells([TABLE], PAPER.base, seeds=[1], chosen=[], task=Translation("en-de"))
 
 
 def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:

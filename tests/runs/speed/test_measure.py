@@ -38,7 +38,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def base() -> Cell:
-    [one] = cells([], SMOKE.base, seeds=1, chosen=["base"], task=Translation("en-de"))
+    [one] = cells([], SMOKE.base, seeds=[1], chosen=["base"], task=Translation("en-de"))
     return one
 
 

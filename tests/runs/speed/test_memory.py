@@ -1,5 +1,6 @@
 """What a run takes, against published runs; what is free, by what the system says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,9 @@ def test_published_runs_took_about_what_is_forecast(name: str) -> None:
     peak = run.cost["peak_memory_bytes"]
     assert peak
     assert run_memory(Hyper(**run.hyper), SCALES[run.scale], run.pair) == pytest.approx(peak, rel=0.25)
+
+
+def test_large_products_keep_what_they_made() -> None:
+    laptop = SCALES["laptop"]
+    wide = replace(laptop.base, d_model=128, d_k=16, d_v=16)
+    assert run_memory(wide, laptop, "en-de") > run_memory(laptop.base, laptop, "en-de") + 10**9
