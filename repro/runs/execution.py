@@ -162,7 +162,8 @@ class Execution(Run):
             self._note(fitted.diverged)
             status = "diverged"
         else:
-            model = module.model
+            # a module that was shared out has no whole weights, nor a place for them
+            model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
             model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
             weights = determinism.weights_digest(model.state_dict())
             with self.trial.opened(model) as opened:
@@ -326,6 +327,7 @@ class Execution(Run):
             "engine": self.settings.backend,
             "devices": self.settings.devices,
             "accumulate": self.settings.accumulate,
+            **({"strategy": self.settings.strategy} if self.settings.strategy != "ddp" else {}),
             **self.recipe.task.search.settings,
             "threads": self.settings.threads,
             "claim": self.settings.scale.claim,

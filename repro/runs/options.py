@@ -22,6 +22,7 @@ from repro.training.peer import Peer
 from repro.training.processors import processors
 
 Precision = Literal["fp32", "bf16"]
+Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
@@ -100,6 +101,10 @@ class Options:
     )
     num_nodes: int | None = _option(
         None, "machines that share each update; default: as torchrun, srun or Ray Train say, else 1", metavar="N"
+    )
+    strategy: Strategy = _option(
+        "ddp",
+        "how several processes share a model: ddp, a copy each; fsdp, a part each, for one too large for a device",
     )
     threads: int = _option(
         1, "CPU threads of each process; another number sums in another order and is another run", metavar="N"
@@ -219,6 +224,7 @@ def chosen_scale(options: Options) -> Scale:
         options.pair: options.pair != USUAL.pair,
         f"{base.steps}-steps": base.steps != scale.base.steps,
         f"{options.processes}-devices": options.processes != USUAL.processes,
+        options.strategy: options.strategy != USUAL.strategy,
         f"{options.threads}-threads": options.threads != USUAL.threads,
         options.precision: options.precision != USUAL.precision,
         options.backend: options.backend != USUAL.backend,
@@ -243,6 +249,11 @@ def _refuse_numbers(options: Options) -> None:
     for name in AT_LEAST_1:
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
+    if options.strategy == "fsdp" and options.processes == 1:
+        raise ValueError(
+            "--strategy fsdp gives each process a part of the model, and there is one process. Ask for several with "
+            "--devices N, or leave it out."
+        )
     if options.threads > processors():
         raise ValueError(
             f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "

@@ -32,6 +32,7 @@ class Recipe:
     threads: int  # of each process, for the operations of PyTorch on a CPU
     precision: "loop.Precision"
     backend: "backends.Name"
+    strategy: "loop.Strategy" = "ddp"
     system: Any = None  # of the row; None: the Transformer
 
     @property
@@ -54,6 +55,7 @@ class Recipe:
             "shares": self.shares,  # each has its own dropout
             "threads": self.threads,  # sums are made in other orders
             "precision": self.precision,
+            **({"strategy": self.strategy} if self.strategy != "ddp" else {}),  # as with threads
             **self.task.search.settings,
             **self._task,
             "engine": self.backend,

@@ -49,6 +49,7 @@ class Settings:
     threads: int  # of each process
     precision: "loop.Precision"
     backend: "backends.Name"
+    strategy: "loop.Strategy" = "ddp"
     system: Any = None  # of the row; None: the Transformer
 
     @property
@@ -100,6 +101,7 @@ class Run:
             threads=settings.threads,
             precision=settings.precision,
             backend=settings.backend,
+            strategy=settings.strategy,
             system=settings.system,
         )
 

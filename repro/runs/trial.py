@@ -64,6 +64,7 @@ class Trial(Recipe):
             self.data(),
             devices=self.devices,
             precision=self.precision,
+            strategy=self.strategy,
             **options,
         )
 

@@ -110,6 +110,7 @@ class Workshop:
                 threads=self.options.threads,
                 precision=self.options.precision,
                 backend=self.options.backend,
+                strategy=self.options.strategy,
                 system=cell.row.system,
             ),
             corpus=corpus,

@@ -28,6 +28,7 @@ from repro.training.averaging import average
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
 from repro.training.replay_check import Conditions, ReplayCheck, ReproducibilityReport
+from repro.training.sharded import ShardedStrategy
 
 # Lightning's greetings and adverts, and its use of a class that torch 2.13 is about to drop: not our users' business
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
@@ -38,6 +39,8 @@ warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
 Precision = Literal["fp32", "bf16", "fp64"]
 LIGHTNING_PRECISION: dict[Precision, Any] = {"fp32": "32-true", "bf16": "bf16-mixed", "fp64": "64-true"}
+Strategy = Literal["ddp", "fsdp"]
+STRATEGIES: dict[Strategy, type[DDPStrategy]] = {"ddp": DDPStrategy, "fsdp": ShardedStrategy}
 Watch = Callable[[str, int, dict[str, float]], None]  # kind of line, optimizer step, its numbers
 
 
@@ -105,6 +108,7 @@ def fit(
     precision: Precision = "fp32",
     conditions: Conditions | None = None,
     group: Group | None = None,
+    strategy: Strategy = "ddp",
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
@@ -127,7 +131,7 @@ def fit(
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
-    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group)
+    trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group, strategy)
     diverged = None
     try:
         trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
@@ -156,6 +160,7 @@ def _trainer(
     devices: int,
     precision: Precision,
     group: Group | None,
+    strategy: Strategy,
 ) -> L.Trainer:
     """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
     accumulate = stream.data.accumulate
@@ -165,7 +170,7 @@ def _trainer(
         accelerator="auto",
         devices=devices // nodes,
         num_nodes=nodes,
-        strategy=DDPStrategy(timeout=talk.PATIENCE) if devices > 1 else "auto",
+        strategy=STRATEGIES[strategy](timeout=talk.PATIENCE) if devices > 1 else "auto",
         precision=LIGHTNING_PRECISION[precision],
         max_steps=module.hyper.steps,
         accumulate_grad_batches=accumulate,

@@ -11,7 +11,8 @@ from typing import Any
 
 import lightning as L
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
+from torch.distributed.tensor import DTensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
@@ -223,6 +224,10 @@ def _numbers(sentences: Sequence[Tensor]) -> list[int]:
 
 def _norm(tensors: Sequence[Tensor]) -> Tensor:
     """The Euclidean norm of all elements together: finite only if each of them is."""
+    if isinstance(tensors[0], DTensor):  # each process has its part
+        square = _norm([tensor.to_local() for tensor in tensors if isinstance(tensor, DTensor)]).double().square()
+        distributed.all_reduce(square)
+        return square.sqrt()
     if tensors[0].is_cuda:
         norms = torch._foreach_norm(list(tensors))
     else:  # a scalar product has all threads at work, PyTorch's norm one

@@ -51,6 +51,13 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{TALKS}test_who_fails_says_why_and_who_falls_silent_is_named",),
     ),
     Defect(
+        "a checkpoint of a model in parts has the first part alone",
+        "repro/training/sharded.py",
+        "return value.full_tensor().cpu()",
+        "return value.to_local().cpu()",
+        (f"{TALKS}test_a_model_in_parts_loses_as_a_whole_one_and_either_goes_on_from_the_other",),
+    ),
+    Defect(
         "the first process leaves before the others have heard",
         WORDS,
         "if error is None and self.peer.is_first:",

@@ -14,14 +14,14 @@ import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
 import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined]
 from training import test_loop
-from training.test_loop import Every, bytes_of, digest, train
+from training.test_loop import RUN, Every, Journal, bytes_of, digest, train
 
 from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, talk
@@ -91,9 +91,10 @@ def test_the_first_stays_until_all_have_heard(pair: tuple[Talk, Talk]) -> None:
     assert ended == ["second", "first"]
 
 
-# ---- two nodes, each with a folder of its own
+# ---- nodes, each with a folder of its own
 
 FEW: dict[str, Any] = {"steps": 14, "every": Every(log=5, validate=6, checkpoint=4)}
+Trainings = dict[str, dict[str, Any]]  # by the name of their folder, with what differs from FEW
 
 
 def free_port() -> int:
@@ -103,49 +104,107 @@ def free_port() -> int:
     return port
 
 
-def placed(number: int, port: int) -> Peer:
-    """Node `number`; the first one holds the meeting."""
-    return replace(FIRST, number=number, node=number, port=port, met_already=False)
+def be_node(
+    folder: Path, number: int, processes: int, port: int, trainings: Trainings
+) -> dict[str, tuple[str, Journal]]:
+    """Make some trainings one after the other; the weights in memory, where they are whole, and the lines of each."""
+    found = {}
+    peer = replace(FIRST, number=number, node=number, processes=processes, nodes=processes, port=port)
+    with Group(replace(peer, met_already=False)) as group:
+        for name, options in trainings.items():
+            journal, wanted = Journal(), FEW | {"accumulate": 1} | options
+            with mock.patch.object(test_loop, "fit", wraps=test_loop.fit) as fit:
+                train(folder / name, journal, devices=processes, group=group, **wanted)
+            state = fit.call_args.args[0].model.state_dict()
+            found[name] = ("" if "strategy" in options else weights_digest(state), journal)
+    return found
 
 
-def node(folder: Path, number: int, port: int, **acts: int) -> "subprocess.Popen[str]":
-    """Start one node; it prints what it has learned in the end."""
+def start_node(folder: Path, number: int, processes: int, port: int, trainings: Trainings) -> "subprocess.Popen[str]":
+    """The same in a process of its own, which prints the weights."""
     root = Path(__file__).parents[2]
     environment = os.environ | {
         "PYTHONWARNINGS": "ignore", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": f"{root}:{root / 'tests'}"
     }  # fmt: skip
     return subprocess.Popen(
-        [sys.executable, __file__, str(folder), str(number), str(port), json.dumps(acts)],
+        [sys.executable, __file__, str(folder), json.dumps([number, processes, port, trainings])],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, cwd=root,
     )  # fmt: skip
 
 
-def both(folders: list[Path], *acts: dict[str, int]) -> list[tuple[int, str]]:
-    """Exit code and last line of each of two nodes."""
-    port = free_port()
-    nodes = [node(folder, k, port, **(acts[k] if acts else {})) for k, folder in enumerate(folders)]
+def all_nodes(folders: list[Path], *trainings: Trainings) -> list[tuple[int, str]]:
+    """Exit code and last line of each of some nodes; each with trainings of its own, or all with the same."""
+    port, n = free_port(), len(folders)
+    nodes = [start_node(folder, k, n, port, trainings[k % len(trainings)]) for k, folder in enumerate(folders)]
     said = [one.communicate(timeout=200)[0] for one in nodes]
     return [(one.returncode, text.strip().rpartition("\n")[2]) for one, text in zip(nodes, said, strict=True)]
 
 
-def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(tmp_path: Path) -> None:
-    train(tmp_path / "whole", **FEW)
-    train(tmp_path / "0", stop_at=7, **FEW)
-    shutil.copytree(tmp_path / "0", tmp_path / "1")
-    (newest := checkpoint.path_of(tmp_path / "1", 7)).unlink()  # an older folder: up to step 6
-    assert checkpoint.checkpoints(tmp_path / "1") != []
-    before = bytes_of(tmp_path / "1")
-    port = free_port()
-    other = node(tmp_path / "1", 1, port)
-    with mock.patch.object(test_loop, "fit", wraps=test_loop.fit) as fit, Group(placed(0, port)) as group:
-        assert train(tmp_path / "0", devices=2, accumulate=1, group=group, **FEW).cost.steps == 14
-    said = other.communicate(timeout=200)[0]
+class Two(NamedTuple):
+    """What two nodes made: the first in this process, of which `whole` made the same alone."""
+
+    folder: Path
+    whole: Journal
+    first: dict[str, tuple[str, Journal]]
+    second: dict[str, str]
+    before: dict[str, bytes]  # the second node's folder
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
+    """A run that goes on where the first node's folder is newer; and one whose model is shared out."""
+    folder, whole = tmp_path_factory.mktemp("two"), Journal()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
+        train(folder / "whole", whole, **FEW)
+        train(folder / "0" / "on", stop_at=7, **FEW)
+        shutil.copytree(folder / "0" / "on", folder / "1" / "on")
+        checkpoint.path_of(folder / "1" / "on", 7).unlink()
+        before, port = bytes_of(folder / "1" / "on"), free_port()
+        trainings: Trainings = {"on": {}, "parts": {"strategy": "fsdp", "stop_at": 7}}
+        other = start_node(folder / "1", 1, 2, port, trainings)
+        first = be_node(folder / "0", 0, 2, port, trainings)
+        said = other.communicate(timeout=200)[0]
     assert other.returncode == 0, said
-    assert digest(tmp_path / "0") == digest(tmp_path / "whole")
-    assert bytes_of(tmp_path / "1") == before
-    assert not newest.exists()
-    own = weights_digest(fit.call_args.args[0].model.state_dict())
-    assert json.loads(said.strip().rpartition("\n")[2]) == {"steps": 14, "weights": own}  # in the memory of both
+    return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before)
+
+
+def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Two) -> None:
+    assert list(two.before) == ["step-000000006.safetensors"]  # an older folder, and it stays as it is
+    assert bytes_of(two.folder / "1" / "on") == two.before
+    assert digest(two.folder / "0" / "on") == digest(two.folder / "whole")
+    assert two.second["on"] == two.first["on"][0]  # in the memory of both
+
+
+def test_a_model_in_parts_loses_as_a_whole_one_and_either_goes_on_from_the_other(two: Two) -> None:
+    _, lines = two.first["parts"]
+    assert list(lines) == [("train", 5), ("dev", 6)]
+    parts, on = (checkpoint.load(checkpoint.checkpoints(two.folder / "0" / of)[-1], RUN) for of in ("parts", "on"))
+    assert {name: x.shape for name, x in parts["state_dict"].items()} == {
+        name: x.shape for name, x in on["state_dict"].items()
+    }
+    [groups, expected] = [of["optimizer_states"][0]["param_groups"][0] | {"lr": 0} for of in (parts, on)]
+    assert groups == expected
+    train(two.folder / "0" / "parts", lines, **FEW)  # one process goes on with what two had in parts
+    assert lines.keys() == two.whole.keys()
+    for line, numbers in two.whole.items():
+        assert lines[line] == pytest.approx(numbers, rel=1e-6), line
+
+
+@pytest.mark.faults
+def test_a_model_in_parts_goes_on_with_other_processes_and_as_a_whole(tmp_path: Path) -> None:
+    """Six shares of an update: of two processes three each, of three two."""
+    whole = Journal()
+    train(tmp_path / "whole", whole, accumulate=6, **FEW)
+    begun: Trainings = {"run": {"strategy": "fsdp", "accumulate": 3, "stop_at": 7}}
+    on: Trainings = {"run": {"strategy": "fsdp", "accumulate": 2, "stop_at": 10}}
+    end: Trainings = {"run": {"accumulate": 3}}
+    for trainings, n in ((begun, 2), (on, 3), (end, 2)):
+        assert [code for code, _ in all_nodes([tmp_path / str(k) for k in range(n)], trainings)] == [0] * n
+    ends = [checkpoint.load(checkpoint.path_of(tmp_path / of, 14), RUN)["state_dict"] for of in ("0/run", "whole")]
+    for name, expected in ends[1].items():
+        if "train_" not in name and not name.endswith("attention.bias"):  # of keys: no gradient but rounding, scaled up
+            torch.testing.assert_close(ends[0][name], expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.faults
@@ -153,28 +212,25 @@ def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(tmp_pat
 def test_when_a_node_is_killed_the_other_ends_and_both_go_on(tmp_path: Path, killed: int) -> None:
     train(tmp_path / "whole", **FEW)
     folders = [tmp_path / "0", tmp_path / "1"]
-    acts: list[dict[str, int]] = [{}, {}]
-    acts[killed] = {"die_at": 9}
-    found = both(folders, *acts)
+    acts: list[Trainings] = [{"run": {}}, {"run": {}}]
+    acts[killed] = {"run": {"die_at": 9}}
+    found = all_nodes(folders, *acts)
     assert found[killed][0] == -9
     assert found[1 - killed][0] == 75
     assert found[1 - killed][1].endswith(talk.AGAIN)
-    assert checkpoint.checkpoints(folders[0])[-1] == checkpoint.path_of(folders[0], 8)
-    assert [code for code, _ in both(folders)] == [0, 0]
-    assert digest(folders[0]) == digest(tmp_path / "whole")
+    assert checkpoint.checkpoints(folders[0] / "run")[-1] == checkpoint.path_of(folders[0] / "run", 8)
+    assert [code for code, _ in all_nodes(folders, {"run": {}})] == [0, 0]
+    assert digest(folders[0] / "run") == digest(tmp_path / "whole")
 
 
-def main(folder: str, number: str, port: str, acts: str) -> None:
+def main(folder: str, arguments: str) -> None:
     """Be one node."""
-    with mock.patch.object(test_loop, "fit", wraps=test_loop.fit) as fit:
-        try:
-            with Group(placed(int(number), int(port))) as group:
-                fitted = train(Path(folder), devices=2, accumulate=1, group=group, **FEW, **json.loads(acts))
-        except OthersGone as gone:
-            print(gone)
-            sys.exit(75)
-    weights = weights_digest(fit.call_args.args[0].model.state_dict())
-    print(json.dumps({"steps": fitted.cost.steps, "weights": weights}))
+    try:
+        found = be_node(Path(folder), *json.loads(arguments))
+    except OthersGone as gone:
+        print(gone)
+        sys.exit(75)
+    print(json.dumps({name: weights for name, (weights, _) in found.items()}))
 
 
 if __name__ == "__main__":

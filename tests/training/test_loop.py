@@ -112,6 +112,7 @@ def train(
     devices: int = 1,
     precision: Any = "fp32",
     group: Group | None = None,
+    strategy: Any = "ddp",
     **change: Any,
 ) -> Fitted:
     """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
@@ -148,6 +149,7 @@ def train(
             devices=devices,
             precision=precision,
             group=group,
+            strategy=strategy,
         )
 
 
