@@ -21,6 +21,7 @@ from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
 from repro.runs.signals import Signals
+from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.elsewhere import forecast_elsewhere
 from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
 from repro.runs.task import Task, Translation
@@ -75,7 +76,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             if options.hardware:
                 print(forecast_elsewhere(name, asked, scale, options))
                 return 0
-            print(forecast(name, asked, scale, options))
+            print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
             print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
             return 0
         for task in tasks:

@@ -16,6 +16,7 @@ from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
 from repro.runs.speed.rates import Speeds, learned, this_machine
+from repro.runs.speed.schedule import makespan, ordered
 from repro.runs.table import Cell
 from repro.storage import atomic
 
@@ -85,8 +86,13 @@ def held_out(scale: Scale, pair: str) -> tuple[int, int]:
     return n_dev, n_test
 
 
-def forecast(table: str, asked: Sequence[Cell], scale: Scale, options: Options) -> str:
-    """Rows, parameters, tokens, operations, time, memory and disk before anything is trained."""
+def forecast(
+    table: str, asked: Sequence[Cell], scale: Scale, options: Options, at_once: tuple[int, str] = (1, "")
+) -> str:
+    """Rows, parameters, tokens, operations, time, memory and disk before anything is trained.
+
+    `at_once` is how many runs are made at the same time, and why so many.
+    """
     of = f", shard {options.shard}" if options.shard else ""
     speeds = Speeds.load(options.cache_dir, options.runs_dir, options)
     expected = estimates(asked, scale, speeds)
@@ -96,6 +102,7 @@ def forecast(table: str, asked: Sequence[Cell], scale: Scale, options: Options) 
             f"{table}{of} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
+            *_side_by_side(asked, expected, *at_once),
             f"Memory: {_memory(asked, scale)}.",
             f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale, options.runs_dir)}.",
         ]
@@ -139,6 +146,16 @@ def _in_all(table: str, asked: Sequence[Cell], expected: Sequence[Estimate], opt
             f"About 3 s a row to measure them: {command.python()} {command.script(table)} {again}"
         )
     return lines
+
+
+def _side_by_side(asked: Sequence[Cell], expected: Sequence[Estimate], jobs: int, why: str) -> list[str]:
+    """Until the last run ends, where several are made at a time."""
+    if jobs == 1:
+        return []
+    seconds = {(cell.table, cell.row.name, cell.seed): one.seconds for cell, one in zip(asked, expected, strict=True)}
+    order = ordered(asked, list(seconds.values()), jobs)
+    whole = makespan([seconds[cell.table, cell.row.name, cell.seed] for cell in order], jobs)
+    return [f"With {jobs} runs at a time ({why}) about {duration(whole)}, on processors that nobody else uses."]
 
 
 def _memory(asked: Sequence[Cell], scale: Scale) -> str:

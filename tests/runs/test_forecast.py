@@ -9,9 +9,11 @@ from repro.model.config import Hyper
 from repro.runs.forecast import FLOPS_PER_CORE, estimate, estimates, expected_flops, forecast, held_out, run_memory
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
+from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.rates import Rates, Speeds, key_of_cell, save_rates
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
+from repro.training.processors import processors
 
 LAPTOP = SCALES["laptop"]
 
@@ -104,6 +106,32 @@ def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
     text = said(tmp_path, seeds=2)
     assert "unmeasured" not in text
     assert "In all about 12.5 min one after the other: 12.0 min of training" in text
+
+
+def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
+    both = dict(zip((key_of_cell(cell, LAPTOP, Options()) for cell in asked()), (rates(0.1), rates(0.2)), strict=True))
+    save_rates(tmp_path, both)
+    options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs")
+    text = forecast("t", asked(seeds=2), LAPTOP, options, (2, "2 processors"))
+    # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
+    assert "In all about 18.6 min one after the other" in text
+    assert "With 2 runs at a time (2 processors) about 9.3 min, on processors" in text
+    assert "at a time" not in said(tmp_path, seeds=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"), [({"jobs": 3}, (3, "--jobs")), ({"jobs": 9}, (4, "--jobs")), ({"devices": 2}, (1, None))]
+)
+def test_how_many_runs_are_made_at_a_time(options: dict[str, int], expected: tuple[int, str | None]) -> None:
+    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options(**options))
+    assert n == expected[0]
+    assert expected[1] in (why, None)
+
+
+def test_as_many_runs_are_made_as_processors_and_memory_allow() -> None:
+    n, why = runs_at_once(asked(seeds=2), LAPTOP, Options())
+    assert 1 <= n <= 4
+    assert why.startswith(f"{processors()} processors, 1 a run") or "GPU" in why
 
 
 def test_a_dry_run_names_memory_and_disk(tmp_path: Path) -> None:
