@@ -15,6 +15,7 @@ from types import ModuleType
 from repro.runs import command
 from repro.runs.command import BAD_INPUT, DISK
 from repro.runs.executors.channel import Channel
+from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
@@ -78,10 +79,12 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
                 return 0
             print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
             print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
+            if options.on == "slurm":
+                print(submission(array_for(whole, scale, options, this_command() if argv is None else None)))
             return 0
         for task in tasks:
             task.find(scale.corpus, options.data_dir)  # before anything takes time
-        if options.processes > 1 and peer is None:
+        if options.processes > 1 and peer is None and options.on == "here":
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
         command.outlive_reader()

@@ -25,6 +25,7 @@ class Signals:
     def __init__(self) -> None:
         self.received, self.since = 0, 0.0
         self.training = False
+        self.answer = b"Stopping after this step, with a checkpoint. A second time ends it at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
         for number in STOPPING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
@@ -45,7 +46,7 @@ class Signals:
         if not self.training:
             _answer(b"Stopped before training.")
             sys.exit(128 + number)
-        _answer(b"Stopping after this step, with a checkpoint. A second time ends it at once.")
+        _answer(self.answer)
 
     def should_stop(self) -> bool:
         return bool(self.received)

@@ -35,7 +35,8 @@ class Workshop:
         whole: Sequence[Cell],
     ) -> None:
         self.tables, self.scale, self.options = tables, scale, options
-        self._tasks = list(dict.fromkeys(cell.task for cell in whole))  # of the sweep, of which this may make a shard
+        self.whole = whole  # cells of the sweep, of which this may make a shard
+        self._tasks = list(dict.fromkeys(cell.task for cell in whole))
         self.texts: dict[Task, tuple[Corpus, Prepared]] = {}
 
     def open_texts(self, tasks: Sequence[Task], tell: Tell) -> None:

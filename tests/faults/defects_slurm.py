@@ -5,6 +5,7 @@ from faults.defect import Defect
 ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
 SWEEP, OF_SWEEP = "repro/runs/sweep.py", "tests/runs/test_sweep.py::test_"
 SCRIPT, OF_SCRIPT = "repro/runs/executors/slurm_array.py", "tests/runs/executors/test_slurm_array.py::test_"
+ARRAY, OF_ARRAY = "repro/runs/executors/slurm.py", "tests/runs/executors/test_slurm.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -69,5 +70,43 @@ DEFECTS: tuple[Defect, ...] = (
         '"cwd": shlex.quote(str(self.cwd)),',
         '"cwd": str(self.cwd),',
         (f"{OF_SCRIPT}words_and_folders_arrive_as_they_are",),
+    ),
+    Defect(
+        "a queue that does not answer is an empty one",
+        ARRAY,
+        "    if said.returncode:\n        return None\n",
+        "",
+        (f"{OF_ARRAY}a_queue_that_does_not_answer_for_a_while_is_asked_again",),
+    ),
+    Defect(
+        "what is in the queue is submitted again",
+        ARRAY,
+        "tasks & found.keys(), tasks - found.keys()",
+        "tasks & found.keys(), set(tasks)",
+        (
+            f"{OF_ARRAY}what_is_in_the_queue_is_not_submitted_twice",
+            f"{OF_ARRAY}of_an_array_that_is_half_there_the_rest_is_submitted",
+        ),
+    ),
+    Defect(
+        "the exit code of an earlier attempt counts",
+        ARRAY,
+        "END.findall(_end(log).rpartition(BEGIN)[2])",
+        "END.findall(_end(log))",
+        (f"{OF_ARRAY}a_run_without_a_record_is_named_with_the_end_of_its_log",),
+    ),
+    Defect(
+        "a record that a network disk shows late is missed",
+        ARRAY,
+        "if not code and seconds < LATE:",
+        "if False:",
+        (f"{OF_ARRAY}a_record_that_becomes_visible_late_counts",),
+    ),
+    Defect(
+        "an array goes by the words alone, wherever it was typed",
+        ARRAY,
+        "json.dumps([str(Path(script).resolve()), str(folder), decides]",
+        "json.dumps([str(Path(script).resolve()), options.typed.get('seeds', 1)]",
+        (f"{OF_ARRAY}the_same_command_has_the_same_name_and_another_one_another",),
     ),
 )

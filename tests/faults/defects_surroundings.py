@@ -127,8 +127,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a number without a launcher keeps --devices from starting any",
         "repro/experiment.py",
-        "if options.processes > 1 and peer is None:",
-        'if options.processes > 1 and "LOCAL_RANK" not in os.environ:',
+        "if options.processes > 1 and peer is None and",
+        'if options.processes > 1 and "LOCAL_RANK" not in os.environ and',
         (LAUNCH + "test_zero_of_one_starts_its_own",),
     ),
 )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
+from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.executors.workers import LocalWorker, fitting, gpus
 from repro.runs.forecast import run_memory, size
 from repro.runs.signals import Signals
@@ -32,6 +33,10 @@ def chosen(
     `again` are the words that start this command once more, None where nothing could.
     """
     options = workshop.options
+    if options.on == "slurm":
+        if group:
+            raise ValueError("--on slurm: each of several processes would submit the array. Start one, without srun.")
+        return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
     here = Here(tracker, signals, group)
     if options.processes > 1:
         if (options.jobs or 1) > 1:

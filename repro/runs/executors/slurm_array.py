@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-FOLDER = "slurm"  # in the folder of runs: scripts and logs
+ARRAYS = "slurm"  # in the folder of runs: scripts and logs
 TIME_FACTOR, LEAST_MINUTES = 4, 30  # of the forecast; a run that needs longer is stopped at the limit, and goes on
 MEMORY_FACTOR = 1.5
 BEFORE_THE_LIMIT = 120  # seconds

@@ -1,7 +1,9 @@
 """Sweeps on a real Slurm of this machine, where there is one: limits, cancels, kills, pre-emption, two at once."""
 
 import os
+import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,9 +11,23 @@ from pathlib import Path
 import pytest
 from runs.executors.slurm_one_machine import one_machine, why_not
 
+from repro.results.record import Record, load
 from repro.runs.executors.slurm_array import Needs, SlurmArray
 
 ROOT = Path(__file__).parents[3]
+EXPERIMENT = '''
+"""Two rows of which one diverges."""
+
+from dataclasses import replace
+
+from repro.experiment import Paper, Row, main
+
+TABLE = "table_x"
+ROWS = [Row("wild", lambda base: replace(base, lr_factor=1e20), Paper())]
+
+if __name__ == "__main__":
+    main(TABLE, ROWS)
+'''
 
 
 @pytest.fixture(scope="module")
@@ -131,3 +147,134 @@ def test_a_task_that_makes_room_for_another_comes_back(slurm: dict[str, str], tm
     wait(lambda: queue(slurm) == [""])
     assert (one.folder / "heard").read_text() == "TERM\n"
     assert one.log(job, 1).read_text().endswith(": ended with exit code 0\n")
+
+
+# ---- whole sweeps
+
+
+def words(folder: Path, *more: str) -> list[str]:
+    (folder / "table_x.py").write_text(EXPERIMENT.lstrip())
+    places = {"results": "own", "runs": "runs", "cache": "cache"}
+    options = [f"--{name}-dir={folder / place}" for name, place in places.items()]
+    store = f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"
+    return [sys.executable, str(folder / "table_x.py"), "--scale=smoke", "--steps=400", *options, store, *more]
+
+
+def records(folder: Path) -> dict[str, Record]:
+    return {done.row: done for done in map(load, folder.glob("runs/*/record.json"))}
+
+
+def computed(folder: Path) -> dict[str, object]:
+    """All of the records but what they cost and when they were made."""
+    return {
+        row: (one.run, one.status, one.scores, one.curves, (one.determinism or {}).get("weights"))
+        for row, one in records(folder).items()
+    }
+
+
+@pytest.fixture(scope="module")
+def calm(slurm: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    """What the rows are when nothing happens to them."""
+    folder = tmp_path_factory.mktemp("calm")
+    done = subprocess.run(words(folder, "--jobs=1"), env=slurm, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 70, done.stdout + done.stderr
+    found = computed(folder)
+    assert {row: status for row, (_, status, *_) in found.items()} == {"base": "finished", "wild": "diverged"}  # type: ignore[misc]
+    return found
+
+
+class Driver:
+    """The command that follows the array."""
+
+    def __init__(self, environment: dict[str, str], folder: Path, *more: str) -> None:
+        self.folder, self.said = folder, folder / f"said{len(list(folder.glob('said*')))}"
+        with self.said.open("wb") as said:
+            self.process = subprocess.Popen(
+                words(folder, "--on=slurm", *more), env=environment, cwd=folder, stdout=said, stderr=said
+            )
+
+    def end(self) -> tuple[int, str]:
+        return self.process.wait(400), self.said.read_text()
+
+
+def steps(folder: Path, row: str = "base") -> int:
+    """How many steps the run of a row has noted."""
+    text = b'"row": "' + row.encode() + b'"'
+    for file in folder.glob("runs/*/run.json"):
+        if text in file.read_bytes() and (file.parent / "journal.jsonl").exists():
+            return (file.parent / "journal.jsonl").read_bytes().count(b'"kind": "train"')
+    return 0
+
+
+@pytest.mark.faults
+def test_stopped_killed_and_left_alone_the_records_are_the_same_to_the_bit(
+    slurm: dict[str, str], calm: dict[str, object], tmp_path: Path
+) -> None:
+    driver = Driver(slurm, tmp_path)
+    wait(lambda: steps(tmp_path) >= 2)
+    [job] = {one.partition("_")[0] for one in queue(slurm)}
+    called(slurm, "scancel", "--batch", "--signal=USR1", f"{job}_1")  # as before the limit of time
+    driver.process.kill()  # the driver is lost
+    driver.process.wait()
+    log = next((tmp_path / "runs" / "slurm").glob(f"{job}_1.log"))
+    wait(lambda: "queued again 1 times" in log.read_text())
+    driver = Driver(slurm, tmp_path)
+    before = steps(tmp_path)
+    wait(lambda: steps(tmp_path) > before)
+    killed = [
+        int(path.parent.name) for path in Path("/proc").glob("[0-9]*/cmdline") if is_run_of(path, tmp_path, b"1/2")
+    ]
+    assert len(killed) == 1
+    os.kill(killed[0], signal.SIGKILL)
+    code, said = driver.end()
+    assert code == 70, said
+    assert f"In Slurm's queue already: job {job} with" in said
+    assert "ended with exit code 138" in log.read_text()
+    assert "ended with exit code 137" in log.read_text()
+    assert len(list((tmp_path / "runs" / "slurm").glob("*_1.log"))) == 1, "it was submitted once"
+    assert computed(tmp_path) == calm
+
+
+def is_run_of(cmdline: Path, folder: Path, shard: bytes) -> bool:
+    try:
+        said = cmdline.read_bytes().split(b"\0")
+    except OSError:
+        return False  # it has ended meanwhile
+    return os.fsencode(folder / "table_x.py") in said[:2] and shard in said
+
+
+@pytest.mark.faults
+def test_a_run_whose_task_was_cancelled_is_named_and_the_same_command_goes_on(
+    slurm: dict[str, str], calm: dict[str, object], tmp_path: Path
+) -> None:
+    driver = Driver(slurm, tmp_path, "--rows", "base")
+    wait(lambda: steps(tmp_path) >= 2)
+    called(slurm, "scancel", queue(slurm)[0].split()[0])
+    code, said = driver.end()
+    assert code == 1, said
+    assert "base seed 1 has no record: its task ended with exit code 143." in said
+    assert "  | base seed 1 stopped after step " in said
+    code, said = Driver(slurm, tmp_path, "--rows", "base").end()
+    assert code == 0, said
+    assert computed(tmp_path) == {"base": calm["base"]}
+
+
+@pytest.mark.faults
+def test_two_commands_at_once_make_each_run_once(
+    slurm: dict[str, str], calm: dict[str, object], tmp_path: Path
+) -> None:
+    drivers = [Driver(slurm, tmp_path, *more) for more in ([], [], ["--rows", "base"])]
+    ends = [driver.end() for driver in drivers]
+    assert [code for code, _ in ends] == [70, 70, 0], ends
+    assert computed(tmp_path) == calm
+    [base] = [path.parent for path in tmp_path.glob("runs/*/record.json") if load(path).row == "base"]
+    lines = [line for line in (base / "journal.jsonl").read_text().split("\n") if '"kind": "train"' in line]
+    assert len(lines) == len(set(lines)) == len({line.partition('"step": ')[2].split(",")[0] for line in lines})
+
+
+@pytest.mark.faults
+def test_what_the_cluster_refuses_is_said_in_its_words(slurm: dict[str, str], tmp_path: Path) -> None:
+    code, said = Driver(slurm | {"SBATCH_PARTITION": "nowhere"}, tmp_path).end()
+    assert code == 2
+    assert "error: sbatch refused the array: sbatch: error: invalid partition specified: nowhere" in said
+    assert queue(slurm) == [""]

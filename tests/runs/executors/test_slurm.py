@@ -1,0 +1,348 @@
+"""A sweep as a Slurm array: what is submitted, how it is followed, and what is said when it goes wrong.
+
+Slurm's commands are stand-ins here, that answer what a test has laid down; `test_real_slurm.py` has the real ones.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from own_signals import own_signals
+
+from repro.experiment import Paper, Row, main
+from repro.runs.executors import slurm
+from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.executors.slurm import Slurm, array_for
+from repro.runs.executors.slurm_array import Needs, SlurmArray
+from repro.runs.options import Options, chosen_scale
+from repro.runs.progress import Progress
+from repro.runs.signals import Signals
+from repro.runs.table import Table, cells
+from repro.runs.task import Translation
+
+ROOT = Path(__file__).parents[3]
+
+
+class Cluster:
+    """Stand-ins for Slurm's commands: squeue answers one scripted text after the other, the last one for ever."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.write(
+            "squeue", "n=$(($(cat turn) + 1)); echo $n > turn; while [ ! -e q$n ]; do n=$((n - 1)); done; sh q$n"
+        )
+        self.write("sbatch", 'for word in "$@"; do echo "$word" >> submitted; done; pwd > submitted_in; echo "31;one"')
+        self.write("sinfo", "echo 'all*|(null)|infinite'")
+        (folder / "turn").write_text("0")
+        self.answers()
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        at_home = f"cd {shlex.quote(str(self.folder))}\n" if name == "squeue" else ""
+        named = text.replace("submitted", shlex.quote(str(self.folder / "submitted")).strip("'"))
+        path.write_text(f"#!/bin/sh\n{at_home}{named}\n")
+        path.chmod(0o755)
+
+    def answers(self, *queues: str) -> None:
+        """What squeue says, call by call: lines of "job|task|state|why", or "!" where it fails."""
+        for number, queue in enumerate(queues or ("",), 1):
+            says = "exit 1" if queue == "!" else f"cat <<'END'\n{queue}\nEND"
+            (self.folder / f"q{number}").write_text(says)
+
+    @property
+    def submitted(self) -> list[str]:
+        file = self.folder / "submitted"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm, "LOOK", 0.01)
+    monkeypatch.setattr(slurm, "ASK", 0.01)
+    return Cluster(folder)
+
+
+@pytest.fixture
+def signals() -> Iterator[Signals]:
+    with own_signals():
+        yield Signals()
+
+
+def array(folder: Path, whole: int = 3) -> SlurmArray:
+    return SlurmArray(
+        name="table_x-0123456789",
+        command=["/bin/python", "table_x.py"],
+        cwd=folder,
+        folder=folder / "runs" / "slurm",
+        whole=whole,
+        shard=(1, 1),
+        at_once=None,
+        needs=Needs(processors=1, gpus=0, memory=10**9, minutes=30),
+    )
+
+
+def work(folder: Path, number: int, record: Callable[[int], Any] = lambda asked: None) -> Work:
+    """What an executor asks of a run; `record` tells whether it is finished when it is asked for the n-th time."""
+    asked = [0]
+
+    def finished() -> Any:
+        asked[0] += 1
+        return record(asked[0])
+
+    name = f"row {number} seed 1"
+    run = SimpleNamespace(
+        settings=SimpleNamespace(name=name, hyper=SimpleNamespace(steps=40)), finished=finished, folder=folder / name
+    )
+    return Work(cell=number, run=run)  # type: ignore[arg-type]
+
+
+def done_at(turn: int) -> Callable[[int], str | None]:
+    return lambda asked: "a record" if asked >= turn else None
+
+
+def make(executor: Slurm, todo: Sequence[Work]) -> list[Made]:
+    with Progress("table_x", len(todo)) as progress, executor:
+        return list(executor.make(todo, progress))
+
+
+def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queue(
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    todo = [work(tmp_path, 0, done_at(2)), work(tmp_path, 1, done_at(1)), work(tmp_path, 2, done_at(2))]
+    pending = "31|1|PENDING|Resources\n31|3|PENDING|Priority"
+    cluster.answers("", pending, "31|1|RUNNING|None\n31|3|PENDING|Priority", "31|3|COMPLETING|None", "")
+    outcomes = make(Slurm(array(tmp_path), signals), todo)
+    assert [(one.run, one.record, one.code) for one in outcomes] == [
+        (todo[number].run, "a record", 0) for number in (1, 0, 2)
+    ]
+    assert cluster.submitted == [
+        "--parsable", "--job-name=table_x-0123456789", "--array=1,3", "--output=%A_%a.log", "table_x-0123456789.sbatch"
+    ]  # fmt: skip
+    folder = tmp_path / "runs" / "slurm"
+    assert (cluster.folder / "submitted_in").read_text() == f"{folder}\n"
+    assert "#SBATCH --array=1,3\n" in (folder / "table_x-0123456789.sbatch").read_text()
+    said = capsys.readouterr().out
+    assert "row 1 seed 1: finished before" in said
+    assert "Slurm job 31: 2 runs; " in said
+    assert "To end them: scancel 31\n" in said
+    assert [line for line in said.split("\n") if line.startswith("Slurm: ")] == [
+        "Slurm: 2 pending (Priority, Resources)",
+        "Slurm: running row 0 seed 1; 1 pending (Priority)",
+        "Slurm: 1 completing",
+    ]
+
+
+def test_nothing_is_submitted_where_everything_is_finished(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
+    assert [one.record for one in make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(1))])] == [
+        "a record"
+    ]
+    assert cluster.submitted == []
+
+
+def test_what_is_in_the_queue_is_not_submitted_twice(
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.answers("29|1|PENDING|None\n29|2|RUNNING|None", "")
+    todo = [work(tmp_path, number, done_at(2)) for number in (0, 1)]
+    assert len(make(Slurm(array(tmp_path), signals), todo)) == 2
+    assert cluster.submitted == []
+    assert "In Slurm's queue already: job 29 with 2 of these runs." in capsys.readouterr().out
+
+
+def test_of_an_array_that_is_half_there_the_rest_is_submitted(
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.answers("29|2|PENDING|None", "")
+    assert len(make(Slurm(array(tmp_path), signals), [work(tmp_path, number, done_at(2)) for number in range(3)])) == 3
+    assert "--array=1,3" in cluster.submitted
+    assert "job 29 with 1 of these runs." in capsys.readouterr().out
+
+
+def test_ctrl_c_leaves_the_runs_to_slurm(
+    tmp_path: Path, cluster: Cluster, signals: Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    cluster.answers("", "31|1|RUNNING|None\n31|2|PENDING|None")
+    todo, outcomes = [work(tmp_path, 0), work(tmp_path, 1)], []
+    with Progress("table_x", 2) as progress, Slurm(array(tmp_path), signals) as executor:
+        say, said = progress.say, list[str]()
+        progress.say = lambda text: (said.append(text), say(text), "running" in text and os.kill(os.getpid(), 2))  # type: ignore
+        outcomes = list(executor.make(todo, progress))
+    assert [(one.record, one.code) for one in outcomes] == [(None, 130)] * 2
+    assert said[-1] == (
+        "Slurm goes on with 2 runs in job 31. The same command comes back to them; to end them: scancel 31"
+    )
+    assert "Leaving the runs to Slurm; a second time leaves at once." in capfd.readouterr().err
+
+
+def log(folder: Path, task: int, *attempts: str) -> Path:
+    path = folder / "runs" / "slurm" / f"31_{task}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"2026 node: Slurm job 31_{task}, queued again 0 times\n{text}\n" for text in attempts))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "said"),
+    [
+        ("killed: 9\nx: ended with exit code 71", OUT_OF_MEMORY, "its task ended with exit code 71"),
+        ("x: ended with exit code 74", 74, "its task ended with exit code 74"),
+        ("x: ended with exit code 75", BUSY, "its task ended with exit code 75"),
+        ("x: ended with exit code 143\nCANCELLED", FAILED, "its task ended with exit code 143"),
+        ("x: ended with exit code 0", FAILED, "its task ended, or was cancelled, and left none"),
+        ("killed", FAILED, "its task ended, or was cancelled, and left none"),
+    ],
+)
+def test_a_run_without_a_record_is_named_with_the_end_of_its_log(
+    tmp_path: Path, cluster: Cluster, signals: Signals, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str], text: str, code: int, said: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(slurm, "LATE", 0.05)
+    path = log(tmp_path, 1, "x: ended with exit code 138", text)
+    cluster.answers("", "31|1|RUNNING|None\n31|2|RUNNING|None", "")
+    [good, bad] = sorted(make(Slurm(array(tmp_path), signals), [work(tmp_path, 0), work(tmp_path, 1, done_at(2))]),
+                         key=lambda one: not one.record)  # fmt: skip
+    assert (good.code, bad.record, bad.code) == (0, None, code)
+    printed = capsys.readouterr().out
+    assert f"row 0 seed 1 has no record: {said}. The end of {path}:\n" in printed
+    assert f"  | {text.split()[-1]}" in printed or f"  | {text.splitlines()[-1]}" in printed
+
+
+def test_machines_that_do_not_see_the_folder_are_suspected(
+    tmp_path: Path, cluster: Cluster, signals: Signals, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr(slurm, "LATE", 0.05)
+    cluster.answers("", "")
+    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+    assert one.code == FAILED
+    assert "31_1.log was never written: do the machines of the cluster see" in capsys.readouterr().out
+
+
+def test_a_record_that_becomes_visible_late_counts(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
+    # a network file system shows what another machine wrote some seconds later
+    cluster.answers("", "")
+    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, done_at(9))])
+    assert (one.record, one.code) == ("a record", 0)
+
+
+def test_a_queue_that_does_not_answer_for_a_while_is_asked_again(
+    tmp_path: Path, cluster: Cluster, signals: Signals
+) -> None:
+    cluster.answers("", "!", "!", "31|1|RUNNING|None", "!", "")
+    asked: list[int] = []
+
+    def record(turn: int) -> str | None:
+        asked.append(turn)
+        return done_at(2)(turn)
+
+    [one] = make(Slurm(array(tmp_path), signals), [work(tmp_path, 0, record)])
+    assert one.record
+    assert (cluster.folder / "turn").read_text().strip() == "6", "a queue that is silent is not an empty one"
+
+
+def test_steps_are_shown_as_the_journal_has_them(
+    tmp_path: Path, cluster: Cluster, signals: Signals, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = work(tmp_path, 0, done_at(2))
+    one.run.folder.mkdir()
+    line = '{{"crc32": "00000000", "kind": "{}", "step": {}, "time": 1.0, "attempt": 1}}\n'
+    (one.run.folder / "journal.jsonl").write_text(line.format("train", 35) + line.format("train", 40) + '{"crc32": "0')
+    cluster.answers("", "31|1|RUNNING|None", "")
+    make(Slurm(array(tmp_path), signals), [one])
+    assert "table_x  row 0 seed 1  40/40\n" in capsys.readouterr().out
+
+
+def test_what_sbatch_refuses_is_said_in_its_words(tmp_path: Path, cluster: Cluster, signals: Signals) -> None:
+    cluster.write("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    with pytest.raises(ValueError, match=r"invalid partition specified: x\nIts script is .*SBATCH_PARTITION"):
+        make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+
+
+def test_nothing_is_submitted_where_the_queue_cannot_be_read(
+    tmp_path: Path, cluster: Cluster, signals: Signals
+) -> None:
+    cluster.answers("!")
+    with pytest.raises(ValueError, match="squeue does not answer"):
+        make(Slurm(array(tmp_path), signals), [work(tmp_path, 0)])
+    assert cluster.submitted == []
+
+
+def test_a_machine_without_slurm(tmp_path: Path, signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ValueError, match=r"^--on slurm: there is no sbatch on this machine\. .* --shard 1/4"):
+        Slurm(array(tmp_path), signals)
+
+
+def plan(*words: str, again: Sequence[str] | None = ("/bin/python", "table_x.py")) -> SlurmArray:
+    options = Options.read("table_x", ["--scale=smoke", "--on=slurm", *words])
+    rows = [Row("h=1", lambda base: base.__class__(**vars(base) | {"warmup": 7}), Paper())]
+    scale = chosen_scale(options)
+    table = [Table(name="table_x", rows=rows, title="")]
+    asked = cells(table, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation("en-de"))
+    return array_for(asked, scale, options, again)
+
+
+def test_the_same_command_has_the_same_name_and_another_one_another(cluster: Cluster) -> None:
+    name = plan().name
+    assert name.startswith("table_x-")
+    assert {plan(*words).name for words in (["--traceback"], ["--jobs=3"], ["--dry-run"])} == {name}
+    others = [["--seeds=2"], ["--rows", "h=1"], ["--runs-dir=elsewhere"], ["--shard=1/2"], ["--steps=3"]]
+    assert len({name, *(plan(*words).name for words in others)}) == 1 + len(others)
+    assert plan(again=["/bin/python", "table_y.py"]).name.startswith("table_y-")
+
+
+def test_the_plan_follows_the_options(cluster: Cluster, tmp_path: Path) -> None:
+    made = plan(
+        "--seeds=2", "--shard=2/3", "--jobs=4", f"--runs-dir={tmp_path}", again=["/bin/python", "x.py", "--dry-run"]
+    )
+    assert (made.whole, made.shard, made.at_once, made.folder) == (4, (2, 3), 4, tmp_path / "slurm")
+    assert list(made.command) == ["/bin/python", "x.py"]
+    assert made.needs.processors == 1
+    with pytest.raises(ValueError, match=r"starts the experiment's file anew, .* python FILE\.py --on slurm"):
+        plan(again=None)
+
+
+def test_a_sweep_that_was_not_started_from_a_file_is_refused(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with own_signals(), pytest.raises(SystemExit) as stopped:
+        main("table_x", [], ["--scale=smoke", "--on=slurm", f"--runs-dir={tmp_path}"])
+    assert stopped.value.code == 2
+    assert "was not started from one" in capsys.readouterr().err
+
+
+def test_a_dry_run_shows_the_script_and_the_command_and_submits_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    program = (
+        "import runpy, sys\n"
+        f"sys.argv = [{str(ROOT / 'experiments' / 'table3_A.py')!r}, *sys.argv[1:]]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+        "heavy = {'torch', 'lightning', 'mlflow', 'pandas', 'tokenizers'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    words = ["--scale=smoke", "--on=slurm", "--devices=2", "--dry-run", "--runs-dir", str(tmp_path / "my runs")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, str(script), *words],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "#SBATCH --array=1-5\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n#SBATCH --cpus-per-task=2\n" in done.stdout
+    assert "--dry-run" not in done.stdout.partition("#!/bin/bash")[2]
+    assert done.stdout.rstrip().endswith(".sbatch")
+    assert cluster.submitted == []
+    assert not (tmp_path / "my runs").exists()
