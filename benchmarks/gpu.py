@@ -30,10 +30,11 @@ import torch.nn.functional as F
 from decode import encoded, rambling, sources
 from torch import Tensor
 
+from repro.data import batching
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens
 from repro.data.datamodule import TrainingBatches
-from repro.data.shards import Encoded
+from repro.data.shards import Encoded, pair_lengths
 from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, training_flops
@@ -105,12 +106,9 @@ def text(pairs: int, vocab_size: int) -> tuple[Encoded, Encoded]:
 
 def batches(source: Encoded, target: Encoded, tokens: int, *, packed: bool) -> Iterator[Batch]:
     """Those of training, without end."""
-    return iter(
-        TrainingBatches(
-            source, target, budget=tokens, batch_by=by_tokens, accumulate=1, data_hash="gpu", seed=1, start=0,
-            rank=0, world=1, packed=packed,
-        )
-    )  # fmt: skip
+    lengths = pair_lengths(source, target)
+    plan = batching.Plan(lengths=lengths, budget=tokens, batch_by=by_tokens, data_hash="gpu", seed=1)
+    return iter(TrainingBatches(source, target, plan, accumulate=1, start=0, rank=0, world=1, packed=packed))
 
 
 def moved(batch: Batch, device: torch.device) -> Batch:

@@ -31,12 +31,12 @@ import numpy as np
 import psutil
 from torch.utils.data import DataLoader
 
-from repro.data.batching import by_tokens, updates, updates_per_epoch
+from repro.data.batching import Plan, by_tokens
 from repro.data.corpora import open_corpus
 from repro.data.datamodule import TrainingBatches
 from repro.data.parallel_text import CHUNK
 from repro.data.prepare import prepare
-from repro.data.shards import SIDES, Shards, Store, shard_folder, write_shard
+from repro.data.shards import SIDES, Shards, Store, pair_lengths, shard_folder, write_shard
 from repro.data.vocabulary import Subwords
 from repro.data.workers import whole
 from repro.model.special_tokens import EOS
@@ -171,22 +171,19 @@ def ids(n_pairs: int, n_batches: int, place: Path) -> None:
     print(f"{n_pairs:,} pairs in {n_shards} shards, {disk / 1e6:,.0f} MB")
     with measured("verify every shard"):
         assert len(whole(shard_folder(place, i) for i in range(n_shards))) == n_shards
-    with measured("open, lengths of all sentences"):
+    with measured("open, count lengths, cut into updates"):
         shards = Shards(place, n_shards=n_shards, dtype=np.dtype("<u2"))
         source, target = (Store(shards, side) for side in SIDES)
-        assert len(source.lengths) == len(target.lengths) == n_pairs
-    with measured("plan an epoch, first update"):
-        next(updates(source.lengths, target.lengths, budget=BUDGET, batch_by=by_tokens, data_hash="x", seed=1))
-    n = updates_per_epoch(source.lengths, target.lengths, budget=BUDGET, batch_by=by_tokens)
+        plan = Plan(lengths=pair_lengths(source, target), budget=BUDGET, batch_by=by_tokens, data_hash="x", seed=1)
+        n = plan.updates_per_epoch
+    with measured("plan what is read first, first update"):
+        next(plan.updates())
     for workers in (0, 1, 4):
         batches = TrainingBatches(
             source,
             target,
-            budget=BUDGET,
-            batch_by=by_tokens,
+            plan,
             accumulate=1,
-            data_hash="x",
-            seed=1,
             start=8 * n - n // 2,
             rank=0,
             world=1,

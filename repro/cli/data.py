@@ -254,24 +254,24 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
 
 def _inspect(prepared: "Prepared") -> None:
     """The card, what an epoch is cut into, and the first pairs as they are read."""
-    from repro.data.batching import BATCH_BY, plan_epoch
+    from repro.data.batching import BATCH_BY, Plan
+    from repro.data.shards import pair_lengths
 
     print((prepared.card / "data_card.md").read_bytes().decode())
     source, target = prepared.train.source, prepared.train.target
     for name, batch_by in BATCH_BY.items():
-        plan = plan_epoch(
-            source.lengths,
-            target.lengths,
+        plan = Plan(
+            lengths=pair_lengths(source, target),
             budget=PAPER.batch_tokens,
             batch_by=batch_by,
             data_hash=prepared.data_hash,
             seed=1,
-            epoch=0,
         )
-        tokens = plan.source_tokens.sum() / len(plan), plan.target_tokens.sum() / len(plan)
+        n, tokens = plan.updates_per_epoch, plan.tokens
         print(
-            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} a side: {len(plan):,} updates of "
-            f"{tokens[0]:,.0f} source and {tokens[1]:,.0f} target tokens on average, {plan.padding:.2%} of it padding."
+            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} a side: {n:,} updates of "
+            f"{tokens[0] / n:,.0f} source and {tokens[1] / n:,.0f} target tokens on average, "
+            f"{plan.padding:.2%} of it padding."
         )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")

@@ -14,25 +14,34 @@ says, real tokens only, or `by_padded_tokens` as its first public code does, pad
 Epochs differ in which of the sentences of equal lengths stands where. How long the sentences of each batch
 are does not change, so all numbers of the batches come from how many pairs there are of each kind, and the
 pairs themselves are looked at only to sort them: 36 million are planned in seconds.
+
+A text of `GROUPS_FROM` pairs or more is planned in two levels, as nobody can hold all of it: its shards, in an order of
+their own for each (data, seed), are cut into groups, an epoch is one group after the other, and the batches of a group
+are made from its shards as those of a smaller text are from all of it. So a process plans one group at a time, wherever
+it begins. Which shards make up a group is the same in every epoch, hence the number of updates is too.
 """
 
 import hashlib
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.data.lengths import Counts, PairLengths, Whole, chunks, merged
+
 Ints = NDArray[np.integer]
 
-NUMBERS_AT_ONCE = 2**18  # the few temporary arrays of that length stay in the processor's cache
+GROUPS_FROM = 50_000_000  # pairs; the order of a smaller text is for ever what it was before there were groups
+GROUP = 2**25  # pairs of a group, give or take a shard: while it is planned 20 bytes of each are in memory
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EpochPlan:
-    """The batches of one epoch in the order of training; every sentence stands in one of them."""
+    """The batches of one epoch, or of a group in one, in the order of training; each sentence is in one of them."""
 
     order: Ints  # [n_sentences] sentence numbers, batch after batch; uint32 where that is enough, or int64
     starts: Ints  # [n_batches + 1] where each batch begins in `order`, and the end
@@ -58,7 +67,7 @@ class EpochPlan:
         """SHA-256 of the batches and their order: equal digests, equal epochs."""
         sha256 = hashlib.sha256()
         for numbers in (self.starts, self.order):
-            for part in _chunks(len(numbers)):
+            for part in chunks(len(numbers)):
                 sha256.update(numbers[part].astype("<i8").tobytes())
         return sha256.hexdigest()
 
@@ -131,6 +140,143 @@ BATCH_BY: dict[str, BatchBy] = {"padded_tokens": by_padded_tokens, "tokens": by_
 RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # what records, run ids and names of folders call them
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Group:
+    """Shards whose pairs are batched with each other, and the batches before they are shuffled."""
+
+    shards: Sequence[int]
+    runs: Runs
+    bounds: Ints  # [n_batches + 1] where each begins among the sorted pairs, and the end
+    source_tokens: Ints  # [n_batches] tokens, without padding
+    target_tokens: Ints  # [n_batches]
+    slots: Ints  # [n_batches] slots of both sides
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan:
+    """Which pairs make up which update, for ever: a function of (text, seed)."""
+
+    lengths: PairLengths
+    budget: int  # tokens of a side of a batch, padded or real
+    batch_by: BatchBy = by_padded_tokens
+    data_hash: str
+    seed: int
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups, from how many pairs have which lengths. Raises ValueError for a text that has no plan."""
+        if not sum(self.lengths.sizes):
+            raise ValueError("Expected at least one sentence pair, got none. Check the training files.")
+        return tuple(map(self._group, _grouped(self.lengths.sizes, f"{self.data_hash}/{self.seed}/groups")))
+
+    @cached_property
+    def updates_per_epoch(self) -> int:
+        """The number of batches: the same in every epoch, as only sentences of equal lengths change places."""
+        return sum(map(len, self.groups))
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Of an epoch, source and target."""
+        groups = self.groups
+        return sum(int(one.source_tokens.sum()) for one in groups), sum(int(one.target_tokens.sum()) for one in groups)
+
+    @property
+    def padding(self) -> float:
+        """The padding ratio of an epoch, as `EpochPlan.padding`."""
+        slots = sum(int(group.slots.sum()) for group in self.groups)
+        return (slots - sum(self.tokens)) / slots
+
+    def updates(self, start: int = 0) -> Iterator[Update]:
+        """All updates from number `start` on, epoch after epoch, without end and without any saved state."""
+        step = start
+        for epoch, group, done in self._groups_from(start):
+            plan = self.planned(epoch, group)
+            for i in range(done, len(plan)):
+                yield Update(
+                    step=step,
+                    epoch=epoch,
+                    sentences=plan.batch(i),
+                    source_tokens=int(plan.source_tokens[i]),
+                    target_tokens=int(plan.target_tokens[i]),
+                )
+                step += 1
+            del plan  # before the next one is made
+
+    def planned(self, epoch: int, number: int = 0) -> EpochPlan:
+        """The batches of group `number` in an epoch."""
+        group, name = self.groups[number], f"{self.data_hash}/{self.seed}/{epoch}"
+        source, target = (_joined(parts) for parts in zip(*map(self.lengths.of, group.shards), strict=True))
+        if [*group.shards] == list(range(len(self.lengths.sizes))):  # all of the text, in its order
+            return _shuffled(source, target, group, name)
+        made = _shuffled(source, target, group, f"{name}/{number}")
+        return replace(made, order=self._sentences(group)[made.order])
+
+    def digest(self, step: int) -> str:
+        """SHA-256 of how the text is cut, and of all batches of the group that update `step` belongs to."""
+        sha256 = hashlib.sha256()
+        for group in self.groups:
+            for numbers in (group.shards, group.bounds):
+                sha256.update(np.array([len(numbers), *numbers], "<i8").tobytes())
+        epoch, number, _ = next(self._groups_from(step))
+        sha256.update(f"{epoch}/{number}/{self.planned(epoch, number).digest}".encode())
+        return sha256.hexdigest()
+
+    def _groups_from(self, step: int) -> Iterator[tuple[int, int, int]]:
+        """From update `step` on, without end: epoch, group, and how many of its batches stand before."""
+        first, done = divmod(step, self.updates_per_epoch)
+        for epoch in itertools.count(first):
+            random = _philox(f"{self.data_hash}/{self.seed}/{epoch}/groups")
+            for number in np.argsort(random.random_raw(len(self.groups)), kind="stable").tolist():
+                n = len(self.groups[number])
+                if done < n:
+                    yield epoch, number, done
+                done = max(0, done - n)
+
+    def _group(self, shards: Sequence[int]) -> Group:
+        counts = merged(self.lengths.counts(shard) for shard in shards)
+        self._check(counts)
+        runs = _runs(counts)
+        bounds = self.batch_by(runs, self.budget)
+        source_tokens, target_tokens, slots = _counts(runs, bounds)
+        return Group(
+            shards=shards,
+            runs=runs,
+            bounds=bounds,
+            source_tokens=source_tokens,
+            target_tokens=target_tokens,
+            slots=slots,
+        )
+
+    def _sentences(self, group: Group) -> Ints:
+        """[pairs] their numbers in the text, shard by shard."""
+        starts = list(itertools.accumulate(self.lengths.sizes, initial=0))
+        dtype = np.uint32 if starts[-1] <= 2**32 else np.int64
+        return np.concatenate([np.arange(starts[shard], starts[shard + 1], dtype=dtype) for shard in group.shards])
+
+    def _check(self, counts: Counts) -> None:
+        for side, name in enumerate(("source", "target")):
+            shortest, longest = int(counts[:, side].min()), int(counts[:, side].max())
+            if shortest < 1:
+                raise ValueError(
+                    f"Every sentence has at least its end: expected lengths from 1, got {shortest} for "
+                    f"{name} sentence {self._first(side, shortest)}. Prepare the corpus again."
+                )
+            if longest > self.budget:
+                raise ValueError(
+                    f"Every sentence must fit a batch of {self.budget} tokens a side, but {name} sentence "
+                    f"{self._first(side, longest)} has {longest}. Raise the budget or drop the pair from the corpus."
+                )
+
+    def _first(self, side: int, length: int) -> int:
+        """The first sentence of that length."""
+        starts = itertools.accumulate(self.lengths.sizes, initial=0)
+        found = (np.flatnonzero(self.lengths.of(i)[side] == length) for i in range(len(self.lengths.sizes)))
+        return next(start + int(places[0]) for start, places in zip(starts, found, strict=False) if len(places))
+
+
 def plan_epoch(
     source_lengths: Ints,
     target_lengths: Ints,
@@ -141,17 +287,17 @@ def plan_epoch(
     seed: int,
     epoch: int,
 ) -> EpochPlan:
-    """Cut the corpus into batches of at most `budget` tokens a side, padded or real, and shuffle them."""
-    source_lengths, target_lengths = _checked(source_lengths, target_lengths, budget)
-    runs = _runs(source_lengths, target_lengths)
-    return _shuffled(source_lengths, target_lengths, runs, batch_by(runs, budget), f"{data_hash}/{seed}/{epoch}")
+    """Cut a text whose lengths are at hand into batches of at most `budget` tokens a side, and shuffle them."""
+    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
+    return plan.planned(epoch)
 
 
 def updates_per_epoch(
     source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy = by_padded_tokens
 ) -> int:
-    """The number of batches: the same in every epoch, as only sentences of equal lengths change places."""
-    return len(batch_by(_runs(*_checked(source_lengths, target_lengths, budget)), budget)) - 1
+    """Of a text whose lengths are at hand: the number of batches."""
+    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash="", seed=0)
+    return plan.updates_per_epoch
 
 
 def updates(
@@ -164,23 +310,16 @@ def updates(
     seed: int,
     start: int = 0,
 ) -> Iterator[Update]:
-    """All updates from number `start` on, epoch after epoch, without end and without any saved state."""
-    source_lengths, target_lengths = _checked(source_lengths, target_lengths, budget)
-    runs = _runs(source_lengths, target_lengths)
-    bounds = batch_by(runs, budget)
-    n = len(bounds) - 1
-    first_epoch, first_batch = divmod(start, n)
-    for epoch in itertools.count(first_epoch):
-        plan = _shuffled(source_lengths, target_lengths, runs, bounds, f"{data_hash}/{seed}/{epoch}")
-        for i in range(first_batch, n):
-            yield Update(
-                step=epoch * n + i,
-                epoch=epoch,
-                sentences=plan.batch(i),
-                source_tokens=int(plan.source_tokens[i]),
-                target_tokens=int(plan.target_tokens[i]),
-            )
-        first_batch = 0
+    """Of a text whose lengths are at hand: all updates from number `start` on, see `Plan.updates`."""
+    plan = _at_hand(source_lengths, target_lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
+    return plan.updates(start)
+
+
+def _at_hand(
+    source_lengths: Ints, target_lengths: Ints, *, budget: int, batch_by: BatchBy, data_hash: str, seed: int
+) -> Plan:
+    lengths = Whole(np.asarray(source_lengths), np.asarray(target_lengths))
+    return Plan(lengths=lengths, budget=budget, batch_by=batch_by, data_hash=data_hash, seed=seed)
 
 
 def share(sentences: Ints, part: int, n_parts: int) -> Ints:
@@ -192,12 +331,28 @@ def share(sentences: Ints, part: int, n_parts: int) -> Ints:
     return sentences[part::n_parts]
 
 
-def _shuffled(source_lengths: Ints, target_lengths: Ints, runs: Runs, bounds: Ints, name: str) -> EpochPlan:
-    """The epoch of that name, of batches that begin at `bounds` in the sorted order."""
-    random = _philox(name)
+def _grouped(sizes: Sequence[int], name: str) -> list[list[int]]:
+    """The shards of each group: all in one, or shuffled and cut where their pairs pass equal shares of the text."""
+    n, n_pairs = sum(sizes), np.array(sizes)
+    if n < GROUPS_FROM:
+        return [list(range(len(sizes)))]
+    shuffled = np.argsort(_philox(name).random_raw(len(sizes)), kind="stable")
+    shuffled = shuffled[n_pairs[shuffled] > 0]
+    group = (n_pairs[shuffled].cumsum() - 1) * -(-n // GROUP) // n
+    return [part.tolist() for part in np.split(shuffled, np.flatnonzero(np.diff(group)) + 1)]
+
+
+def _joined(parts: Sequence[Ints]) -> Ints:
+    """One after the other; one alone is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: str) -> EpochPlan:
+    """The batches of a group in the epoch of that name; sentences are numbered as their lengths stand."""
+    random, bounds = _philox(name), group.bounds
 
     # 1. sort by length, in random order among equals
-    by_length = _sort(source_lengths, target_lengths, runs, random)
+    by_length = _sort(source_lengths, target_lengths, group.runs, random)
 
     # 2. shuffle the batches
     shuffled = np.argsort(random.random_raw(len(bounds) - 1), kind="stable")
@@ -205,14 +360,12 @@ def _shuffled(source_lengths: Ints, target_lengths: Ints, runs: Runs, bounds: In
     order: Ints = np.empty(len(by_length), np.uint32 if len(by_length) <= 2**32 else np.int64)
     np.concatenate([by_length[begin:end] for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)], out=order)
 
-    # 3. count
-    source_tokens, target_tokens, slots = _counts(runs, bounds)
     return EpochPlan(
         order=order,
         starts=np.concatenate(([0], np.cumsum(ends - begins))),
-        source_tokens=source_tokens[shuffled],
-        target_tokens=target_tokens[shuffled],
-        slots=slots[shuffled],
+        source_tokens=group.source_tokens[shuffled],
+        target_tokens=group.target_tokens[shuffled],
+        slots=group.slots[shuffled],
     )
 
 
@@ -228,7 +381,7 @@ def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.ran
             f"got {kind_bits + index_bits}. Drop the longest sentences."
         )
     keys = random.random_raw(n)  # the one array of 64 bits a sentence: all that follows happens in its place
-    for part in _chunks(n):
+    for part in chunks(n):
         chunk, kinds = keys[part], _kinds(source_lengths[part], target_lengths[part], most)
         chunk >>= kind_bits
         chunk |= kinds.view(np.uint64) << (64 - kind_bits)
@@ -240,19 +393,12 @@ def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.ran
     return keys
 
 
-def _runs(source_lengths: Ints, target_lengths: Ints) -> Runs:
-    """Count the pairs of each kind."""
-    most = int(max(source_lengths.max(), target_lengths.max()))
-    counted = [
-        np.unique(_kinds(source_lengths[part], target_lengths[part], most), return_counts=True)
-        for part in _chunks(len(source_lengths))
-    ]
-    found, counts = (np.concatenate(numbers) for numbers in zip(*counted, strict=True))
-    kinds, place = np.unique(found, return_inverse=True)
-    sizes = np.zeros(len(kinds), np.int64)
-    np.add.at(sizes, place, counts)
-    source, target = _lengths(kinds, most)
-    return Runs(kinds=kinds, ends=np.cumsum(sizes), source=source, target=target)
+def _runs(counts: Counts) -> Runs:
+    """The kinds of pairs in their order."""
+    kinds = _kinds(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
+    ascending = np.argsort(kinds)
+    source, target, sizes = counts[ascending].T
+    return Runs(kinds=kinds[ascending], ends=np.cumsum(sizes), source=source, target=target)
 
 
 def _counts(runs: Runs, bounds: Ints) -> tuple[Ints, Ints, Ints]:
@@ -280,46 +426,9 @@ def _kinds(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.
     return kinds
 
 
-def _lengths(kinds: NDArray[np.int64], most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The lengths of source and target that have these kinds."""
-    longest, difference = np.divmod(kinds, 2 * most)
-    difference -= most
-    difference = np.where(longest & 1, -difference, difference)
-    return longest + np.minimum(difference, 0), longest - np.maximum(difference, 0)
-
-
-def _chunks(n: int) -> Iterator[slice]:
-    """The numbers below n in turn, `NUMBERS_AT_ONCE` at a time."""
-    for begin in range(0, n, NUMBERS_AT_ONCE):
-        yield slice(begin, min(begin + NUMBERS_AT_ONCE, n))
-
-
 def _philox(name: str) -> np.random.Philox:
     """The stream of random numbers of that name.
 
     numpy promises the raw stream of a bit generator for ever, but not what `Generator` makes of it.
     """
     return np.random.Philox(key=int.from_bytes(hashlib.sha256(name.encode()).digest()[:16], "little"))
-
-
-def _checked(source_lengths: Ints, target_lengths: Ints, budget: int) -> tuple[Ints, Ints]:
-    source_lengths, target_lengths = np.asarray(source_lengths), np.asarray(target_lengths)
-    if len(source_lengths) != len(target_lengths):
-        raise ValueError(
-            f"The sides must be parallel: got {len(source_lengths)} source and {len(target_lengths)} target "
-            "sentences. Prepare the corpus again."
-        )
-    if len(source_lengths) == 0:
-        raise ValueError("Expected at least one sentence pair, got none. Check the training files.")
-    for side, lengths in (("source", source_lengths), ("target", target_lengths)):
-        if lengths.min() < 1:
-            raise ValueError(
-                f"Every sentence has at least its end: expected lengths from 1, got {lengths.min()} for "
-                f"{side} sentence {lengths.argmin()}. Prepare the corpus again."
-            )
-        if lengths.max() > budget:
-            raise ValueError(
-                f"Every sentence must fit a batch of {budget} tokens a side, but {side} sentence "
-                f"{lengths.argmax()} has {lengths.max()}. Raise the budget or drop the pair from the corpus."
-            )
-    return source_lengths, target_lengths

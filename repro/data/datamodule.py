@@ -18,10 +18,10 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_in
 
 from repro.data import order_digest
 from repro.data.batch import Batch, make_batch
-from repro.data.batching import BatchBy, by_padded_tokens, plan_epoch, share, updates, updates_per_epoch
+from repro.data.batching import BatchBy, Plan, by_padded_tokens, plan_epoch, share
 from repro.data.corpora import GrammarSizes, open_corpus
 from repro.data.prepare import prepare
-from repro.data.shards import Prepared, Side
+from repro.data.shards import Prepared, Side, pair_lengths
 from repro.data.vocabulary import Subwords
 
 
@@ -52,20 +52,16 @@ class TrainingBatches(IterableDataset[Batch]):
         self,
         source: Side,
         target: Side,
+        plan: Plan,
         *,
-        budget: int,
-        batch_by: BatchBy,
         accumulate: int,
-        data_hash: str,
-        seed: int,
         start: int,
         rank: int,
         world: int,
         stop: int | None = None,
         packed: bool = False,
     ) -> None:
-        self.source, self.target, self.batch_by, self.packed = source, target, batch_by, packed
-        self.budget, self.data_hash, self.seed = budget, data_hash, seed
+        self.source, self.target, self.plan, self.packed = source, target, plan, packed
         self.start, self.stop = start, stop
         self.accumulate, self.rank, self.world = accumulate, rank, world
 
@@ -73,17 +69,8 @@ class TrainingBatches(IterableDataset[Batch]):
         # the loader takes one batch from each worker in turn: worker w of W makes every W-th
         worker = get_worker_info()
         first, stride = (worker.id, worker.num_workers) if worker else (0, 1)
-        plan = updates(
-            self.source.lengths,
-            self.target.lengths,
-            budget=self.budget,
-            batch_by=self.batch_by,
-            data_hash=self.data_hash,
-            seed=self.seed,
-            start=self.start,
-        )
-        plan = islice(plan, None if self.stop is None else self.stop - self.start)
-        micro_batches = ((update, micro) for update in plan for micro in range(self.accumulate))
+        updates = islice(self.plan.updates(self.start), None if self.stop is None else self.stop - self.start)
+        micro_batches = ((update, micro) for update in updates for micro in range(self.accumulate))
         for update, micro in islice(micro_batches, first, None, stride):
             yield make_batch(
                 self.source,
@@ -189,36 +176,29 @@ class TranslationData(L.LightningDataModule):
         self.packed = packed  # training batches come without padding, as a GPU likes them
         self._saved: tuple[int, int] | None = None  # epoch and micro-batch of the checkpoint to go on from
 
-    def plan_digest(self, step: int) -> str:
-        """SHA-256 of the epoch that update `step` belongs to: what processes that train together must agree on."""
-        (source, target), budget = (side.lengths for side in self.train), self.budget
-        n = updates_per_epoch(source, target, budget=budget, batch_by=self.batch_by)
-        plan = plan_epoch(
-            source,
-            target,
-            budget=budget,
-            batch_by=self.batch_by,
-            data_hash=self.data_hash,
-            seed=self.seed,
-            epoch=step // n,
-        )
-        return plan.digest
-
-    def order_digest(self, steps: int, n_shares: int) -> str:
-        """What the sentences of the first `steps` updates add up to, in `n_shares` each (`data/order_digest.py`)."""
-        plan = updates(
-            *(side.lengths for side in self.train),
+    @cached_property
+    def plan(self) -> Plan:
+        """Which pairs of the training text make up which update."""
+        return Plan(
+            lengths=pair_lengths(*self.train),
             budget=self.budget,
             batch_by=self.batch_by,
             data_hash=self.data_hash,
             seed=self.seed,
         )
-        return order_digest.planned(islice(plan, steps), n_shares)
 
-    @cached_property
+    def plan_digest(self, step: int) -> str:
+        """SHA-256 of the plan around update `step`: what processes that train together must agree on."""
+        return self.plan.digest(step)
+
+    def order_digest(self, steps: int, n_shares: int) -> str:
+        """What the sentences of the first `steps` updates add up to, in `n_shares` each (`data/order_digest.py`)."""
+        return order_digest.planned(islice(self.plan.updates(), steps), n_shares)
+
+    @property
     def updates_per_epoch(self) -> int:
         """As many for every epoch."""
-        return updates_per_epoch(*(side.lengths for side in self.train), budget=self.budget, batch_by=self.batch_by)
+        return self.plan.updates_per_epoch
 
     def batches(self, start: int, stop: int | None = None) -> DataLoader[Batch]:
         """This process's micro-batches from update `start` on, over all epochs, to before `stop` or without end."""
@@ -226,11 +206,8 @@ class TranslationData(L.LightningDataModule):
         return _loader(
             TrainingBatches(
                 *self.train,
-                budget=self.budget,
-                batch_by=self.batch_by,
+                self.plan,
                 accumulate=self.accumulate,
-                data_hash=self.data_hash,
-                seed=self.seed,
                 start=start,
                 stop=stop,
                 rank=rank,

@@ -25,7 +25,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.lengths import counted
+from repro.data.lengths import Counts, PairLengths, Whole, counted
 from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
 from repro.storage import atomic
@@ -240,6 +240,33 @@ class Store:
         """Offsets and ids of a shard."""
         one = self.shards.opened(shard)
         return one.offsets[self.side], one.ids[self.side]
+
+
+@dataclass(frozen=True)
+class StoredLengths:
+    """The lengths of a text's pairs as its shards have them (`PairLengths`)."""
+
+    source: Store
+    target: Store
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        sizes: list[int] = self.source.shards.heads[:, 0].tolist()
+        return sizes
+
+    def counts(self, shard: int) -> Counts:
+        return self.source.shards.opened(shard).counts.astype(np.int64)
+
+    def of(self, shard: int) -> tuple[NDArray[np.uint16], NDArray[np.uint16]]:
+        return self.source.lengths_of(shard), self.target.lengths_of(shard)
+
+
+def pair_lengths(source: Side, target: Side) -> PairLengths:
+    """Shard by shard where both are the sides of one text on disk, else whole."""
+    match source, target:
+        case Store(side=0), Store(side=1) if source.shards is target.shards:
+            return StoredLengths(source, target)
+    return Whole(np.asarray(source.lengths), np.asarray(target.lengths))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -336,7 +336,7 @@ class Execution(Run):
     def _cost(self, cost: loop.TrainingCost, decode_seconds: float, peak_memory: int | None) -> record.Cost:
         train = self.prepared.train
         seen = TextSizes(
-            sentences=cost.source_tokens / max(1.0, train.source.lengths.mean()) or 1.0,
+            sentences=cost.source_tokens / max(1.0, train.source.n_tokens / len(train)) or 1.0,
             source_tokens=cost.source_tokens,
             target_tokens=cost.target_tokens,
         )

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.data import batching
+from repro.data import lengths as text_lengths
 from repro.data.batching import (
     BATCH_BY,
     BatchBy,
@@ -262,7 +263,7 @@ def test_a_plan_by_tokens_is_pinned() -> None:
 
 @given(corpora, st.integers(1, 70))
 def test_the_digest_is_that_of_all_numbers_in_64_bits(corpus: Corpus, chunk: int) -> None:
-    with mock.patch.object(batching, "NUMBERS_AT_ONCE", chunk):
+    with mock.patch.object(text_lengths, "NUMBERS_AT_ONCE", chunk):
         made = plan(*corpus)
         whole = np.concatenate([made.starts, made.order]).astype("<i8").tobytes()
         assert made.digest == hashlib.sha256(whole).hexdigest()
@@ -271,7 +272,7 @@ def test_the_digest_is_that_of_all_numbers_in_64_bits(corpus: Corpus, chunk: int
 @given(corpora, ways, st.integers(1, 70))
 def test_the_size_of_the_chunks_changes_nothing(corpus: Corpus, batch_by: BatchBy, chunk: int) -> None:
     whole = plan(*corpus, batch_by=batch_by)
-    with mock.patch.object(batching, "NUMBERS_AT_ONCE", chunk):
+    with mock.patch.object(text_lengths, "NUMBERS_AT_ONCE", chunk):
         assert plan(*corpus, batch_by=batch_by).digest == whole.digest
 
 
@@ -286,7 +287,7 @@ def test_the_type_of_the_lengths_changes_nothing(corpus: Corpus, batch_by: Batch
 def test_a_plan_takes_twelve_bytes_a_pair() -> None:
     # 36 million pairs: 290 MB of keys while they are sorted, 145 MB of sentence numbers that stay
     source, target = (side.astype(np.uint16) for side in text_like(300_000))
-    with mock.patch.object(batching, "NUMBERS_AT_ONCE", 4096):
+    with mock.patch.object(text_lengths, "NUMBERS_AT_ONCE", 4096):
         tracemalloc.start()
         made = plan_epoch(source, target, budget=25_000, data_hash="data", seed=1, epoch=0)
         left, peak = tracemalloc.get_traced_memory()

@@ -2,8 +2,9 @@
 
 from faults.defect import Defect
 
-SHARDS = "repro/data/shards.py"
+SHARDS, BATCHING, MODULE = "repro/data/shards.py", "repro/data/batching.py", "repro/data/datamodule.py"
 OF_SHARDS, GOLDEN = "tests/data/test_shards.py::", "tests/data/test_golden_order.py::"
+OF_GROUPS = "tests/data/test_groups.py::"
 
 DEFECTS: tuple[Defect, ...] = (
     # one file a shard
@@ -41,5 +42,72 @@ DEFECTS: tuple[Defect, ...] = (
         "    counts = counted(*lengths)\n",
         "    counts = counted(lengths[0], lengths[0])\n",
         (f"{OF_SHARDS}test_a_shard_knows_how_many_pairs_have_which_lengths",),
+    ),
+    # a plan in groups
+    Defect(
+        "a group is lost",
+        BATCHING,
+        "np.flatnonzero(np.diff(group)) + 1)]",
+        "np.flatnonzero(np.diff(group)) + 1)][:-1] or [[0]]",
+        (f"{OF_GROUPS}test_each_pair_once_an_epoch_and_its_tokens_known",),
+    ),
+    Defect(
+        "the last update of a group is left out",
+        BATCHING,
+        "for i in range(done, len(plan)):",
+        "for i in range(done, max(done + 1, len(plan) - 1)):",
+        (
+            f"{OF_GROUPS}test_each_pair_once_an_epoch_and_its_tokens_known",
+            f"{OF_GROUPS}test_starting_anywhere_equals_skipping_there",
+        ),
+    ),
+    Defect(
+        "a start behind the border of a group is off by one",
+        BATCHING,
+        "done = max(0, done - n)",
+        "done = max(0, done - n - 1)",
+        (f"{OF_GROUPS}test_starting_anywhere_equals_skipping_there",),
+    ),
+    Defect(
+        "sentences of a group keep the numbers they have within it",
+        BATCHING,
+        "order=self._sentences(group)[made.order])",
+        "order=made.order)",
+        (f"{OF_GROUPS}test_each_pair_once_an_epoch_and_its_tokens_known",),
+    ),
+    Defect(
+        "what is read depends on the number of processes",
+        MODULE,
+        "islice(self.plan.updates(self.start),",
+        "islice(self.plan.updates(self.start + self.world // 2),",
+        (f"{OF_GROUPS}test_all_processes_together_read_the_plan",),
+    ),
+    Defect(
+        "groups stand in the same order in every epoch",
+        BATCHING,
+        "/{epoch}/groups",
+        "/groups",
+        (f"{OF_GROUPS}test_groups_are_of_like_size_and_the_same_in_each_epoch",),
+    ),
+    Defect(
+        "texts are planned in groups from forty million pairs on",
+        BATCHING,
+        "GROUPS_FROM = 50_000_000",
+        "GROUPS_FROM = 40_000_000",
+        (f"{OF_GROUPS}test_the_threshold_is_fifty_million_pairs",),
+    ),
+    Defect(
+        "a start reads the lengths of all groups",
+        BATCHING,
+        "zip(*map(self.lengths.of, group.shards), strict=True))",
+        "zip(*[self.lengths.of(i) for i in range(len(self.lengths.sizes))][: len(group.shards)], strict=True))",
+        (f"{OF_GROUPS}test_a_start_reads_the_shards_of_one_group_and_the_number_of_updates_none",),
+    ),
+    Defect(
+        "processes compare only the group that is read first",
+        BATCHING,
+        "        for group in self.groups:\n            for numbers in (group.shards",
+        "        for group in ():\n            for numbers in (group.shards",
+        (f"{OF_GROUPS}test_processes_agree_on_a_plan_by_its_digest",),
     ),
 )
