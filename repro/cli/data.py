@@ -98,7 +98,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
         own.add_argument(f"--{split}-share", type=float, help="of the training text, to be taken from it: 0.01")
 
-    prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text")
+    prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all of what is there")
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
     for command in (prepare, inspect):
         command.add_argument("corpus", help=names)
@@ -238,6 +238,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         rules=scale.rules,
         workers=options.workers,
         tell=print,
+        check=options.command == "prepare",
     )
     sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
     print(

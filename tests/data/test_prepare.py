@@ -1,5 +1,6 @@
 """A corpus is prepared once, whatever interrupts it; a damaged cache is noticed, an interrupted one never used."""
 
+import hashlib
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
+from repro.storage import folder_cache, register
 from repro.storage.folder_cache import verified
 
 ROOT = Path(__file__).parents[2]
@@ -358,6 +360,25 @@ def test_damage_is_noticed_and_mended(tmp_path: Path, how: str) -> None:
         assert cached(tmp_path).keys() == whole.keys()
         if not is_text_around_json:
             assert path.read_bytes() == whole[name]
+
+
+def test_shards_are_read_once_a_machine_unless_all_is_to_be_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def noted(path: Path, size: int, mtime_ns: int) -> str:  # remembers nothing, as a new process
+        read.append(path.name)
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    first = prepared(written(tmp_path))
+    monkeypatch.setattr(register, "BOOT", tmp_path / "boot_id")
+    (tmp_path / "boot_id").write_bytes(b"1\n")
+    monkeypatch.setattr(folder_cache, "_sha256_of_file", noted)
+    for check, n in ((False, 3), (False, 0), (True, 3), (False, 0)):
+        read.clear()
+        assert prepared(tmp_path, check=check).manifest_hash == first.manifest_hash
+        assert read.count("pairs") == n, check
 
 
 def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ from faults.defect import Defect
 
 SHARDS, BATCHING, MODULE = "repro/data/shards.py", "repro/data/batching.py", "repro/data/datamodule.py"
 OF_SHARDS, GOLDEN = "tests/data/test_shards.py::", "tests/data/test_golden_order.py::"
-OF_GROUPS = "tests/data/test_groups.py::"
+OF_GROUPS, OF_REGISTER = "tests/data/test_groups.py::", "tests/storage/test_register.py::"
+REGISTER = "repro/storage/register.py"
 
 DEFECTS: tuple[Defect, ...] = (
     # one file a shard
@@ -109,5 +110,48 @@ DEFECTS: tuple[Defect, ...] = (
         "        for group in self.groups:\n            for numbers in (group.shards",
         "        for group in ():\n            for numbers in (group.shards",
         (f"{OF_GROUPS}test_processes_agree_on_a_plan_by_its_digest",),
+    ),
+    # verified once a machine
+    Defect(
+        "a note outlives the start of the machine",
+        REGISTER,
+        "return json.dumps([self._boot, ",
+        'return json.dumps(["", ',
+        (f"{OF_REGISTER}test_a_machine_that_was_started_again_reads_again_and_forgets",),
+    ),
+    Defect(
+        "a bit that flipped is not seen where the time was set back",
+        REGISTER,
+        "status.st_ctime_ns, ",
+        "0, ",
+        (f"{OF_REGISTER}test_what_has_changed_is_read_again[a bit]",),
+    ),
+    Defect(
+        "machines trust each other's notes",
+        REGISTER,
+        "{socket.gethostname()}.lock",
+        "lock",
+        (f"{OF_REGISTER}test_another_machine_reads_for_itself",),
+    ),
+    Defect(
+        "processes that start at once all read",
+        "repro/data/workers.py",
+        "    with alone(register.path, tell):\n        register.read()\n",
+        "    register.read()\n    with alone(register.path, tell):\n",
+        (f"{OF_REGISTER}test_of_eight_processes_at_once_one_reads",),
+    ),
+    Defect(
+        "a torn note spoils the next one",
+        REGISTER,
+        'before.rfind(b"\\n") + 1 if is_of_now else 0',
+        "len(before) if is_of_now else 0",
+        (f"{OF_REGISTER}test_a_damaged_note_costs_a_reading_and_nothing_else",),
+    ),
+    Defect(
+        "what is to be checked is not read",
+        "repro/data/prepare.py",
+        "None if check else Register(encoded)",
+        "Register(encoded)",
+        ("tests/data/test_prepare.py::test_shards_are_read_once_a_machine_unless_all_is_to_be_checked",),
     ),
 )
