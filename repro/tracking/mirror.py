@@ -20,7 +20,7 @@ from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, 
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.run_folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed_points
 from repro.tracking.system import measure_system
-from repro.tracking.tracker import Tracker
+from repro.tracking.tracker import NOWHERE, Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -250,7 +250,9 @@ class Mirror:
                 if time.monotonic() >= sample_at:
                     machine.append("system", n_samples, **measure_system())
                     n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
-                if remote is None and (closing or time.monotonic() >= try_at):
+                if self.tracker.uri == NOWHERE:
+                    self._complete = True
+                elif remote is None and (closing or time.monotonic() >= try_at):
                     remote = Remote(self.tracker.uri, self.folder)
                     self.run_id = remote.run_id
                     remote.become("RUNNING")

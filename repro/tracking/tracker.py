@@ -11,6 +11,7 @@ from pathlib import Path
 
 from repro.tracking.client import RUNS, Broken, check_store, hide, reason, repair, say
 
+NOWHERE = "nowhere:"  # the store of a process whose runs another machine mirrors
 FILE, SERVER, IN_TROUBLE = 30.0, 10.0, 5.0  # seconds: a new file has to be made, a server only to answer
 
 

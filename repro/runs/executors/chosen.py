@@ -37,6 +37,8 @@ def chosen(
         if group:
             raise ValueError("--on slurm: each of several processes would submit the array. Start one, without srun.")
         return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
+    if options.on.startswith("ray"):
+        return _elsewhere(workshop, cells, again, tracker, signals)
     here = Here(tracker, signals, group)
     if options.processes > 1:
         if (options.jobs or 1) > 1:
@@ -53,10 +55,7 @@ def chosen(
             )
         return here
     environment = dict(os.environ)
-    scale = workshop.scale
-    memory = max(run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in cells)
-    visible = gpus(environment)
-    free = free_memory()
+    visible, memory, free = gpus(environment), _memory(workshop, cells), free_memory()
     fits, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=len(visible), free=free)
     n_jobs = min(options.jobs or fits, len(cells))
     if n_jobs == 1:
@@ -74,3 +73,28 @@ def chosen(
     dispatcher = Dispatcher(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")
     dispatcher.begin()
     return dispatcher
+
+
+def _memory(workshop: Workshop, cells: Sequence[Cell]) -> int:
+    """Bytes that the largest of the runs takes."""
+    return max(run_memory(cell.hyper, workshop.scale, cell.task.name, cell.row.system) for cell in cells)
+
+
+def _elsewhere(
+    workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, tracker: Tracker, signals: Signals
+) -> Executor:
+    """The executor that `--on` names."""
+    options = workshop.options
+    if again is None:
+        raise ValueError(
+            f"--on {options.on}: each worker starts the experiment's file anew, but this was not started from one. "
+            f"Type: python FILE.py --on {options.on} ..."
+        )
+    if options.processes > 1:
+        raise ValueError(
+            f"--on {options.on} and {options.processes} processes a run: a worker makes runs of one process. Leave out "
+            "--on, or --devices."
+        )
+    from repro.runs.executors.on_ray import OnRay
+
+    return OnRay(workshop, cells, tracker, signals, _memory(workshop, cells))

@@ -55,7 +55,7 @@ def is_empty(parcel: Parcel) -> bool:
     return not parcel["pieces"] and not parcel["gone"]
 
 
-def changes(folder: Path, seen: Seen, most: int = MOST) -> tuple[Parcel, Seen]:
+def news(folder: Path, seen: Seen, most: int = MOST) -> tuple[Parcel, Seen]:
     """What is new in the folder of a run since it was `seen`, and what is seen now.
 
     The pieces stand in the order in which they are safe to write. Journals are read after everything else, so that the
@@ -109,13 +109,13 @@ def begun(folder: Path, most: int = MOST) -> Iterator[Parcel]:
             _append(folder / name, whole, b"")
     seen = Seen()
     while True:
-        parcel, seen = changes(folder, seen, most)
+        parcel, seen = news(folder, seen, most)
         if is_empty(parcel):
             return
         yield parcel
 
 
-def write(folder: Path, parcel: Parcel, check: Callable[[], None] = lambda: None) -> None:
+def deliver(folder: Path, parcel: Parcel, check: Callable[[], None] = lambda: None) -> None:
     """Have the folder say what the parcel tells; `check` is called before each write and raises where none is allowed.
 
     Raises ValueError for a parcel with a name that is none, with other bytes than were sent, or that leaves a gap in a

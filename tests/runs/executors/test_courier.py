@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from repro.runs.executors import courier
-from repro.runs.executors.courier import Parcel, Seen, all_seen, begun, changes, is_empty, write
+from repro.runs.executors.courier import Parcel, Seen, all_seen, begun, deliver, is_empty, news
 from repro.storage.atomic import DiskError
 from repro.storage.journal import Journal, read_all
 from repro.training import checkpoint
@@ -29,13 +29,13 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith("attempts/")}
 
 
-def deliver(source: Path, target: Path, seen: Seen, most: int = courier.MOST) -> Seen:
+def carry(source: Path, target: Path, seen: Seen, most: int = courier.MOST) -> Seen:
     """Carry until nothing is left."""
     while True:
-        parcel, seen = changes(source, seen, most)
+        parcel, seen = news(source, seen, most)
         if is_empty(parcel):
             return seen
-        write(target, parcel)
+        deliver(target, parcel)
 
 
 def parcel(name: str, data: bytes = b"", at: int | None = None, sha256: str = HASH_OF_NOTHING) -> Parcel:
@@ -66,11 +66,11 @@ def test_the_other_folder_becomes_the_same(
             partial.write_bytes(b"%d" % number)
             partial.replace(here / "run.json")
         else:
-            told, seen = changes(here, seen, most)
-            write(there, told)
+            told, seen = news(here, seen, most)
+            deliver(there, told)
             mine = contents(here)
             assert all(mine.get(name, b"").startswith(data) for name, data in contents(there).items() if name in mine)
-    deliver(here, there, seen, most)
+    carry(here, there, seen, most)
     whole = contents(here)
     if journal.exists():
         whole["journal.jsonl"] = whole["journal.jsonl"][: whole["journal.jsonl"].rfind(b"\n") + 1]
@@ -79,12 +79,12 @@ def test_the_other_folder_becomes_the_same(
 
 def test_half_a_line_stays_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(b'{"step": 1}\n{"st')
-    told, seen = changes(tmp_path, Seen())
+    told, seen = news(tmp_path, Seen())
     assert [piece["data"] for piece in told["pieces"]] == [b'{"step": 1}\n']
-    assert is_empty(changes(tmp_path, seen)[0])
+    assert is_empty(news(tmp_path, seen)[0])
     with open(tmp_path / "journal.jsonl", "ab") as file:
         file.write(b'ep": 2}\n')
-    [piece] = changes(tmp_path, seen)[0]["pieces"]
+    [piece] = news(tmp_path, seen)[0]["pieces"]
     assert (piece["at"], piece["data"]) == (12, b'{"step": 2}\n')
 
 
@@ -98,7 +98,7 @@ def test_what_is_not_whole_and_who_makes_the_run_stay(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "way.out").symlink_to("/etc/passwd")
-    assert [piece["name"] for piece in changes(tmp_path, Seen())[0]["pieces"]] == ["run.json"]
+    assert [piece["name"] for piece in news(tmp_path, Seen())[0]["pieces"]] == ["run.json"]
 
 
 def test_the_record_comes_after_all_else(tmp_path: Path) -> None:
@@ -106,10 +106,10 @@ def test_the_record_comes_after_all_else(tmp_path: Path) -> None:
     (here / "checkpoints").mkdir(parents=True)
     there.mkdir()
     for name in ("record.json", "checkpoints/step-000000001.safetensors", "checkpoints/step-000000002.safetensors"):
-        (here / name).write_bytes(bytes(5))
+        (here / name).write_bytes(bytes(1 if name == "record.json" else 5))  # it would fit beside the first
     seen, order = Seen(), []
     for _ in range(3):  # a parcel takes one of them
-        told, seen = changes(here, seen, most=7)
+        told, seen = news(here, seen, most=7)
         order += [piece["name"] for piece in told["pieces"]]
     assert order[-1] == "record.json"
     assert len(order) == 3
@@ -120,18 +120,18 @@ def test_no_checkpoint_is_gone_before_the_next_has_come(tmp_path: Path) -> None:
     (here / "checkpoints").mkdir(parents=True)
     paths = [here / "checkpoints" / f"step-{step:09}.safetensors" for step in (1, 2, 3)]
     paths[0].write_bytes(bytes(5))
-    seen = deliver(here, there, Seen())
+    seen = carry(here, there, Seen())
     for path in paths[1:]:
         path.write_bytes(bytes(5))
     paths[0].unlink()
-    told, seen = changes(here, seen, most=7)
+    told, seen = news(here, seen, most=7)
     assert ([piece["name"][-13] for piece in told["pieces"]], told["gone"]) == (["2"], [])
-    told, seen = changes(here, seen, most=7)
+    told, seen = news(here, seen, most=7)
     assert ([piece["name"][-13] for piece in told["pieces"]], told["gone"]) == (
         ["3"],
         ["checkpoints/step-000000001.safetensors"],
     )
-    assert is_empty(changes(here, seen)[0])
+    assert is_empty(news(here, seen)[0])
 
 
 @pytest.mark.parametrize(
@@ -142,14 +142,14 @@ def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "run"
     for told in (parcel(name), {"pieces": [], "gone": [name]}):
         with pytest.raises(ValueError, match="no file of a run"):
-            write(folder, told)  # type: ignore[arg-type]
+            deliver(folder, told)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == []
 
 
 def test_damage_on_the_way_is_found_before_anything_is_written(tmp_path: Path) -> None:
     good = parcel("run.json")["pieces"]
     with pytest.raises(ValueError, match=r"record\.json was damaged on its way"):
-        write(tmp_path, {"pieces": [*good, *parcel("record.json", b"{}")["pieces"]], "gone": []})
+        deliver(tmp_path, {"pieces": [*good, *parcel("record.json", b"{}")["pieces"]], "gone": []})
     assert list(tmp_path.iterdir()) == []
 
 
@@ -157,7 +157,7 @@ def test_a_gap_in_a_journal_is_refused(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(b"1\n")
     for at in (0, 1, 3):
         with pytest.raises(ValueError, match=f"expected {at} bytes, to which more is to be added, found 2"):
-            write(tmp_path, parcel("journal.jsonl", at=at))
+            deliver(tmp_path, parcel("journal.jsonl", at=at))
 
 
 def test_who_was_replaced_writes_nothing(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_who_was_replaced_writes_nothing(tmp_path: Path) -> None:
 
     for told in (parcel("run.json"), parcel("journal.jsonl", at=0), Parcel(pieces=[], gone=["run.json"])):
         with pytest.raises(PermissionError):
-            write(tmp_path / "run", told, check)
+            deliver(tmp_path / "run", told, check)
     assert not (tmp_path / "run").exists()
 
 
@@ -179,18 +179,18 @@ def test_another_machine_goes_on_where_the_run_stands(tmp_path: Path) -> None:
     checkpoint.save(checkpoint.path_of(here / "checkpoints", 1), {"step": 1, "w": torch.ones(3)}, RUN)
     shutil.copytree(here, back)
     for told in begun(here, most=1):
-        write(there, told)
+        deliver(there, told)
     assert contents(there) == contents(here)
     seen = all_seen(there)
     with Journal(there / "journal.jsonl") as journal:
         journal.append("train", 2, nll=1.5)
-    told, seen = changes(there, seen)
+    told, seen = news(there, seen)
     assert [piece["name"] for piece in told["pieces"]] == ["journal.jsonl"]  # nothing travels back but the new line
-    write(here, told)
+    deliver(here, told)
     assert [(line["step"], line["attempt"]) for line in read_all(here / "journal.jsonl")] == [(1, 1), (2, 2)]
     assert checkpoint.load(checkpoint.path_of(there / "checkpoints", 1), RUN)["step"] == 1
     with pytest.raises(ValueError, match="more is to be added"):
-        write(back, told)  # torn: it was not cut there
+        deliver(back, told)  # torn: it was not cut there
 
 
 @pytest.mark.faults
@@ -201,15 +201,15 @@ def test_a_full_disk_is_named_and_what_was_whole_stays(tmp_path: Path) -> None:
         (here / "journal.jsonl").write_bytes(b"line\n")
         first, second = (here / "checkpoints" / f"step-{step:09}.safetensors" for step in (1, 2))
         first.write_bytes(os.urandom(2**16))
-        seen = deliver(here, there, Seen())
+        seen = carry(here, there, Seen())
         second.write_bytes(os.urandom(2**18))
         with pytest.raises(DiskError, match=r"step-000000002.safetensors cannot be written to: No space left"):
-            deliver(here, there, seen)
+            carry(here, there, seen)
         first_there = there / "checkpoints" / first.name
         assert first_there.read_bytes() == first.read_bytes()
         assert sorted(path.name for path in there.rglob("*") if path.is_file()) == ["journal.jsonl", first.name]
         second.write_bytes(os.urandom(2**10))
-        deliver(here, there, seen)
+        carry(here, there, seen)
         assert contents(there) == contents(here)
 
 
@@ -226,9 +226,7 @@ def test_killed_at_any_moment_the_other_side_can_go_on(tmp_path: Path) -> None:
         if not process:
             try:
                 mine = all_seen(there)
-                deliver(
-                    here, there, Seen(mine.read, {name: courier._state(here / name) for name in mine.looked}), most=1
-                )
+                carry(here, there, Seen(mine.read, {name: courier._state(here / name) for name in mine.looked}), most=1)
                 os._exit(0)
             finally:
                 os._exit(1)
