@@ -1,0 +1,137 @@
+"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, and a real srun."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from repro.results import record
+from repro.results.record import Record
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = str(ROOT / "experiments" / "table3_A.py")
+SMOKE = ("--scale=smoke", "--rows", "base", "--steps=4")
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
+pytestmark = pytest.mark.faults
+
+
+def environment(**more: str) -> dict[str, str]:
+    left = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    kept = {name: value for name, value in os.environ.items() if name not in left and not name.startswith("SLURM_")}
+    return kept | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""} | more
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+    return port
+
+
+def start(folder: Path, *command: str) -> "subprocess.Popen[str]":
+    """In a folder and a session of its own."""
+    folder.mkdir(exist_ok=True)
+    with open(folder / "said", "a") as said:
+        return subprocess.Popen(
+            command, cwd=folder, env=environment(), stdout=said, stderr=said, text=True, start_new_session=True
+        )
+
+
+def nodes(folder: Path, *options: str) -> list["subprocess.Popen[str]"]:
+    """Two torchruns of one process each, as on two machines: what they share is the network."""
+    how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={free_port()}", "--nproc-per-node=1")
+    return [start(folder / str(k), *TORCHRUN, *how, f"--node-rank={k}", SCRIPT, *SMOKE, *options) for k in (0, 1)]
+
+
+def kill(torchrun: int) -> None:
+    """End a node at once: torchrun, and the process that it started, which is in a session of its own."""
+    started = Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()
+    for process in (torchrun, *map(int, started)):
+        os.kill(process, signal.SIGKILL)
+
+
+def said(folder: Path) -> str:
+    return "\n".join(path.read_text() for path in sorted(folder.rglob("said")))
+
+
+def made(folder: Path) -> Record:
+    [path] = folder.glob("runs/*/record.json")
+    return record.load(path)
+
+
+def same(found: Record, expected: Record) -> bool:
+    """One run to the bit: its id, its weights, what it read and what it is worth."""
+    return (found.run, found.scores, found.determinism and found.determinism["weights"]) == (
+        expected.run, expected.scores, expected.determinism and expected.determinism["weights"]
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def one_node(tmp_path_factory: pytest.TempPathFactory) -> Record:
+    """The same run by two processes of one machine."""
+    folder = tmp_path_factory.mktemp("one")
+    assert start(folder, sys.executable, SCRIPT, *SMOKE, "--devices=2").wait(timeout=400) == 0, said(folder)
+    return made(folder)
+
+
+def test_two_nodes_make_the_run_of_one(tmp_path: Path, one_node: Record) -> None:
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert same(made(tmp_path / "0"), one_node)
+    assert list((tmp_path / "1").glob("runs/*")) == []  # the second node writes nothing
+    # what is finished is told, too
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert "finished before" in (tmp_path / "0" / "said").read_text()
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(
+    tmp_path: Path, one_node: Record, killed: int
+) -> None:
+    both = nodes(tmp_path)
+    until = time.monotonic() + 200
+    while not list(tmp_path.glob("0/runs/*/journal.jsonl")):  # it trains, or is about to
+        assert time.monotonic() < until, said(tmp_path)
+        time.sleep(0.05)
+    kill(both[killed].pid)
+    began = time.monotonic()
+    assert both[1 - killed].wait(timeout=200) != 0
+    assert time.monotonic() - began < 130
+    both[killed].wait()
+    assert "The same command, on all nodes, goes on from the last checkpoint." in said(tmp_path / str(1 - killed))
+    assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
+    assert same(made(tmp_path / "0"), one_node)
+
+
+def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
+    port = free_port()
+    how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--nproc-per-node=1")
+    both = [
+        start(tmp_path / str(k), *TORCHRUN, *how, f"--node-rank={k}", SCRIPT, *SMOKE[:-1], f"--steps={4 + k}")
+        for k in (0, 1)
+    ]
+    assert all(node.wait(timeout=200) for node in both)
+    assert "would make another run than the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")
+    assert "has ended: Process 1 of 2 on node 1 would make another run" in said(tmp_path / "0")
+
+
+def slurm() -> str | None:
+    """Why there is no Slurm to try; None where there is."""
+    if shutil.which("srun") is None:
+        return "no srun here"
+    idle = subprocess.run(["sinfo", "-h", "-o", "%t"], capture_output=True, text=True, timeout=30, check=False)
+    return None if idle.returncode == 0 and idle.stdout.strip() else "no Slurm runs here"
+
+
+def test_srun_starts_the_processes_of_a_run(tmp_path: Path, one_node: Record) -> None:
+    if why := slurm():
+        pytest.skip(why)
+    srun = ("srun", "-n", "2", "--overcommit", sys.executable, SCRIPT, *SMOKE)
+    assert start(tmp_path, *srun).wait(timeout=400) == 0, said(tmp_path)
+    assert same(made(tmp_path), one_node)
+    assert said(tmp_path).count("1 runs in") == 1
