@@ -192,6 +192,10 @@ def test_of_eight_processes_at_once_one_reads(tmp_path: Path) -> None:
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-    said = [process.communicate("\n", timeout=120)[0].split() for process in processes]
+    for process in processes:  # all may begin before the first is waited for
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    said = [process.communicate(timeout=120)[0].split() for process in processes]
     assert [process.returncode for process in processes] == [0] * 8
     assert sorted(name for names in said for name in names) == ["0", "1", "2", "3", "4"]
