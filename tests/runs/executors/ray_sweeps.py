@@ -71,7 +71,7 @@ def came(folder: Path) -> dict[str, Any]:
     return found
 
 
-def until(what: Callable[[], Any], patience: float = 120.0) -> Any:
+def until(what: Callable[[], Any], patience: float = 300.0) -> Any:
     """Wait for something to be true, and give it."""
     deadline = time.monotonic() + patience
     while not (found := what()):
