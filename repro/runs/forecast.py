@@ -1,6 +1,5 @@
 """What runs will cost, before they are made: by what was measured on this machine, or by arithmetic, which it says."""
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,6 @@ from repro.data.download.sources import COLLECTIONS, source
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results.labels import label
-from repro.results.record import load
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
@@ -215,19 +213,6 @@ def _disk(asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
     parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
     free = atomic.free(runs)
     return "; ".join([*parts, f"{'unknown' if free is None else size(free)} free"])
-
-
-def speed_here(runs: Path) -> tuple[float, str]:
-    """Floating-point operations per second of the newest finished run here, or a guess; and which it is."""
-    records = sorted(runs.glob("*/record.json"), key=lambda found: found.stat().st_mtime)
-    for newest in reversed(records):
-        try:
-            cost = load(newest).cost
-        except ValueError:
-            continue  # of another format or damaged; it is named when its run is asked for
-        if cost["train_seconds"]:
-            return cost["flops"] / cost["train_seconds"], f"measured in {newest.parent}"
-    return FLOPS_PER_CORE * (os.cpu_count() or 1), "assumed for this processor; no finished run yet"
 
 
 def duration(seconds: float) -> str:

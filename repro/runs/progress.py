@@ -2,13 +2,18 @@
 
 import sys
 import time
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
 
 from repro.render.console import beneath
 from repro.render.escape import shown
+from repro.runs.forecast import duration
+from repro.runs.speed.schedule import makespan
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
+WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
+KNOWN_AFTER = 10.0  # seconds after which the pace of a run says something
 
 
 class Watched(Protocol):
@@ -51,6 +56,8 @@ class Progress:
             refresh_per_second=4,  # enough to look alive; more would take time from training
         )
         self.lanes: list[Lane] = []
+        self.expected: dict[int, Expected] = {}  # of each run that is not done, by the number of its cell
+        self.told_left = time.monotonic()
         self.table_task = self.bars.add_task(escape(shown(table)), total=n_runs, numbers="runs", visible=n_runs > 1)
 
     def __enter__(self) -> Self:
@@ -72,10 +79,45 @@ class Progress:
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
-    def finish_run(self) -> None:
+    def finish_run(self, cell: int | None = None) -> None:
         """One more run of the table is done."""
         self.n_done += 1
+        if cell is not None:
+            self.expected.pop(cell, None)
         self.bars.update(self.table_task, completed=self.n_done)
+
+    def left(self) -> float | None:
+        """Seconds until the last run is done, None where nobody knows: what was expected, as it has come so far."""
+        if not self.expected:
+            return None
+        running = [lane.cell for lane in self.lanes if lane.cell in self.expected]
+        to_come = [self.expected[cell].to_come for cell in [*running, *(self.expected.keys() - set(running))]]
+        slower = [lane.slower for lane in self.lanes if lane.slower]
+        return makespan(to_come, len(self.lanes)) * (sum(slower) / len(slower) if slower else 1.0)
+
+    def tell_left(self) -> None:
+        """Show the time left of the whole: beside its bar, or as a plain line each minute."""
+        now, left = time.monotonic(), self.left()
+        if left is None or self.n_runs < 2:
+            return
+        self.bars.update(self.table_task, numbers=f"runs  about {duration(left)} left")
+        if not self.live and now - self.told_left >= WHOLE_EVERY:
+            self.told_left = now
+            self.say(f"{self.table}  {self.n_done} of {self.n_runs} runs done  about {duration(left)} left")
+
+
+@dataclass
+class Expected:
+    """Seconds that a run will take, and how much of it is done."""
+
+    training: float
+    scoring: float
+    done: float = 0.0  # seconds of these
+
+    @property
+    def to_come(self) -> float:
+        """Seconds."""
+        return max(0.0, self.training + self.scoring - self.done)
 
 
 class Lane:
@@ -85,6 +127,13 @@ class Lane:
         self.board = board
         self.bar = board.bars.add_task("", total=1, numbers="", visible=False)
         self.started = self.printed = time.monotonic()
+        self.cell: int | None = None
+        self.piece = -1  # of the run: 0 training, then dev, then test
+        self.slower = 0.0  # how many times the time that was expected its training takes; 0: not known yet
+
+    def take(self, cell: int) -> None:
+        """The run that is made here from now on, by the number of its cell."""
+        self.cell, self.piece = cell, -1
 
     def say(self, text: str) -> None:
         """A line that stays."""
@@ -94,7 +143,7 @@ class Lane:
         """A new piece of work, such as "h=1 seed 1"; its first step tells where it resumes."""
         from rich.markup import escape
 
-        self.what, self.total = what, total
+        self.what, self.total, self.piece = what, total, self.piece + 1
         self.first: int | None = None
         self.printed = time.monotonic()
         self.board.bars.reset(self.bar, total=total, description=escape(shown(what)), visible=True, numbers="")
@@ -106,6 +155,8 @@ class Lane:
         now = time.monotonic()
         if self.first is None:
             self.first, self.started = done, now
+        self._expect(done, now)
+        self.board.tell_left()
         # as many lines a minute however many runs there are
         pause = PLAIN_EVERY * len(self.board.lanes)
         if not self.board.live and (now - self.printed >= pause or done >= self.total):
@@ -115,6 +166,21 @@ class Lane:
             line = (self.board.table, self.what, f"{done}/{self.total}", values, left)
             self.say("  ".join(part for part in line if part))
 
+    def _expect(self, done: int, now: float) -> None:
+        """Note how much of the run is done, and how its pace compares with what was expected."""
+        expected = self.board.expected.get(self.cell) if self.cell is not None else None
+        if expected is None or not self.total:
+            return
+        part = done / self.total
+        if self.piece == 0:
+            expected.done = expected.training * part
+            here = done - (self.first or 0)
+            if now - self.started >= KNOWN_AFTER and here and expected.training:
+                self.slower = (now - self.started) / here * self.total / expected.training
+        else:
+            expected.done = expected.training + expected.scoring / 2 * (min(self.piece, 2) - 1 + part)
+
     def rest(self) -> None:
         """Nothing is made here for now."""
+        self.cell = None
         self.board.bars.update(self.bar, visible=False)

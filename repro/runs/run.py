@@ -57,6 +57,11 @@ class Settings:
         return f"{self.row} seed {self.seed}"
 
     @property
+    def processes(self) -> int:
+        """That share each update: as the options call it."""
+        return self.devices
+
+    @property
     def accumulate(self) -> int:
         """Micro-batches per update and device, so that each fits the scale's `device_tokens`."""
         return self.scale.micro_batches(self.devices)

@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
@@ -16,13 +15,16 @@ from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.runs import command
+from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
-from repro.runs.executors.executor import BUSY, DIVERGED, Made, Work
-from repro.runs.forecast import duration, expected_flops, speed_here
+from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work
+from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.options import USUAL, Options, Seeds
-from repro.runs.progress import Progress
+from repro.runs.progress import Expected, Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
+from repro.runs.speed.rates import Speeds, key_of_cell
+from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from repro.runs.run import Run
     from repro.training.group import Group
 
+WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for each row
 SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 
 # options that say nothing of what comes next
@@ -95,20 +98,52 @@ class Sweep:
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()
-            progress.say(board(runs, self.runs, self.options.shard))
+            expected = self._expected(executor, work, progress)
+            progress.say(board(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
             outcomes = []
-            for outcome in executor.make(work, progress):
+            for outcome in executor.make(self._in_order(work, expected, executor.n_workers, progress), progress):
                 outcomes.append(outcome)
                 self._keep(outcome, progress)
+                progress.finish_run(next(one.cell for one in work if one.run is outcome.run))
             not_begun = bool(signals.received) and len(outcomes) < len(work)
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
                 return 128 + (signals.received or SIGTERM)  # another process of this run may have had the signal
             if self.is_first:
                 progress.say(self._closing(outcomes, time.monotonic() - started))
         return exit_code(outcomes) if self.is_first else 0
+
+    def _expected(self, executor: Executor, work: Sequence[Work], progress: Progress) -> list[Estimate]:
+        """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
+        scale, options = self.workshop.scale, self.options
+        found = estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
+        unknown = [
+            (cell, one, expected)
+            for cell, one, expected in zip(self.cells, work, found, strict=True)
+            if not expected.measured and not one.run.finished() and not one.run.is_in_hand()
+        ]
+        if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
+            return found
+        rows = {key_of_cell(cell, scale, options): one for cell, one, _ in reversed(unknown)}
+        progress.say(f"{len(rows)} rows were never timed here: each is tried for about 3 s first.")
+        executor.measure(list(rows.values()), progress)
+        return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
+
+    def _in_order(
+        self, work: Sequence[Work], expected: Sequence[Estimate], n_workers: int, progress: Progress
+    ) -> list[Work]:
+        """The runs in the order in which they are begun; `progress` is told what is expected of each."""
+        place = {}
+        for cell, one, of_it in zip(self.cells, work, expected, strict=True):
+            place[cell.table, cell.row.name, cell.seed] = one
+            if not one.run.finished():
+                training = of_it.train_seconds + of_it.validation_seconds
+                trained = one.run.last_step() / cell.hyper.steps
+                progress.expected[one.cell] = Expected(training, of_it.decode_seconds, training * trained)
+        seconds = [of_it.seconds for of_it in expected]
+        return [place[cell.table, cell.row.name, cell.seed] for cell in ordered(self.cells, seconds, n_workers)]
 
     def _refuse(self) -> None:
         """Raise for what would fail after hours; before the imports that take seconds, too."""
@@ -144,7 +179,6 @@ class Sweep:
         if outcome.record and self.is_first:
             outcome.record.save(path(self.results, outcome.record))
             progress.say(_summary(outcome.record))
-        progress.finish_run()
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:
         """What `repro.cli.ui` opens: the views of the tables that show the runs, each once."""
@@ -217,58 +251,6 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> li
 def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
     """These options, and of those that were typed what another command knows as well."""
     return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})
-
-
-@dataclass(frozen=True, kw_only=True)
-class State:
-    """Where one run stands."""
-
-    seed: int
-    what: str
-    spent: float = 0.0  # seconds
-    to_come: float = 0.0  # seconds
-
-
-def _state(run: "Run", speed: float) -> State:
-    seed, steps = run.settings.seed, run.settings.hyper.steps
-    if done := run.finished():
-        return State(seed=seed, what="done", spent=done.cost["train_seconds"] + done.cost["decode_seconds"])
-    if run.is_in_hand():
-        return State(seed=seed, what="running")
-    step = run.last_step()
-    to_come = (
-        expected_flops(run.settings.hyper, run.settings.scale, run.settings.task.name, run.settings.system)
-        / speed
-        * (1 - step / steps)
-    )
-    return State(seed=seed, what=f"at step {step:,} of {steps:,}" if step else "missing", to_come=to_come)
-
-
-def board(runs: "Sequence[Run]", folder: Path, shard: str | None = None) -> str:
-    """What is done, running, begun and missing, row by row, with what it took and what it will take.
-
-    Of a shard it says that there is more to the sweep than these runs.
-    """
-    speed, _ = speed_here(folder)
-    rows: dict[str, list[State]] = {}
-    for run in runs:
-        rows.setdefault(run.settings.row, []).append(_state(run, speed))
-    width = max(len(row) for row in rows) + 2
-    lines = [f"{'row':<{width}}{'spent':>9}{'to come':>9}  seeds"]
-    everything = [state for states in rows.values() for state in states]
-    for row, states in [*rows.items(), ("in all", everything)]:
-        spent, to_come = sum(state.spent for state in states), sum(state.to_come for state in states)
-        seeds = _by_state(states) if row in rows else ""
-        lines.append(f"{row:<{width}}{duration(spent):>9}{duration(to_come):>9}  {seeds}".rstrip())
-    return "\n".join([*([f"Shard {shard}: these runs of the sweep, and no others."] if shard else []), *lines])
-
-
-def _by_state(states: Sequence[State]) -> str:
-    """1 2 done, 3 missing"""
-    seeds: dict[str, list[str]] = {}
-    for state in states:
-        seeds.setdefault(state.what, []).append(str(state.seed))
-    return ", ".join(f"{' '.join(of)} {what}" for what, of in seeds.items())
 
 
 def _summary(done: Record) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from repro.runs import progress
-from repro.runs.progress import Progress
+from repro.runs.progress import Expected, Progress
 
 
 def test_time_left_counts_the_steps_of_this_attempt(
@@ -30,6 +30,30 @@ def test_time_left_counts_the_steps_of_this_attempt(
         "table3_A  base seed 1  910/1000  loss 2.250  tokens 12,346  180 s left",
         "",
     ]
+
+
+def test_the_time_left_of_the_whole_is_that_of_the_last_worker(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with Progress("table3_A", 4) as shown:
+        shown.expected = {cell: Expected(100.0, 20.0) for cell in range(4)}
+        one, two = shown.lane(), shown.lane()
+        assert shown.left() == 240.0  # two workers, two runs each
+        one.take(0)
+        one.begin("base seed 1", 1_000)
+        one.step(0)
+        clock[0] = 61.0
+        one.step(250)  # 75 + 20 are left of it; the other worker has two of 120 yet; all at 2.44 times the time
+        assert shown.left() == pytest.approx(240.0 * 2.44)
+        one.begin("base seed 1, dev", 10)
+        one.step(5)  # a quarter of its translation
+        assert shown.expected[0].done == 105.0
+        shown.finish_run(0)
+        two.take(1)
+        assert shown.left() == pytest.approx(240.0 * 2.44)
+    assert "table3_A  0 of 4 runs done  about 9.8 min left" in capsys.readouterr().out.split("\n")
 
 
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,12 +18,12 @@ from repro.model.cost import n_parameters
 from repro.results.frame import noted_rows
 from repro.results.record import Record, load
 from repro.runs import sweep, workshop
+from repro.runs.board import board
 from repro.runs.executors.attempt import attempt
-from repro.runs.forecast import FLOPS_PER_CORE, expected_flops, run_bytes, size
+from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Seeds
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
-from repro.runs.sweep import board
 from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
@@ -40,9 +40,11 @@ def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: i
     return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
 
-def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = expected_flops(replace(SCALE.base, steps=40), SCALE, "en-de")
-    monkeypatch.setattr(sweep, "speed_here", lambda folder: (whole / 100, "a hundred seconds a run"))
+def expected(training: float, scoring: float = 0.0, *, measured: bool = True) -> Estimate:
+    return Estimate(train_seconds=training, validation_seconds=0.0, decode_seconds=scoring, measured=measured)
+
+
+def test_the_board_tells_done_running_begun_and_missing() -> None:
     done = paper_run(cost=paper_run().cost | {"train_seconds": 61.0, "decode_seconds": 6.0})
     runs = [
         *(run("base", seed, done=done) for seed in (1, 2)),
@@ -51,18 +53,20 @@ def test_the_board_tells_done_running_begun_and_missing(tmp_path: Path, monkeypa
         run("h=1", 2, step=30),
         run("h=1", 3),
     ]
-    assert [line.split(maxsplit=1) for line in board(runs, tmp_path).split("\n")] == [
+    times = [expected(90.0, 10.0)] * 6
+    assert [line.split(maxsplit=1) for line in board(runs, times).split("\n")] == [
         ["row", "spent  to come  seeds"],
         ["base", "2.2 min      0 s  1 2 done, 3 running"],
-        ["h=1", "67 s  2.1 min  1 done, 2 at step 30 of 40, 3 missing"],
-        ["in", "all  3.4 min  2.1 min"],
+        ["h=1", "67 s  2.2 min  1 done, 2 at step 30 of 40, 3 missing"],  # 90 / 4 + 10 and 100
+        ["in", "all  3.4 min  2.2 min"],
     ]
 
 
-def test_without_a_finished_run_the_speed_is_a_guess(tmp_path: Path) -> None:
-    speed, source = sweep.speed_here(tmp_path)
-    assert speed % FLOPS_PER_CORE == 0
-    assert "assumed" in source
+def test_the_board_tells_when_the_last_of_several_ends_and_what_is_guessed() -> None:
+    runs = [run("base", 1), run("h=1", 1), run("h=4", 1)]
+    times = [expected(50.0), expected(60.0), expected(70.0, measured=False)]
+    last = board(runs, times, n_workers=2).split("\n")[-1]
+    assert last.split(maxsplit=3)[2:] == ["0", "s  3.0 min  2.0 min with 2 at a time, unmeasured"]  # 50 + 70, beside 60
 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:

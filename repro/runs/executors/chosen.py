@@ -39,7 +39,7 @@ def chosen(
         return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
     if options.on.startswith("ray"):
         return _elsewhere(workshop, cells, again, tracker, signals)
-    here = Here(tracker, signals, group)
+    here = Here(options.cache_dir, tracker, signals, group)
     if options.processes > 1:
         if (options.jobs or 1) > 1:
             raise ValueError(

@@ -89,6 +89,11 @@ class Dispatcher(ExitStack):
         yield from _Shift(self, work, progress).outcomes()
         self.signals.training = False
 
+    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+        """As many rows at a time as runs will be made: so they share the machine as those will."""
+        for _ in _Shift(self, work, progress, verb="measure").outcomes():
+            pass
+
     def start_one(self) -> Worker:
         """One more worker, listened to by a thread of its own."""
         self._n_started += 1
@@ -126,8 +131,8 @@ class Dispatcher(ExitStack):
 class _Shift:
     """The making of some runs: who has which, and what is left."""
 
-    def __init__(self, dispatcher: Dispatcher, work: Sequence[Work], progress: Progress) -> None:
-        self.dispatcher, self.progress, self.waiting = dispatcher, progress, deque(work)
+    def __init__(self, dispatcher: Dispatcher, work: Sequence[Work], progress: Progress, verb: str = "make") -> None:
+        self.dispatcher, self.progress, self.waiting, self.verb = dispatcher, progress, deque(work), verb
         self.slots = [_Slot(worker, progress.lane()) for worker in dispatcher.workers[: dispatcher.n_workers]]
         self.alone: deque[Work] = deque()  # to be tried when nothing else is made
         self.tried_alone: set[int] = set()  # cells
@@ -169,7 +174,8 @@ class _Shift:
 
     def _give(self, slot: _Slot, work: Work) -> None:
         slot.work, slot.step = work, -1
-        slot.worker.send({"make": work.cell, "run": work.run.id})
+        slot.lane.take(work.cell)
+        slot.worker.send({self.verb: work.cell, "run": work.run.id})
 
     def _hear(self, slot: _Slot, message: Message) -> Iterator[Made]:
         slot.heard = self.clock
@@ -205,7 +211,7 @@ class _Shift:
             self.alone.append(work)
             return
         record = run.finished() if code == 0 else None
-        if code == 0 and record is None:
+        if code == 0 and record is None and self.verb == "make":
             self.progress.say(f"{name}: run {run.id} was made {where}, but {run.folder} has no record. Another folder?")
             code = FAILED
         yield Made(run=run, record=record, code=code)

@@ -43,6 +43,11 @@ class Executor(AbstractContextManager[Any], Protocol):
     """Makes runs. Use as a context: leaving it ends what it has started."""
 
     about: str  # who makes how many at a time, and why; may be empty
+    n_workers: int  # how many
+
+    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+        """Try the row of each run for some seconds and keep its rates in the cache; not where that is elsewhere."""
+        ...
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
         """Make the runs; the outcome of each as it ends.

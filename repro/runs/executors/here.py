@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.runs.executors.attempt import attempt
@@ -18,16 +19,25 @@ if TYPE_CHECKING:
 class Here(ExitStack):
     """An executor that starts nothing."""
 
-    def __init__(self, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
+    def __init__(self, cache: Path, tracker: Tracker, signals: Signals, group: "Group | None" = None) -> None:
         super().__init__()
-        self.about = ""
-        self.tracker, self.signals, self.group = tracker, signals, group
+        self.about, self.n_workers = "", 1
+        self.cache, self.tracker, self.signals, self.group = cache, tracker, signals, group
+
+    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+        """One after the other."""
+        if self.group is None:
+            from repro.runs.speed.measure import measure_run
+
+            for one in work:
+                measure_run(one.run, self.cache)
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
         """In the order given; what goes wrong with one beyond the usual is raised, and ends it all."""
         lane, busy = progress.lane(), None
         for one in work:
             busy = busy or BusyWatch(progress.say, threads=one.run.settings.threads)
+            lane.take(one.cell)
             self.signals.training = True
             record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, busy, self.group)
             self.signals.training = False

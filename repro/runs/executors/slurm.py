@@ -127,6 +127,7 @@ class Slurm(ExitStack):
                 "the sweep by hand: --shard 1/4, --shard 2/4, ... on machines that share a folder."
             )
         self.array, self.signals = array, signals
+        self.n_workers = array.at_once or array.whole
         self.jobs: dict[int, int] = {}  # task -> number of its job
         needs = array.needs
         self.about = (
@@ -135,6 +136,9 @@ class Slurm(ExitStack):
             f"{size(needs.memory)} of memory ({MEMORY_FACTOR} times the forecast), {duration(60 * needs.minutes)} at a "
             f"time ({TIME_FACTOR} times the longest, or what there is; a run that needs more goes on in another)."
         )
+
+    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+        """Nothing: this machine says nothing of those."""
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
         """Have the array make the runs; the outcome of each once its task has left the queue."""

@@ -4,7 +4,7 @@ It builds the same cells from the same words as the sweep that started it, so a 
 and nothing but plain text goes between the two. What it prints otherwise goes to its log file. When the sweep is gone
 it stops at its next step boundary, with a checkpoint.
 
-    to it    {"make": 7, "run": "<id>"}    {"stop": true}
+    to it    {"make": 7, "run": "<id>"}    {"measure": 7, "run": "<id>"}    {"stop": true}
     from it  {"ready": true, "host": ..., "pid": ...}    {"alive": true}    {"say": text}    {"busy": text}
              {"begin": what, "total": n}    {"step": done, "numbers": {...}}
              {"ended": 7, "code": 0}    {"failed": 7, "code": ..., "said": text}
@@ -78,7 +78,7 @@ class _Orders:
 
     def _listen(self) -> None:
         for message in self._channel.messages():
-            if "make" in message:
+            if "make" in message or "measure" in message:
                 self._jobs.put(message)
             elif "stop" in message:
                 break
@@ -114,7 +114,7 @@ def _make(
     busy: BusyWatch,
     channel: Channel,
 ) -> None:
-    number = job["make"]
+    number = job["make"] if "make" in job else job["measure"]
     try:
         cell = cells[number]
         if not workshop.texts:
@@ -127,7 +127,13 @@ def _make(
                 f"{run.settings.name}: the sweep asks for run {job['run']}, which is {run.id} by now: text, settings "
                 "or code have changed since the sweep began. Type the command again."
             )
-        _, code = attempt(run, tracker, told, orders.should_stop, busy)
+        if "measure" in job:
+            from repro.runs.speed.measure import measure_run
+
+            measure_run(run, workshop.options.cache_dir)
+            code = 0
+        else:
+            _, code = attempt(run, tracker, told, orders.should_stop, busy)
     except (ValueError, OSError, ImportError) as error:
         traceback.print_exc()
         code = DISK if isinstance(error, DiskError) else BAD_INPUT

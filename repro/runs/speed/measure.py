@@ -24,10 +24,11 @@ from repro.model.cost import TextSizes, training_flops
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.runs.forecast import BACKWARD_AND_FORWARD, FLOPS_PER_CORE, SEARCHED_ON, expected_vocabulary, held_out
 from repro.runs.options import Options
+from repro.runs.run import Run
 from repro.runs.scales import Scale
 from repro.runs.silence import Silence
 from repro.runs.speed.busy import BusyWatch
-from repro.runs.speed.rates import Rates, key_of_cell, now, save_rates
+from repro.runs.speed.rates import Rates, key_of_cell, now, save_rates, speed_key
 from repro.runs.table import Cell
 from repro.runs.task import Task
 from repro.runs.trial import Trial
@@ -175,6 +176,13 @@ def measure_rows(asked: Sequence[Cell], scale: Scale, options: Options, tell: Ca
         save_rates(options.cache_dir, {key: rates})
         sentence = "" if rates.sentence is None else f", {1000 * rates.sentence:.1f} ms a sentence translated"
         tell(f"{cell.row.name}: {1000 * rates.step:.1f} ms an update{sentence}")
+
+
+def measure_run(run: Run, cache: Path) -> None:
+    """Measure the row of a run, on its text, and keep the rates in the cache folder."""
+    settings = run.settings
+    key = speed_key(settings.hyper, settings.scale, settings.task, settings.system, settings)
+    save_rates(cache, {key: measure(Trial(**vars(run.recipe)))})
 
 
 def _trial(cell: Cell, scale: Scale, options: Options, prepared: Prepared) -> Trial:

@@ -1,0 +1,307 @@
+"""What becomes of runs whose workers are done, die, hang, lack memory or lose a record: workers here play a part."""
+
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from own_signals import own_signals
+
+from repro.runs.executors import dispatch
+from repro.runs.executors.channel import Message
+from repro.runs.executors.dispatch import Dispatcher
+from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.progress import Progress
+from repro.runs.signals import Signals
+
+Part = Callable[["Player", int], None]  # what a worker does with the cell that it was given
+
+
+class Player:
+    """A worker that is ready at once and does with each run what its part says."""
+
+    def __init__(self, number: int, part: Part, log: Path) -> None:
+        self.host, self.log, self.number, self.part = f"host{number}", str(log), number, part
+        self.told: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        self.code, self.asked_to_stop, self.given = 0, threading.Event(), []  # type: ignore[var-annotated]
+        self.tell(ready=True, host=self.host, pid=0)
+
+    def tell(self, **message: Any) -> None:
+        self.told.put(message)
+
+    def die(self, code: int) -> None:
+        self.code = code
+        self.told.put(None)
+
+    def send(self, message: Message) -> None:
+        if "stop" in message:
+            self.asked_to_stop.set()
+            self.told.put(None)
+        else:
+            self.given.append((message["make"], message["run"]))
+            self.part(self, message["make"])
+
+    def messages(self) -> Iterator[Message]:
+        while (message := self.told.get()) is not None:
+            yield message
+
+    def kill(self) -> None:
+        self.die(-signal.SIGKILL)
+
+    def end(self) -> int:
+        return self.code
+
+
+class Play:
+    """A sweep of some runs on players; remembers who was given what, and how many worked at once."""
+
+    def __init__(self, tmp_path: Path, part: Part, *, n_runs: int, n_workers: int = 2) -> None:
+        self.players: list[Player] = []
+        self.records: set[int] = set(range(n_runs))  # whose record is there once a worker says so
+        self.part, self.log = part, tmp_path / "log"
+        self.log.write_text("the last words\n")
+        self.work = [Work(cell=cell, run=self.run(cell)) for cell in range(n_runs)]
+        self.n_workers = n_workers
+
+    def run(self, cell: int) -> Any:
+        def finished() -> Any:
+            return SimpleNamespace(cell=cell) if cell in self.records else None
+
+        return SimpleNamespace(
+            id=f"id{cell}", folder=f"runs/id{cell}", settings=SimpleNamespace(name=f"row{cell}"), finished=finished
+        )
+
+    def start(self, number: int) -> Player:
+        self.players.append(Player(number, self.part, self.log))
+        return self.players[-1]
+
+    def made(self) -> list[tuple[int, int]]:
+        """Cell and exit code of each run, in the order of their ends."""
+        with own_signals():
+            self.signals = Signals()
+            with (
+                Dispatcher(self.start, self.n_workers, self.signals) as dispatcher,
+                Progress("table", len(self.work)) as progress,
+            ):
+                found: list[Made] = list(dispatcher.make(self.work, progress))
+        for one in found:
+            assert (one.record is not None) == (one.code == 0)
+        return [(int(one.run.id[2:]), one.code) for one in found]
+
+    @property
+    def given(self) -> list[int]:
+        """The cells that were given to somebody, each as often as it was."""
+        return sorted(cell for player in self.players for cell, _ in player.given)
+
+
+def well(player: Player, cell: int) -> None:
+    player.tell(begin=f"row{cell}", total=2)
+    player.tell(step=1, numbers={"loss": 2.5})
+    player.tell(step=2, numbers={"loss": 2.25})
+    player.tell(ended=cell, code=0)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "LOOK_EVERY", 0.01)
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 4])
+def test_each_run_is_given_once_and_known_by_its_id(tmp_path: Path, n_workers: int) -> None:
+    play = Play(tmp_path, well, n_runs=7, n_workers=n_workers)
+    assert sorted(play.made()) == [(cell, 0) for cell in range(7)]
+    assert sorted(one for player in play.players for one in player.given) == [(i, f"id{i}") for i in range(7)]
+    assert len(play.players) == n_workers
+    assert all(player.asked_to_stop.is_set() for player in play.players)
+
+
+def test_no_more_workers_work_than_there_are_runs(tmp_path: Path) -> None:
+    play = Play(tmp_path, well, n_runs=1, n_workers=3)
+    assert play.made() == [(0, 0)]
+
+
+def test_one_worker_makes_the_runs_in_their_order(tmp_path: Path) -> None:
+    assert Play(tmp_path, well, n_runs=5, n_workers=1).made() == [(cell, 0) for cell in range(5)]
+
+
+def test_who_dies_is_replaced_and_the_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def part(player: Player, cell: int) -> None:
+        if cell == 1 and player.number <= 2:
+            player.tell(begin="row1", total=9)
+            player.tell(step=3, numbers={})
+            player.die(-signal.SIGKILL)
+        else:
+            well(player, cell)
+
+    play = Play(tmp_path, part, n_runs=4)
+    assert sorted(play.made()) == [(cell, 0) for cell in range(4)]
+    assert play.given.count(1) in (2, 3)  # by the first two workers at most, then by one that came later
+    said = capsys.readouterr().out
+    assert "The worker of row1 on host" in said
+    assert "ended by signal SIGKILL; log" in said
+    assert "Another takes its place, and goes on from the last checkpoint." in said
+
+
+def test_a_run_that_kills_every_worker_is_left_out_and_the_others_are_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def part(player: Player, cell: int) -> None:
+        player.die(-signal.SIGSEGV) if cell == 0 else well(player, cell)
+
+    play = Play(tmp_path, part, n_runs=3)
+    assert sorted(play.made()) == [(0, FAILED), (1, 0), (2, 0)]
+    assert play.given.count(0) == 3
+    said = capsys.readouterr().out
+    assert "3 ended so without a step of it: it is left out." in said
+    assert "  | the last words" in said
+
+
+def test_workers_that_get_on_with_a_run_may_die_as_often_as_they_like(tmp_path: Path) -> None:
+    def part(player: Player, cell: int) -> None:
+        player.tell(begin="row0", total=99)
+        for step in (10 * player.number, 10 * player.number + 5):
+            player.tell(step=step, numbers={})
+        player.die(1) if player.number < 8 else well(player, cell)
+
+    assert Play(tmp_path, part, n_runs=1, n_workers=1).made() == [(0, 0)]
+
+
+def test_want_of_memory_is_tried_again_alone_and_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    busy: set[int] = set()
+    beside: list[set[int]] = []
+    lock = threading.Lock()
+
+    def part(player: Player, cell: int) -> None:
+        with lock:
+            busy.add(cell)
+            if cell == 0:
+                beside.append(busy - {0})
+
+        def later() -> None:
+            time.sleep(0.05 * (1 + cell))
+            with lock:
+                busy.discard(cell)
+            player.tell(ended=cell, code=OUT_OF_MEMORY if cell == 0 else 0)
+
+        threading.Thread(target=later).start()
+
+    play = Play(tmp_path, part, n_runs=4)
+    made = play.made()
+    assert sorted(made) == [(0, OUT_OF_MEMORY), (1, 0), (2, 0), (3, 0)]
+    assert made[-1] == (0, OUT_OF_MEMORY)
+    assert len(beside) == 2
+    assert beside[-1] == set()
+    assert "row0 is tried again when no other run is made." in capsys.readouterr().out
+
+
+def test_a_run_whose_workers_are_killed_is_tried_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    deaths: list[int] = []
+
+    def part(player: Player, cell: int) -> None:
+        if cell == 0 and len(deaths) < 2:
+            deaths.append(player.number)
+            player.kill()
+        else:
+            well(player, cell)
+
+    assert sorted(Play(tmp_path, part, n_runs=3).made()) == [(0, 0), (1, 0), (2, 0)]
+    assert "For want of memory? It is tried again when no other run is made." in capsys.readouterr().out
+
+
+def test_what_goes_wrong_with_one_is_said_and_ends_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def part(player: Player, cell: int) -> None:
+        if cell == 1:
+            player.tell(failed=cell, code=74, said="error: no space left")
+        else:
+            well(player, cell)
+
+    assert sorted(Play(tmp_path, part, n_runs=4).made()) == [(0, 0), (1, 74), (2, 0), (3, 0)]
+    said = capsys.readouterr().out
+    assert "row1: run id1 failed on host" in said
+    assert "log " in said
+    assert "error: no space left" in said
+
+
+def test_a_record_that_is_lost_on_the_way_is_a_failure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    play = Play(tmp_path, well, n_runs=3)
+    play.records.discard(2)
+    assert sorted(play.made()) == [(0, 0), (1, 0), (2, FAILED)]
+    assert "but runs/id2 has no record" in capsys.readouterr().out
+
+
+def test_who_is_silent_is_ended_and_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "SILENT", 0.2)
+
+    def part(player: Player, cell: int) -> None:
+        if player.number > 1:
+            well(player, cell)
+
+    assert Play(tmp_path, part, n_runs=2, n_workers=1).made() == [(0, 0), (1, 0)]
+    assert "The worker on host1 was not heard of for 0 s: it is ended." in capsys.readouterr().out
+
+
+def test_time_in_which_the_sweep_itself_was_stopped_is_no_silence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Ctrl-Z stops the workers as well: to end them when it goes on would cost what they have not saved
+    clock = [0.0]
+    monkeypatch.setattr(dispatch.time, "monotonic", lambda: clock[0])
+
+    def part(player: Player, cell: int) -> None:
+        clock[0] += 10_000.0
+        well(player, cell)
+
+    play = Play(tmp_path, part, n_runs=5, n_workers=2)
+    assert sorted(play.made()) == [(cell, 0) for cell in range(5)]
+    assert len(play.players) == 2
+
+
+def test_workers_that_never_begin_end_the_sweep_with_their_words(tmp_path: Path) -> None:
+    play = Play(tmp_path, well, n_runs=2)
+
+    def start(number: int) -> Player:
+        player = Player(number, well, play.log)
+        player.told.get()  # it never says that it is ready
+        player.die(1)
+        return player
+
+    play.start = start  # type: ignore[method-assign]
+    with pytest.raises(OSError, match=r"ended with exit code 1; log .*\n  \| the last words\n3 in a row"):
+        play.made()
+
+
+def test_a_signal_stops_all_and_nothing_more_is_begun(tmp_path: Path) -> None:
+    def part(player: Player, cell: int) -> None:
+        if len(play.given) == 2:
+            play.signals.received = signal.SIGTERM
+            for one in play.players:  # as a worker does that was asked to: it says so, and ends
+                one.tell(ended=one.given[0][0], code=143)
+
+    play = Play(tmp_path, part, n_runs=6)
+    assert sorted(play.made()) == [(0, 143), (1, 143)]
+    assert play.given == [0, 1]
+
+
+def test_of_a_worker_that_dies_while_it_is_stopped_the_run_counts_as_stopped(tmp_path: Path) -> None:
+    def part(player: Player, cell: int) -> None:
+        play.signals.received = signal.SIGINT
+
+    play = Play(tmp_path, part, n_runs=3, n_workers=1)  # a stop ends the player, whatever it has
+    assert play.made() == [(0, 143)]
+    assert len(play.players) == 1
+
+
+def test_that_the_machine_is_busy_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def part(player: Player, cell: int) -> None:
+        player.tell(busy=f"busy, says {player.number}")
+        well(player, cell)
+
+    Play(tmp_path, part, n_runs=5).made()
+    assert capsys.readouterr().out.count("busy, says") == 1
