@@ -9,13 +9,6 @@ GOES_ON = f"{TALKS}test_nodes_without_a_common_folder_go_on_from_what_the_first_
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
-        "each node goes on from what its own folder has",
-        "repro/training/loop.py",
-        "        resume = folder / told if told else None\n",
-        "        resume = newest_checkpoint(folder, run)\n",
-        (GOES_ON,),
-    ),
-    Defect(
         "each node reads the checkpoint from its own folder",
         "repro/training/loop.py",
         "group.shared if group else None",
