@@ -33,6 +33,7 @@ def checkpointed(folder: Path) -> list[Path]:
     return list((folder / "runs").glob("*/checkpoints/step-*.safetensors"))
 
 
+@pytest.mark.faults  # half a minute of a core
 def test_a_node_that_sees_no_folder_makes_the_same_run(tmp_path: Path, alone: Any) -> None:
     folder = tmp_path / "sweep"
     process = begin(folder, "--steps", "2", "--on", "ray")
