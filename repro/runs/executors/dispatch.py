@@ -70,6 +70,7 @@ class Dispatcher(ExitStack):
         self.start, self.n_workers, self.signals = start, n_workers, signals
         self.told: queue.SimpleQueue[tuple[Worker, Message | None]] = queue.SimpleQueue()
         self.workers: list[Worker] = []
+        self.slots: list[_Slot] = []  # of those that work, for as long as there are runs to be measured or made
         self._born: list[Worker] = []  # those that were ready once
         self._n_started = 0
         self.callback(self._end_all)
@@ -85,6 +86,7 @@ class Dispatcher(ExitStack):
         self.begin()
         for unused in self.workers[self.n_workers :]:
             unused.send({"stop": True})
+        del self.slots[self.n_workers :]
         self.signals.training = True
         yield from _Shift(self, work, progress).outcomes()
         self.signals.training = False
@@ -133,7 +135,11 @@ class _Shift:
 
     def __init__(self, dispatcher: Dispatcher, work: Sequence[Work], progress: Progress, verb: str = "make") -> None:
         self.dispatcher, self.progress, self.waiting, self.verb = dispatcher, progress, deque(work), verb
-        self.slots = [_Slot(worker, progress.lane()) for worker in dispatcher.workers[: dispatcher.n_workers]]
+        for worker in dispatcher.workers[len(dispatcher.slots) : dispatcher.n_workers]:
+            dispatcher.slots.append(_Slot(worker, progress.lane()))
+        self.slots = dispatcher.slots  # who was ready for an earlier shift says so but once
+        for slot in self.slots:
+            slot.heard = 0.0
         self.alone: deque[Work] = deque()  # to be tried when nothing else is made
         self.tried_alone: set[int] = set()  # cells
         self.fruitless: Counter[int] = Counter()  # of each cell: workers lost without a step of progress

@@ -43,8 +43,9 @@ class Player:
             self.asked_to_stop.set()
             self.told.put(None)
         else:
-            self.given.append((message["make"], message["run"]))
-            self.part(self, message["make"])
+            number = message.get("make", message.get("measure"))
+            self.given.append((number, message["run"]))
+            self.part(self, number)
 
     def messages(self) -> Iterator[Message]:
         while (message := self.told.get()) is not None:
@@ -66,7 +67,7 @@ class Play:
         self.part, self.log = part, tmp_path / "log"
         self.log.write_text("the last words\n")
         self.work = [Work(cell=cell, run=self.run(cell)) for cell in range(n_runs)]
-        self.n_workers = n_workers
+        self.n_workers, self.n_made, self.measured = n_workers, n_runs, False
 
     def run(self, cell: int) -> Any:
         def finished() -> Any:
@@ -88,7 +89,10 @@ class Play:
                 Dispatcher(self.start, self.n_workers, self.signals) as dispatcher,
                 Progress("table", len(self.work)) as progress,
             ):
-                found: list[Made] = list(dispatcher.make(self.work, progress))
+                if self.measured:
+                    dispatcher.measure(self.work, progress)
+                found: list[Made] = list(dispatcher.make(self.work[: self.n_made], progress))
+                assert len(progress.lanes) <= self.n_workers
         for one in found:
             assert (one.record is not None) == (one.code == 0)
         return [(int(one.run.id[2:]), one.code) for one in found]
@@ -123,6 +127,16 @@ def test_each_run_is_given_once_and_known_by_its_id(tmp_path: Path, n_workers: i
 def test_no_more_workers_work_than_there_are_runs(tmp_path: Path) -> None:
     play = Play(tmp_path, well, n_runs=1, n_workers=3)
     assert play.made() == [(0, 0)]
+
+
+@pytest.mark.parametrize("n_made", [4, 1])
+def test_who_has_measured_goes_on_to_make(tmp_path: Path, n_made: int, capsys: pytest.CaptureFixture[str]) -> None:
+    play = Play(tmp_path, well, n_runs=4)
+    play.measured, play.n_made = True, n_made
+    assert sorted(play.made()) == [(cell, 0) for cell in range(n_made)]
+    assert play.given == sorted([*range(4), *range(n_made)])
+    assert len(play.players) == 2
+    assert "takes its place" not in capsys.readouterr().out
 
 
 def test_one_worker_makes_the_runs_in_their_order(tmp_path: Path) -> None:
