@@ -93,6 +93,7 @@ class Dispatcher(ExitStack):
 
     def measure(self, work: Sequence[Work], progress: Progress) -> None:
         """As many rows at a time as runs will be made: so they share the machine as those will."""
+        self.begin()
         for _ in _Shift(self, work, progress, verb="measure").outcomes():
             pass
 
