@@ -223,7 +223,9 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures")  # they bring torch, or matplotlib
-HEAVY_TOO = "runs.execution runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
+HEAVY_TOO = (
+    "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
+)
 LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost training.processors"
 LIGHT = [
     name

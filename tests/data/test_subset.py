@@ -10,7 +10,7 @@ import sacrebleu
 from repro.data.corpora import open_corpus
 from repro.data.parallel_text import Parallel
 from repro.data.subset import subset_of
-from repro.runs.run import Run
+from repro.runs.execution import Execution
 from repro.runs.task import Translation
 from repro.runs.trial import Trial
 
@@ -79,14 +79,14 @@ def test_the_part_is_scored_from_the_lines_of_its_own() -> None:
     for name, value in {"task": Translation("en-de"), "in_tokens": False}.items():
         object.__setattr__(trial, name, value)
     run = SimpleNamespace(corpus=SimpleNamespace(subset=subset), trial=trial)
-    found = Run._score_subset(run, hypotheses)  # type: ignore[arg-type]
+    found = Execution._score_subset(run, hypotheses)  # type: ignore[arg-type]
     chosen = ["ein Vogel singt dort oben", "zwei Katzen schlafen hier"]
     assert found is not None
     assert (found["name"], found["n"]) == ("newstest2014", 2)
     assert found["bleu"] == sacrebleu.corpus_bleu(chosen, [list(subset.references)]).score
     assert found["bleu_published"] is not None
     run.corpus.subset = None
-    assert Run._score_subset(run, hypotheses) is None  # type: ignore[arg-type]
+    assert Execution._score_subset(run, hypotheses) is None  # type: ignore[arg-type]
 
 
 def test_the_real_test_set_and_its_part(real_text: Path, tmp_path: Path) -> None:
