@@ -17,7 +17,7 @@ from repro.results.record import Record, path
 from repro.runs import command
 from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
-from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work
+from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.options import USUAL, Options, Seeds
 from repro.runs.progress import Expected, Progress
@@ -103,8 +103,8 @@ class Sweep:
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
-            outcomes = []
-            for outcome in executor.make(self._in_order(work, expected, executor.n_workers, progress), progress):
+            outcomes, order = [], self._in_order(work, expected, executor.n_workers, progress)
+            for outcome in made_by(executor, order, progress, group):
                 outcomes.append(outcome)
                 self._keep(outcome, progress)
                 progress.finish_run(next(one.cell for one in work if one.run is outcome.run))

@@ -25,17 +25,14 @@ def attempt(
     busy: BusyWatch | None = None,
     group: "Group | None" = None,
 ) -> tuple[Record | None, int]:
-    """Make a run, or have what was made of it before: its record and 0, or none and why, which `watched` is told too.
+    """Make a run: its record and 0, or none and why, which `watched` is told too.
 
     Whatever else goes wrong is raised. `group` are the processes that share each update, None: this one alone.
     """
-    name = run.settings.name
-    if group is None and (done := run.finished()):  # without torch
-        watched.say(f"{name}: finished before, in {run.folder}")
-        return done, 0
     from repro.runs.execution import Execution, Stopped
     from repro.training.loop import OutOfMemory
 
+    name = run.settings.name
     execution = Execution(
         settings=run.settings,
         corpus=run.corpus,

@@ -17,7 +17,7 @@ class Channel:
 
     def __init__(self, incoming: int, outgoing: int) -> None:
         self._incoming = os.fdopen(incoming, "rb")
-        self._outgoing = outgoing
+        self._outgoing: int | None = outgoing
         self._one_at_a_time = threading.Lock()
 
     @classmethod
@@ -46,16 +46,19 @@ class Channel:
         """Tell the other end; where there is none any more nobody is told, and `messages` ends."""
         line = json.dumps(message).encode() + b"\n"
         with self._one_at_a_time, suppress(BrokenPipeError):
-            while line:
+            while line and self._outgoing is not None:
                 line = line[os.write(self._outgoing, line) :]
 
     def messages(self) -> Iterator[Message]:
         """What the other end tells, until it is gone; half a line that it left is none."""
-        for line in self._incoming:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+        with self._incoming:
+            for line in self._incoming:
+                if line.endswith(b"\n"):
+                    yield json.loads(line)
 
-    def close(self) -> None:
-        """The other end hears that this one is gone."""
-        os.close(self._outgoing)
-        self._incoming.close()
+    def hang_up(self) -> None:
+        """Tell nothing more, which the other end hears; what it has to say is still heard."""
+        with self._one_at_a_time:
+            if self._outgoing is not None:
+                os.close(self._outgoing)
+            self._outgoing = None

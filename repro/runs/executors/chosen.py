@@ -8,10 +8,10 @@ from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
 from repro.runs.executors.slurm import Slurm, array_for
-from repro.runs.executors.workers import LocalWorker, fitting, gpus
-from repro.runs.forecast import run_memory, size
+from repro.runs.executors.workers import LocalWorker
+from repro.runs.forecast import run_memory
 from repro.runs.signals import Signals
-from repro.runs.speed.memory import free_memory
+from repro.runs.speed.at_once import gpus, runs_at_once
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.tracking.tracker import Tracker
@@ -40,31 +40,16 @@ def chosen(
     if options.on.startswith("ray"):
         return _elsewhere(workshop, cells, again, tracker, signals)
     here = Here(options.cache_dir, tracker, signals, group)
-    if options.processes > 1:
-        if (options.jobs or 1) > 1:
-            raise ValueError(
-                f"--jobs {options.jobs} and {options.processes} processes a run: those are made one at a time. Leave "
-                "--jobs out, or --devices."
-            )
-        return here
-    if again is None:
-        if (options.jobs or 1) > 1:
-            raise ValueError(
-                f"--jobs {options.jobs}: each job starts the experiment's file anew, but this was not started from "
-                "one. Type: python FILE.py --jobs ..., or leave it out."
-            )
+    n_jobs, why = runs_at_once(cells, workshop.scale, options)
+    if again is None and options.jobs is not None and n_jobs > 1:
+        raise ValueError(
+            f"--jobs {options.jobs}: each job starts the experiment's file anew, but this was not started from one. "
+            "Type: python FILE.py --jobs ..., or leave it out."
+        )
+    if n_jobs == 1 or again is None:
         return here
     environment = dict(os.environ)
-    visible, memory, free = gpus(environment), _memory(workshop, cells), free_memory()
-    fits, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=len(visible), free=free)
-    n_jobs = min(options.jobs or fits, len(cells))
-    if n_jobs == 1:
-        return here
-    if free is not None and n_jobs * memory > free:
-        raise ValueError(
-            f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
-            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many are made as fit."
-        )
+    visible = gpus(environment)
 
     def start(number: int) -> LocalWorker:
         own = {"CUDA_VISIBLE_DEVICES": visible[(number - 1) % len(visible)]} if visible else {}

@@ -213,6 +213,9 @@ class _Shift:
         where = f"on {slot.worker.host}, log {slot.worker.log}"
         if "failed" in message:
             self.progress.say(f"{name}: run {run.id} failed {where}\n{message['said']}")
+        if code > 128 and not self.dispatcher.signals.should_stop():  # somebody else stopped the worker, which ends now
+            self.waiting.appendleft(work)
+            return
         if code == OUT_OF_MEMORY and len(self.slots) > 1 and work.cell not in self.tried_alone:
             self.progress.say(f"{name} is tried again when no other run is made.")
             self.alone.append(work)

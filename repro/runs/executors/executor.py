@@ -17,6 +17,7 @@ from repro.runs.progress import Progress
 
 if TYPE_CHECKING:
     from repro.runs.run import Run
+    from repro.training.group import Group
 
 # exit codes beside those of `command.py`; a signal gives 128 + its number
 FAILED, DIVERGED, OUT_OF_MEMORY, BUSY = 1, 70, 71, 75
@@ -55,3 +56,22 @@ class Executor(AbstractContextManager[Any], Protocol):
         Asked to stop, those in the making end with a checkpoint and a code above 128, and no further one is begun.
         """
         ...
+
+
+def made_by(
+    executor: Executor, work: Sequence[Work], progress: Progress, group: "Group | None" = None
+) -> Iterator[Made]:
+    """What was finished before, which no executor is asked for; then what the executor makes.
+
+    Of several processes that share each update none skips a run by itself: `group` has to agree on it.
+    """
+    left = []
+    for one in work:
+        record = None if group else one.run.finished()
+        if record:
+            progress.say(f"{one.run.settings.name}: finished before, in {one.run.folder}")
+            yield Made(run=one.run, record=record)
+        else:
+            left.append(one)
+    if left:
+        yield from executor.make(left, progress)

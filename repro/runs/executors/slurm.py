@@ -142,15 +142,7 @@ class Slurm(ExitStack):
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
         """Have the array make the runs; the outcome of each once its task has left the queue."""
-        waiting: dict[int, Work] = {}
-        for one in work:
-            if record := one.run.finished():
-                progress.say(f"{one.run.settings.name}: finished before, in {one.run.folder}")
-                yield Made(run=one.run, record=record)
-            else:
-                waiting[one.cell + 1] = one
-        if not waiting:
-            return
+        waiting = {one.cell + 1: one for one in work}
         self.signals.training, self.signals.answer = True, LEAVING
         self._submit(waiting.keys(), progress)
         yield from self._follow(waiting, progress)

@@ -67,10 +67,9 @@ class _Orders:
             threading.Thread(target=work, name=work.__name__, daemon=True).start()
 
     def __iter__(self) -> Iterator[Message]:
-        """Each run to be made, until the sweep wants no more or is gone."""
-        while (job := self._jobs.get()) is not None:
-            if not self.should_stop():
-                yield job
+        """Each run to be made, until the sweep wants no more or is gone, or somebody else stopped this process."""
+        while (job := self._jobs.get()) is not None and not self.should_stop():
+            yield job
 
     def should_stop(self) -> bool:
         """Whether the run in the making is to stop at its next step."""

@@ -1,7 +1,6 @@
-"""Worker processes on this machine: how one is started, and how many fit."""
+"""Worker processes on this machine: how one is started, and how it ends."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -10,12 +9,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from repro.runs.executors.channel import WORKER, Channel, Message
-from repro.runs.forecast import size
-from repro.training.processors import processors
 
 LOGS = ".workers"  # in the folder of runs
 TIDY_UP = 10.0  # seconds that a worker has to end by itself once it was told that nothing more is wanted
-SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
 
 
 class LocalWorker:
@@ -58,7 +54,7 @@ class LocalWorker:
 
     def end(self) -> int:
         """Wait until it is gone, which it is at once unless it hangs; the exit code, negative for a signal."""
-        self._channel.close()
+        self._channel.hang_up()
         try:
             code = self._process.wait(TIDY_UP)
         except subprocess.TimeoutExpired:
@@ -75,27 +71,6 @@ def this_command() -> list[str] | None:
     if script is None or not Path(script).is_file() or Path(script).name == "__main__.py":
         return None
     return [sys.executable, script, *sys.argv[1:]]
-
-
-def gpus(environment: dict[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """The GPUs of this process as CUDA_VISIBLE_DEVICES names them; none on a machine without."""
-    there = sorted((one.name for one in devices.glob("nvidia*") if re.fullmatch(r"nvidia\d+", one.name)), key=len)
-    said = environment.get("CUDA_VISIBLE_DEVICES")
-    if said is None or not there:
-        return [name.removeprefix("nvidia") for name in there]
-    return [name for name in said.split(",") if name.strip() not in ("", "-1")]
-
-
-def fitting(n_runs: int, *, threads: int, memory: int, on_gpus: int, free: int | None) -> tuple[int, str]:
-    """How many runs at a time this machine bears, and why: processors, or GPUs, and free memory of `memory` a run."""
-    n_processors = processors()
-    at_a_time = on_gpus or max(1, n_processors // threads)
-    why = f"{on_gpus} GPUs" if on_gpus else f"{n_processors} processors, {threads} a run"
-    if free is not None:
-        fit = max(1, int(free * (1 - SPARE_MEMORY)) // memory)
-        why += f"; {size(free)} of memory free, about {size(memory)} a run"
-        at_a_time = min(at_a_time, fit)
-    return max(1, min(at_a_time, n_runs)), why
 
 
 def tail(log: str, lines: int = 12) -> str:

@@ -1,21 +1,62 @@
-"""How many runs of a sweep a command would make at the same time on this machine."""
+"""How many runs of a sweep are made at the same time on this machine."""
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from repro.runs.executors.workers import fitting, gpus
-from repro.runs.forecast import run_memory
+from repro.runs.forecast import run_memory, size
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.memory import free_memory
 from repro.runs.table import Cell
+from repro.training.processors import processors
+
+SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
 
 
 def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple[int, str]:
-    """How many, as asked for or as processors and memory allow, and why."""
+    """How many, as asked for or as processors, GPUs and memory allow, and why.
+
+    Raises ValueError where more were asked for than can be.
+    """
     if options.processes > 1:
+        if (options.jobs or 1) > 1:
+            raise ValueError(
+                f"--jobs {options.jobs} and {options.processes} processes a run: those are made one at a time. Leave "
+                "--jobs out, or --devices."
+            )
         return 1, f"{options.processes} processes share each"
     memory = max(run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in cells)
-    n_gpus = len(gpus(dict(os.environ)))
-    fit, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=n_gpus, free=free_memory())
-    return (min(options.jobs, len(cells)), "--jobs") if options.jobs else (fit, why)
+    n_gpus, free = len(gpus(os.environ)), free_memory()
+    fit, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=n_gpus, free=free)
+    if options.jobs is None:
+        return fit, why
+    n_jobs = min(options.jobs, len(cells))
+    if free is not None and n_jobs > 1 and n_jobs * memory > free:
+        raise ValueError(
+            f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
+            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many are made as fit."
+        )
+    return n_jobs, "--jobs"
+
+
+def gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
+    """The GPUs of this process as CUDA_VISIBLE_DEVICES names them; none on a machine without."""
+    there = sorted((one.name for one in devices.glob("nvidia*") if re.fullmatch(r"nvidia\d+", one.name)), key=len)
+    said = environment.get("CUDA_VISIBLE_DEVICES")
+    if said is None or not there:
+        return [name.removeprefix("nvidia") for name in there]
+    return [name for name in said.split(",") if name.strip() not in ("", "-1")]
+
+
+def fitting(n_runs: int, *, threads: int, memory: int, on_gpus: int, free: int | None) -> tuple[int, str]:
+    """How many runs at a time this machine bears, and why: processors, or GPUs, and free memory of `memory` a run."""
+    n_processors = processors()
+    at_a_time = on_gpus or max(1, n_processors // threads)
+    why = f"{on_gpus} GPUs" if on_gpus else f"{n_processors} processors, {threads} a run"
+    if free is not None:
+        fit = max(1, int(free * (1 - SPARE_MEMORY)) // memory)
+        why += f"; {size(free)} of memory free, about {size(memory)} a run"
+        at_a_time = min(at_a_time, fit)
+    return max(1, min(at_a_time, n_runs)), why

@@ -303,6 +303,20 @@ def test_a_signal_stops_all_and_nothing_more_is_begun(tmp_path: Path) -> None:
     assert play.given == [0, 1]
 
 
+def test_a_worker_that_somebody_else_stopped_is_replaced_and_its_run_goes_on(tmp_path: Path) -> None:
+    # as by who kills for want of memory, with SIGTERM: the sweep itself was not asked to stop
+    def part(player: Player, cell: int) -> None:
+        if player.number == 1:
+            player.tell(ended=cell, code=143)
+            player.die(143)
+        else:
+            well(player, cell)
+
+    play = Play(tmp_path, part, n_runs=2, n_workers=1)
+    assert play.made() == [(0, 0), (1, 0)]
+    assert play.given == [0, 0, 1] or play.given == [0, 0, 0, 1]
+
+
 def test_of_a_worker_that_dies_while_it_is_stopped_the_run_counts_as_stopped(tmp_path: Path) -> None:
     def part(player: Player, cell: int) -> None:
         play.signals.received = signal.SIGINT

@@ -17,7 +17,7 @@ from own_signals import own_signals
 
 from repro.experiment import Paper, Row, main
 from repro.runs.executors import slurm
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work
+from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY, Made, Work, made_by
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.executors.slurm_array import Needs, SlurmArray
 from repro.runs.options import Options, chosen_scale
@@ -111,7 +111,7 @@ def done_at(turn: int) -> Callable[[int], str | None]:
 
 def make(executor: Slurm, todo: Sequence[Work]) -> list[Made]:
     with Progress("table_x", len(todo)) as progress, executor:
-        return list(executor.make(todo, progress))
+        return list(made_by(executor, todo, progress))
 
 
 def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queue(
@@ -175,7 +175,7 @@ def test_ctrl_c_leaves_the_runs_to_slurm(
     with Progress("table_x", 2) as progress, Slurm(array(tmp_path), signals) as executor:
         say, said = progress.say, list[str]()
         progress.say = lambda text: (said.append(text), say(text), "running" in text and os.kill(os.getpid(), 2))  # type: ignore
-        outcomes = list(executor.make(todo, progress))
+        outcomes = list(made_by(executor, todo, progress))
     assert [(one.record, one.code) for one in outcomes] == [(None, 130)] * 2
     assert said[-1] == (
         "Slurm goes on with 2 runs in job 31. The same command comes back to them; to end them: scancel 31"

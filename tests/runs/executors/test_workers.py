@@ -1,0 +1,116 @@
+"""Worker processes of this machine and the pipes to them: played by small programs."""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from repro.runs.executors import workers
+from repro.runs.executors.channel import WORKER, Channel
+from repro.runs.executors.worker import _Orders
+from repro.runs.executors.workers import LocalWorker, how_it_ended, tail
+
+ECHO = """
+import os, sys
+incoming, outgoing = map(int, os.environ["REPRO_WORKER"].split(","))
+print("to the log", flush=True)
+for line in os.fdopen(incoming, "rb"):
+    os.write(outgoing, line)
+sys.exit(int(sys.argv[1]))
+"""
+
+
+def played(tmp_path: Path, program: str, *words: str) -> LocalWorker:
+    return LocalWorker([sys.executable, "-c", program, *words], tmp_path, 1, dict(os.environ))
+
+
+def test_a_worker_hears_and_is_heard_and_ends_when_nothing_more_is_wanted(tmp_path: Path) -> None:
+    worker = played(tmp_path, ECHO, "0")
+    heard = worker.messages()
+    worker.send({"make": 7, "run": "é\n"})
+    assert next(heard) == {"make": 7, "run": "é\n"}
+    assert Path(worker.log).exists()
+    assert worker.end() == 0
+    assert list(heard) == []
+    assert not Path(worker.log).exists()  # a good end leaves none
+    worker.send({"make": 8})  # to who is gone: nobody hears, and nothing is raised
+
+
+def test_the_log_of_a_bad_end_stays(tmp_path: Path) -> None:
+    worker = played(tmp_path, ECHO, "3")
+    worker.send({"alive": True})
+    heard = worker.messages()
+    next(heard)
+    assert worker.end() == 3
+    assert list(heard) == []
+    assert tail(worker.log) == "  | to the log"
+    assert how_it_ended(3) == "with exit code 3"
+
+
+def test_one_that_hangs_is_ended_while_somebody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "TIDY_UP", 0.2)
+    worker = played(tmp_path, ECHO, "0")
+    worker.send({"alive": True})
+    heard: list[Any] = []
+    listening = threading.Thread(target=lambda: heard.extend(worker.messages()))
+    listening.start()
+    while not heard:
+        pass
+    os.kill(worker.pid, signal.SIGSTOP)
+    assert worker.end() == -signal.SIGKILL
+    listening.join(10)
+    assert not listening.is_alive()
+    assert how_it_ended(-signal.SIGKILL) == "by signal SIGKILL"
+
+
+def test_half_a_line_is_no_message(tmp_path: Path) -> None:
+    worker = played(
+        tmp_path, "import os; os.write(int(os.environ['REPRO_WORKER'].split(',')[1]), b'{\"say\": \"a\"}\\n{\"en')"
+    )
+    assert list(worker.messages()) == [{"say": "a"}]
+    assert worker.end() == 0
+
+
+@pytest.mark.parametrize("said", ["", "3", "a,b", "900,901"])
+def test_what_is_left_of_a_worker_in_the_environment_is_refused(said: str) -> None:
+    with pytest.raises(ValueError, match=f"{WORKER}={said} stands in the environment"):
+        Channel.inherited({WORKER: said})
+    assert Channel.inherited({}) is None
+
+
+@contextmanager
+def orders(stopped: bool = False) -> Iterator[tuple[_Orders, Channel]]:
+    """Those of a worker, which somebody else may have stopped, and the sweep's end of its pipes."""
+    hear, tell = os.pipe()
+    heard, told = os.pipe()
+    signals: Any = SimpleNamespace(should_stop=lambda: stopped)
+    own, sweep = Channel(hear, told), Channel(heard, tell)
+    yield _Orders(own, signals), sweep
+    sweep.hang_up()
+    own.hang_up()
+    list(sweep.messages())
+
+
+def test_a_worker_takes_one_run_after_the_other_until_the_sweep_is_gone() -> None:
+    with orders() as (wanted, sweep):
+        for cell in (3, 1):
+            sweep.send({"make": cell})
+        taken = iter(wanted)
+        assert [next(taken), next(taken)] == [{"make": 3}, {"make": 1}]
+        assert not wanted.should_stop()
+        sweep.hang_up()
+        assert list(taken) == []
+        assert wanted.should_stop()  # also a run that is in the making
+
+
+def test_a_worker_that_somebody_else_stopped_takes_nothing_more_and_ends() -> None:
+    with orders(stopped=True) as (wanted, sweep):
+        sweep.send({"make": 3})
+        assert list(wanted) == []
