@@ -67,8 +67,8 @@ DEFECTS = (
     Defect(
         "after a signal more is begun",
         DISPATCH,
-        "        self.waiting.clear()\n",
-        "",
+        "if self.dispatcher.signals.should_stop() and not self.asked_to_stop:",
+        "if False:",
         (f"{OF_DISPATCH}a_signal_stops_all_and_nothing_more_is_begun",),
     ),
     Defect(

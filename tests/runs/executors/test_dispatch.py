@@ -19,6 +19,7 @@ from repro.runs.executors.executor import FAILED, OUT_OF_MEMORY, Made, Work
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
 
+PATIENCE = 20.0  # seconds after which a sweep that never ends is stopped, and its test fails
 Part = Callable[["Player", int], None]  # what a worker does with the cell that it was given
 
 
@@ -85,6 +86,8 @@ class Play:
         """Cell and exit code of each run, in the order of their ends."""
         with own_signals():
             self.signals = Signals()
+            patience = threading.Timer(PATIENCE, vars(self.signals).update, [{"received": signal.SIGALRM}])
+            patience.start()
             with (
                 Dispatcher(self.start, self.n_workers, self.signals) as dispatcher,
                 Progress("table", len(self.work)) as progress,
@@ -93,6 +96,7 @@ class Play:
                     dispatcher.measure(self.work, progress)
                 found: list[Made] = list(dispatcher.make(self.work[: self.n_made], progress))
                 assert len(progress.lanes) <= self.n_workers
+        patience.cancel()
         for one in found:
             assert (one.record is not None) == (one.code == 0)
         return [(int(one.run.id[2:]), one.code) for one in found]
@@ -297,6 +301,8 @@ def test_a_signal_stops_all_and_nothing_more_is_begun(tmp_path: Path) -> None:
             play.signals.received = signal.SIGTERM
             for one in play.players:  # as a worker does that was asked to: it says so, and ends
                 one.tell(ended=one.given[0][0], code=143)
+        elif len(play.given) > 2:
+            well(player, cell)
 
     play = Play(tmp_path, part, n_runs=6)
     assert sorted(play.made()) == [(0, 143), (1, 143)]

@@ -17,6 +17,7 @@ from repro.runs.executors.channel import WORKER, Channel
 from repro.runs.executors.worker import _Orders
 from repro.runs.executors.workers import LocalWorker, how_it_ended, tail
 
+PATIENCE = 20.0  # seconds after which what never ends is ended, and its test fails
 ECHO = """
 import os, sys
 incoming, outgoing = map(int, os.environ["REPRO_WORKER"].split(","))
@@ -64,7 +65,10 @@ def test_one_that_hangs_is_ended_while_somebody_listens(tmp_path: Path, monkeypa
     while not heard:
         pass
     os.kill(worker.pid, signal.SIGSTOP)
+    patience = threading.Timer(PATIENCE, os.kill, [worker.pid, signal.SIGCONT])
+    patience.start()
     assert worker.end() == -signal.SIGKILL
+    patience.cancel()
     listening.join(10)
     assert not listening.is_alive()
     assert how_it_ended(-signal.SIGKILL) == "by signal SIGKILL"
@@ -92,7 +96,10 @@ def orders(stopped: bool = False) -> Iterator[tuple[_Orders, Channel]]:
     heard, told = os.pipe()
     signals: Any = SimpleNamespace(should_stop=lambda: stopped)
     own, sweep = Channel(hear, told), Channel(heard, tell)
+    patience = threading.Timer(PATIENCE, sweep.hang_up)
+    patience.start()
     yield _Orders(own, signals), sweep
+    patience.cancel()
     sweep.hang_up()
     own.hang_up()
     list(sweep.messages())
