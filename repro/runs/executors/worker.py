@@ -1,7 +1,7 @@
 """A worker: this very command once more, which makes the runs it is told to, one at a time, and tells how they go.
 
 It builds the same cells from the same words as the sweep that started it, so a run is known by the number of its cell
-and nothing but plain text goes between the two. What it prints otherwise goes to its log file. When the sweep is gone
+and nothing but plain text goes between the two. What libraries print goes to its log file. When the sweep is gone
 it stops at its next step boundary, with a checkpoint.
 
     to it    {"make": 7, "run": "<id>"}    {"measure": 7, "run": "<id>"}    {"stop": true}
@@ -10,10 +10,12 @@ it stops at its next step boundary, with a checkpoint.
              {"ended": 7, "code": 0}    {"failed": 7, "code": ..., "said": text}
 """
 
+import io
 import os
 import queue
 import signal
 import socket
+import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -57,6 +59,20 @@ class Told:
         self._channel.send({"step": done, "numbers": numbers})
 
 
+class Printed(io.TextIOBase):
+    """Standard output of a worker: what is printed in passing, such as that a checkpoint is damaged, is said as well."""
+
+    def __init__(self, told: Told) -> None:
+        self._told, self._line = told, ""
+
+    def write(self, text: str) -> int:
+        """Say each line that is whole."""
+        *whole, self._line = (self._line + text).split("\n")
+        for line in whole:
+            self._told.say(line)
+        return len(text)
+
+
 class _Orders:
     """What the sweep wants: a thread listens, so that a run in the making is stopped as well."""
 
@@ -94,6 +110,7 @@ def serve(workshop: Workshop, cells: Sequence[Cell], channel: Channel, signals: 
     from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
     told, orders = Told(channel), _Orders(channel, signals)
+    sys.stdout = Printed(told)
     tracker = Tracker(workshop.options.tracking_uri, runs=workshop.options.runs_dir, tell=told.say)
     busy = BusyWatch(lambda said: channel.send({"busy": said}), threads=workshop.options.threads)
     signals.training = True

@@ -14,7 +14,7 @@ import pytest
 
 from repro.runs.executors import workers
 from repro.runs.executors.channel import WORKER, Channel
-from repro.runs.executors.worker import _Orders
+from repro.runs.executors.worker import Printed, _Orders
 from repro.runs.executors.workers import LocalWorker, how_it_ended, tail
 
 PATIENCE = 20.0  # seconds after which what never ends is ended, and its test fails
@@ -87,6 +87,16 @@ def test_what_is_left_of_a_worker_in_the_environment_is_refused(said: str) -> No
     with pytest.raises(ValueError, match=f"{WORKER}={said} stands in the environment"):
         Channel.inherited({WORKER: said})
     assert Channel.inherited({}) is None
+
+
+def test_what_is_printed_in_passing_is_said_line_by_line() -> None:
+    said: list[str] = []
+    told: Any = SimpleNamespace(say=said.append)
+    out = Printed(told)
+    print("Warning: step-000000004.safetensors is damaged\nGoing on", end=" ", file=out, flush=True)
+    assert said == ["Warning: step-000000004.safetensors is damaged"]
+    print("from the one before", file=out)
+    assert said[1:] == ["Going on from the one before"]
 
 
 @contextmanager
