@@ -60,7 +60,7 @@ class Told:
 
 
 class Printed(io.TextIOBase):
-    """Standard output of a worker: what is printed in passing, such as that a checkpoint is damaged, is said as well."""
+    """Standard output of a worker: what is printed in passing, as that a checkpoint is damaged, is said as well."""
 
     def __init__(self, told: Told) -> None:
         self._told, self._line = told, ""
