@@ -25,7 +25,7 @@ FORMAT: Literal[2] = 2
 WITHOUT_CURVES = 1  # the format before it
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
 # keys that older records lack, and keep lacking when they are written again
-OPTIONAL = ("determinism", "test_subset", "task", "system")
+OPTIONAL = ("determinism", "test_subset", "task", "system", "claims")
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
 POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
@@ -151,6 +151,7 @@ class Record:
     test_subset: Named | None = None  # None: test has none, or its files were not there, or the run diverged
     task: TaskFacts | None = None  # None: translation
     system: str | None = None  # what was trained, by its name and arguments; None: the Transformer
+    claims: str | None = None  # digest of the list of claims as it was when the run began; None: nobody wrote it down
 
     def __post_init__(self) -> None:
         _check(vars(self), Record, "record")

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 import torch
 
+from repro.claims.catalogue import catalogue_digest
 from repro.data.batching import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
@@ -113,7 +114,7 @@ class Execution(Run):
             Lease(self.folder, self.last_step(), self.is_in_hand, self.progress.say) as lease,
             Journal(self.folder / "journal.jsonl", attempt=lease.number, check=lease.check) as journal,
         ):
-            self._describe(stamp)
+            claims = self._describe(stamp)
             if done := self.agreed_finished():
                 return done  # made by another process, whose journal this one waited for
             self.progress.say(f"{self.settings.name}: run {self.id}")
@@ -123,6 +124,7 @@ class Execution(Run):
             outcome = "KILLED"
             try:
                 done = self._train_and_evaluate(module, journal, stamp, mirror, conditions, memory)
+                done = replace(done, claims=claims)
                 journal.sync()
                 lease.check()
                 done.save(self.folder / "record.json")  # before anybody waits for MLflow
@@ -292,10 +294,13 @@ class Execution(Run):
             "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY, self.settings.system),
         }
 
-    def _describe(self, stamp: Provenance) -> None:
-        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another."""
+    def _describe(self, stamp: Provenance) -> str | None:
+        """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another.
+
+        Returns the digest of the list of claims that was there when the run began; None where nobody wrote it down.
+        """
         settings = self.settings
-        write_run(
+        return write_run(
             self.folder,
             self.id,
             tags=self.tags,
@@ -311,6 +316,7 @@ class Execution(Run):
             paper={name: settings.paper[name] for name in ("ppl", "bleu")},
             order=settings.position,
             origin=origin(self.decides, stamp, settings.system),
+            claims=None if self.last_step() else catalogue_digest(),  # what is half made began under another list
         )
 
     def _chosen(self) -> dict[str, str | int | float]:

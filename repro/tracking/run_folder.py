@@ -38,16 +38,20 @@ def write_run(
     paper: Mapping[str, float | None],
     order: int = 0,
     origin: Mapping[str, object] | None = None,
-) -> None:
+    claims: str | None = None,
+) -> str | None:
     """Write run.json, the description that the mirror reads.
 
     `tags` has table, row, seed, scale, the code that decided the result and what is `APART` (and tables, where several
     tables show the row).
     `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
     `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
+    `claims` is the digest of the list of claims as it is now, None where the run began earlier: a new folder keeps it,
+    and one that was described before keeps what it has, or has none for ever. Returns what is kept.
     """
     try:
-        execution = describe(folder)["execution"]
+        before = describe(folder)
+        execution, claims = before["execution"], before["claims"]
     except (FileNotFoundError, ValueError):  # a damaged one is written anew, as any other
         execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
     value = {
@@ -59,7 +63,9 @@ def write_run(
         "order": order,
     }
     value |= {"origin": dict(origin)} if origin else {}
+    value |= {"claims": claims} if claims else {}
     atomic.write_json(folder / "run.json", value)
+    return claims
 
 
 def describe(folder: Path) -> dict[str, Any]:
@@ -68,6 +74,8 @@ def describe(folder: Path) -> dict[str, Any]:
     try:
         run: dict[str, Any] = json.loads(path.read_bytes())
         run.setdefault("execution", run["run"])
+        if not isinstance(run.setdefault("claims", None), str | None):
+            raise ValueError(f"claims is {run['claims']!r}")
         if not all(re.fullmatch(r"[\w.-]+", name) for name in (run["run"], run["execution"])):
             raise ValueError(f"run is {run['run']!r}, execution {run['execution']!r}")
         tags = dict.fromkeys(("code", *APART), UNKNOWN) | {k: str(v) for k, v in run["tags"].items()}

@@ -5,6 +5,8 @@ from faults.defect import Defect
 STAMP, OF_STAMP = "repro/results/provenance.py", "tests/results/test_provenance.py::test_"
 KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tests/pages/test_build.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
+FOLDER, OF_FOLDER = "repro/tracking/run_folder.py", "tests/tracking/test_run_folder.py::test_"
+OF_RUN = "tests/runs/test_run.py::test_"
 ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -165,5 +167,31 @@ DEFECTS: tuple[Defect, ...] = (
         "            **self._task,\n",
         "",
         ("tests/runs/test_task.py::test_it_goes_from_its_row_to_a_record",),
+    ),
+    # the list of claims
+    Defect(
+        "a record names the list of claims that is there at its end",
+        "repro/runs/execution.py",
+        "                done = replace(done, claims=claims)\n",
+        "                done = replace(done, claims=catalogue_digest())\n",
+        (f"{OF_RUN}a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning",),
+    ),
+    Defect(
+        "a run that goes on takes the list of claims of today",
+        FOLDER,
+        '        execution, claims = before["execution"], before["claims"]\n',
+        '        execution = before["execution"]\n',
+        (
+            f"{OF_FOLDER}the_list_of_claims_is_that_of_the_beginning_however_often_it_is_described",
+            f"{OF_FOLDER}a_folder_of_the_time_before_never_gets_a_list",
+            f"{OF_RUN}a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning[True]",
+        ),
+    ),
+    Defect(
+        "a run whose beginning nobody knows gets the list of claims of today",
+        "repro/runs/execution.py",
+        "            claims=None if self.last_step() else catalogue_digest(),",
+        "            claims=catalogue_digest(),",
+        (f"{OF_RUN}a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning[False]",),
     ),
 )

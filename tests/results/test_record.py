@@ -146,6 +146,17 @@ def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> Non
         assert load(file) == record
 
 
+def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**fields()).save(file)
+    assert "claims" not in json.loads(file.read_bytes())
+    assert load(file).claims is None
+    Record(**fields(), claims="ab" * 8).save(file)
+    assert load(file).claims == "ab" * 8
+    with pytest.raises(ValueError, match=r"record\.claims: expected str or NoneType, got 7"):
+        Record(**fields(), claims=7)  # type: ignore[arg-type]
+
+
 REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 
 

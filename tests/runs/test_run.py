@@ -18,6 +18,7 @@ from decoding.plain import plain_search
 from own_signals import own_signals
 from torch import Tensor
 
+from repro.claims.catalogue import catalogue_digest
 from repro.data.batch import Batch
 from repro.data.batching import updates
 from repro.data.corpora import open_corpus
@@ -30,7 +31,9 @@ from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.search import Search
+from repro.runs import execution
 from repro.runs.scales import SCALES
+from repro.runs.signals import Signals
 from repro.storage.journal import read as read_journal
 from repro.training.checkpoint import checkpoints, path_of, weights
 from repro.training.module import random_seed
@@ -259,6 +262,34 @@ def test_translations_are_those_of_the_plain_search(made: Made, split: str, n: i
 
 def test_averaged_checkpoints_are_still_there(made: Made) -> None:
     assert {int(path.stem.removeprefix("step-")) for path in checkpoints(made.runs / "checkpoints")} >= {*AVERAGED}
+
+
+# The list of claims
+
+
+def test_a_record_names_the_list_of_claims_of_its_time(made: Made) -> None:
+    assert made.record.claims == catalogue_digest()
+
+
+@pytest.mark.parametrize("has_run_json", [True, False])
+def test_a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_run_json: bool
+) -> None:
+    write_text(tmp_path / "text", lines)
+    asked = iter([False] * 6)
+    with monkeypatch.context() as then:
+        then.setattr(Signals, "should_stop", lambda self: next(asked, True))
+        then.setattr(execution, "catalogue_digest", lambda: "0" * 16)
+        with pytest.raises(SystemExit):
+            make(tmp_path, f"--steps={STEPS}", f"--seeds={SEED}-{SEED}")
+    [folder] = (tmp_path / "runs").iterdir()
+    assert checkpoints(folder / "checkpoints")
+    if not has_run_json:  # nobody knows it any more, so it is not made up
+        (folder / "run.json").unlink()
+    make(tmp_path, f"--steps={STEPS}", f"--seeds={SEED}-{SEED}")
+    done = record.load(folder / "record.json")
+    assert done.claims == ("0" * 16 if has_run_json else None)
+    assert done.scores == made.record.scores
 
 
 # Scores: a backend that knows by heart what to answer.
