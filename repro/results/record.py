@@ -13,12 +13,12 @@ import re
 from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Literal, NotRequired, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
 from repro.model.config import Hyper, written
 from repro.results import task
 from repro.results.provenance import Provenance
-from repro.results.task import SPLITS, TRANSLATION, Named, Scores, TaskFacts
+from repro.results.task import OF_TOKENS, SPLITS, TRANSLATION, Named, Scores, TaskFacts
 from repro.storage import signed_json
 
 FORMAT: Literal[2] = 2
@@ -27,6 +27,8 @@ BASE = "base"  # the table of the base row, which is trained once and comes firs
 # keys that older records lack, and keep lacking when they are written again
 OPTIONAL = ("determinism", "test_subset", "task", "system", "claims")
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
+SAME_PPL = 1e-6  # relative: PPL is exp(NLL), taken in another precision at most
+ROUNDING = 1e-9  # sacreBLEU gives references against themselves 100.00000000000004
 POINTS = 100  # of a curve that a record keeps; the journal has all
 FOLDER = "[A-Za-z0-9][A-Za-z0-9._=-]{0,79}"  # tables and scales are folders as they stand
 PLAIN = "(?!.*--)[a-z0-9][a-z0-9._=-]{0,79}"  # rows too where they look like this, see `slug`
@@ -166,6 +168,7 @@ class Record:
             _check_fields(self.test_subset, about_subset, "record.test_subset")
         if self.status == "finished" and not task.is_whole(self.scores, self.about):
             raise ValueError(f"record.scores: expected all of them from a finished run, got {self.scores}")
+        _check_numbers(self)
         for name, curve in self.curves.items():
             if len(curve["step"]) != len(curve["nll"]):  # type: ignore[index]
                 raise ValueError(f"record.curves.{name}: expected a number for each step, got {curve}")
@@ -239,6 +242,28 @@ def slug(name: str) -> str:
 
 def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _check_numbers(record: Record) -> None:
+    """Hold scores and shares against their ranges, and PPL against NLL. Raises ValueError."""
+    parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
+    if record.test_subset is not None:
+        parts["test_subset"] = record.test_subset
+    for where, part in parts.items():
+        for name in TRANSLATION["scores"]:
+            _check_range(task.number(part, name), 0.0, 100.0, f"{where}.{name}")
+        nll, ppl = (task.number(part, name) for name in OF_TOKENS)
+        _check_range(nll, 0.0, math.inf, f"{where}.nll")
+        if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
+            raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
+    _check_range(record.cost["padding"], 0.0, 1.0, "cost.padding")
+    for name, share in record.corpus.get("repeats", {}).items():
+        _check_range(cast("float", share), 0.0, 1.0, f"corpus.repeats.{name}")
+
+
+def _check_range(value: float | None, low: float, high: float, where: str) -> None:
+    if value is not None and not low <= value <= high * (1 + ROUNDING):
+        raise ValueError(f"record.{where}: expected a number from {low:g} to {high:g}, got {value}")
 
 
 _hints = functools.cache(get_type_hints)

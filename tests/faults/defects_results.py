@@ -5,6 +5,7 @@ from faults.defect import Defect
 STAMP, OF_STAMP = "repro/results/provenance.py", "tests/results/test_provenance.py::test_"
 KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tests/pages/test_build.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
+RECORD, OF_RECORD = "repro/results/record.py", "tests/results/test_record.py::test_"
 FOLDER, OF_FOLDER = "repro/tracking/run_folder.py", "tests/tracking/test_run_folder.py::test_"
 OF_RUN = "tests/runs/test_run.py::test_"
 ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
@@ -168,7 +169,7 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         ("tests/runs/test_task.py::test_it_goes_from_its_row_to_a_record",),
     ),
-    # the list of claims
+    # the list of claims, and numbers that cannot be
     Defect(
         "a record names the list of claims that is there at its end",
         "repro/runs/execution.py",
@@ -193,5 +194,19 @@ DEFECTS: tuple[Defect, ...] = (
         "            claims=None if self.last_step() else catalogue_digest(),",
         "            claims=catalogue_digest(),",
         (f"{OF_RUN}a_run_that_goes_on_keeps_the_list_of_claims_of_its_beginning[False]",),
+    ),
+    Defect(
+        "perplexity may be another than that of the loss",
+        RECORD,
+        "(ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL)",
+        "ppl <= 0",
+        (f"{OF_RECORD}a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read",),
+    ),
+    Defect(
+        "a number may be above its range",
+        RECORD,
+        "not low <= value <= high * (1 + ROUNDING)",
+        "not low <= value",
+        (f"{OF_RECORD}a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read",),
     ),
 )

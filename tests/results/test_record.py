@@ -23,12 +23,14 @@ from repro.results.search import Search
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
 SCORE: dict[str, Any] = {
     "nll": 1.5,
-    "ppl": 4.25,
+    "ppl": 4.48169,  # exp(1.5), in digits that a float keeps
     "bleu": 61.25,
     "bleu_signature": "nrefs:1|tok:13a",
     "bleu_published": 63.5,
     "bleu_published_signature": "tok:moses|compounds:split",
 }
+BOTH_BLEU = {name: value for name, value in SCORE.items() if "bleu" in name}
+REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
 
 
 def fields() -> dict[str, Any]:
@@ -157,7 +159,39 @@ def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: P
         Record(**fields(), claims=7)  # type: ignore[arg-type]
 
 
-REPEATS = {"dev_sources": 0.25, "dev_pairs": 0.125, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.5}
+@pytest.mark.parametrize(
+    ("keys", "value", "complaint"),
+    [
+        (("scores", "dev", "bleu"), -0.1, r"scores\.dev\.bleu: expected a number from 0 to 100, got -0\.1"),
+        (("scores", "test", "bleu"), 100.1, r"scores\.test\.bleu: expected a number from 0 to 100"),
+        (("scores", "dev", "bleu_published"), 1e3, r"scores\.dev\.bleu_published: expected a number from 0 to 100"),
+        (("scores", "dev", "nll"), -1e-3, r"scores\.dev\.nll: expected a number from 0 to inf, got -0\.001"),
+        (("scores", "dev", "ppl"), 4.25, r"scores\.dev\.ppl: expected exp\(nll\), whose logarithm is 1\.5, got 4\.25"),
+        (("scores", "test", "ppl"), math.exp(1.5) * (1 + 2e-6), r"scores\.test\.ppl: expected exp\(nll\)"),
+        (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
+        (("cost", "padding"), 1.01, r"cost\.padding: expected a number from 0 to 1, got 1\.01"),
+        (("corpus", "repeats"), REPEATS | {"dev_pairs": -0.5}, r"corpus\.repeats\.dev_pairs: expected a number"),
+        (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
+    ],
+)
+def test_a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read(
+    keys: tuple[str, ...], value: Any, complaint: str, tmp_path: Path
+) -> None:
+    content = fields()
+    put(content, *keys, value=value)
+    with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
+        Record(**content)
+    (tmp_path / "record.json").write_bytes(signed(content))
+    with pytest.raises(ValueError, match=complaint):
+        load(tmp_path / "record.json")
+
+
+def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
+    content = fields()
+    content["scores"]["dev"] |= {"bleu": 100.00000000000004, "bleu_published": 0.0, "nll": 0.0, "ppl": 1.0}
+    content["scores"]["test"] |= {"nll": 690.0, "ppl": math.exp(690.0) * (1 - 5e-7)}
+    content["cost"]["padding"] = 1.0
+    assert Record(**content).score("dev", "bleu") == 100.00000000000004
 
 
 def test_shares_of_repeated_text_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
@@ -341,7 +375,8 @@ def test_a_file_that_cannot_be_believed_is_named(
 
 def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> None:
     content = fields()
-    own = {"nll": 1.5, "ppl": 4.25, "f1": 91.25, "f1_signature": "evalb", "crossing": None, "crossing_signature": None}
+    own = {name: SCORE[name] for name in ("nll", "ppl")} | {"f1": 91.25, "f1_signature": "evalb"}
+    own |= dict.fromkeys(("crossing", "crossing_signature"))
     parsing = {"name": "parsing", "scores": ["f1", "crossing"], "search": Search(21, 0.3, 300).settings}
     content |= {"task": parsing, "scores": {"dev": dict(own), "test": dict(own)}}
     Record(**content).save(tmp_path / "record.json")
