@@ -98,6 +98,7 @@ ARROWS = (
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "
         "curves, cost, and where every number comes from.",
         "runs/table runs/scales runs/options runs/sweep runs/run runs/trial runs/changed runs/determinism results/record "
+        "runs/outputs results/sentences "
         "results/provenance storage/lease storage/signed_json runs/* storage/*",
     ),
     Arrow(

@@ -10,6 +10,7 @@ python -m repro publish             put your own results among the published one
 import difflib
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
@@ -63,15 +64,22 @@ def _made(texts: Mapping[Path, str], *, check: bool) -> int:
 
 
 def publish_own(arguments: Sequence[str] | None = None) -> int:
-    """Put your own results among the published ones and make the pages again, or say why not."""
+    """Put your own results among the published ones and make the pages again, or say why not.
+
+    Translations go with their records, and are scored again where their text is at hand.
+    """
     parser = Parser(prog=ours("publish"), description=publish_own.__doc__)
     parser.add_argument("scale", nargs="*", help="which of them (default: all)")
     parser.add_argument("--from", dest="source", type=Path, default=OWN, help="your results (default: %(default)s)")
     parser.add_argument("--to", type=Path, default=PUBLISHED, help="the published ones (default: %(default)s)")
+    parser.add_argument(
+        "--cache-dir", type=Path, default=Path("cache"), help="where generated text is kept (default: %(default)s)"
+    )
     options = parser.parse_args(arguments)
     from repro.pages.build import build_all, scales
     from repro.results.frame import ResultSet
     from repro.results.publish import publish
+    from repro.runs.outputs import rescored
 
     folders = [options.source / name for name in options.scale] or scales(options.source)
     if not folders:
@@ -79,7 +87,8 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
         return 1
     try:
         for folder in folders:
-            published = publish(ResultSet.read(folder), ResultSet.read(options.to / folder.name), EXPERIMENTS)
+            own, there = ResultSet.read(folder), ResultSet.read(options.to / folder.name)
+            published = publish(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
             print(f"{folder.name}: {len(published)} records are published.")
         for file, text in build_all(options.to).items():
             write_text(file, text)

@@ -3,26 +3,32 @@
 Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
-from repro.results import provenance
+from repro.results import provenance, sentences
 from repro.results.frame import ResultSet, note_rows
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.record import BASE, Record, path
 
+Rescored = Callable[[Record, Path], str | None]  # a record and the folder of results -> what is wrong with its BLEU
 
-def publish(own: ResultSet, published: ResultSet, experiments: Path) -> list[Record]:
+
+def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> list[Record]:
     """Write the records and rows of one scale among the published ones; the pages are made by `repro.pages.build`.
 
+    With each run go its translations and their counts; `rescored` scores them again where their text is at hand.
     Raises ValueError with a line for each reason why not; then nothing is written.
     """
     if not own.everything:
         raise ValueError(f"{own.folder}: expected records to publish, found none. Run an experiment first.")
-    if reasons := [*_refusals(own.everything, own.rows, published.everything, experiments)]:
+    reasons = [*_refusals(own.everything, own.rows, published.everything, experiments)]
+    if reasons := [*reasons, *_unlike_outputs(own, published, rescored)]:
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
     for record in own.everything:
-        record.save(path(published.folder.parent, record))
+        place = path(published.folder.parent, record)
+        sentences.copy_sentences(path(own.folder.parent, record), place, record.run)
+        record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything
 
@@ -51,6 +57,22 @@ def _refusals(
                 f"{_of(mine[0])} differs from the published seed {seeds} in {', '.join(changed)}, so they have no "
                 f"mean. Run it with --seeds {max(record.seed for record in standing)} and publish the row whole."
             )
+
+
+def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) -> Iterator[str]:
+    """Why the translations of these runs do not stand for their scores; nothing of a run that is published without."""
+    before, results = {record.run for record in published.everything}, own.folder.parent
+    for record in own.everything:
+        if record.run in before and not sentences.are_there(path(results, record)):
+            continue  # of the time before translations were kept
+        found = [*sentences.faults(results, record)]
+        if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
+            found = [wrong]
+        yield from (
+            f"{_of(record)}: {fault}. Delete what stands beside its record, and runs/{record.run} too if that has no "
+            "dev.hyp and test.hyp; and type its command again."
+            for fault in found
+        )
 
 
 def _of(record: Record) -> str:

@@ -20,6 +20,7 @@ from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.options import USUAL, Options, Seeds
+from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
@@ -177,7 +178,8 @@ class Sweep:
     def _keep(self, outcome: Made, progress: Progress) -> None:
         """Put the record of a run where the tables are made from."""
         if outcome.record and self.is_first:
-            outcome.record.save(path(self.results, outcome.record))
+            keep_outputs(outcome.run, outcome.record, self.results)
+            outcome.record.save(path(self.results, outcome.record))  # last: what has a record has all of it
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

@@ -1,5 +1,6 @@
 """What is published is whole rows, from committed code and committed experiments, or nothing is written."""
 
+import hashlib
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_sentences import leave, with_scores
 from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.cli import commands, report
 from repro.results.frame import note_rows, noted_rows
 from repro.results.record import Record, load, path
+from repro.results.sentences import are_of, drop_sentences, faults, files
 from repro.runs.table import Paper, Row, Table, listed
 
 CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}
@@ -40,14 +43,15 @@ def git(root: Path, *arguments: str) -> None:
 def run(row: str, seed: int, code: str = "ef", **stamp: Any) -> Record:
     one = paper_run(row=row, seed=seed) if row == "base" else paper_run(row, "lab", position=0, seed=seed)
     origin: Any = {**one.stamp, **CODE, "fingerprint": code, **stamp}
-    return replace(one, scale="lab", settings=PAPER_SETTINGS | {"claim": "nothing"}, stamp=origin)
+    name = hashlib.sha256(f"{row} {seed} {code}".encode()).hexdigest()[:16]
+    one = replace(one, scale="lab", run=name, settings=PAPER_SETTINGS | {"claim": "nothing"}, stamp=origin)
+    return with_scores(replace(one, corpus={**one.corpus, "name": "folder"}))
 
 
 def own(*records: Record) -> None:
     """Leave records as a sweep does."""
     note_rows(Path("results/own/lab"), listed([LAB]))
-    for record in records:
-        record.save(path(Path("results/own"), record))
+    leave(Path("results/own"), records)
 
 
 def published() -> dict[str, str]:
@@ -160,3 +164,75 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None
 def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected results of your own, found none" in refused(capsys)
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
+
+
+# translations
+
+
+def test_translations_go_with_their_records(project: Path) -> None:
+    runs = [run("base", 1), run("x", 1), run("x", 2)]
+    own(*runs)
+    assert commands.main(["publish"]) == 0
+    for record in runs:
+        mine, theirs = (files(path(Path(place), record)) for place in ("results/own", "results"))
+        assert [file.read_bytes() for file in theirs] == [file.read_bytes() for file in mine]
+        assert not list(faults(Path("results"), record))
+    assert len(published()) == 3
+
+
+def test_records_without_their_translations_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("x", 1), run("x", 2))
+    drop_sentences(path(Path("results/own"), run("x", 2)))
+    said = refused(capsys)
+    assert "lab, row 'x', seed 2: x-seed2.dev.hyp.gz, x-seed2.test.hyp.gz, x-seed2.counts.gz are not there." in said
+    assert "seed 1" not in said
+
+
+@pytest.mark.parametrize("what", ["translations", "all"])
+def test_the_translations_of_another_seed_are_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    own(run("x", 1), run("x", 2))
+    one, other = (files(path(Path("results/own"), run("x", seed))) for seed in (1, 2))
+    for here, there in [*zip(one, other, strict=True)][: 1 if what == "translations" else None]:
+        here.write_bytes(there.read_bytes())
+    said = refused(capsys)
+    expected = "x-seed1.dev.hyp.gz holds other translations than were scored" if what == "translations" else "of run"
+    assert f"lab, row 'x', seed 1: {'' if what == 'translations' else 'results'}" in said
+    assert expected in said
+
+
+def test_translations_that_are_worth_something_else_on_their_text_are_refused(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own(run("x", 1), run("x", 2))
+    asked = []
+
+    def rescored(record: Record, results: Path, cache: Path) -> str | None:
+        asked.append((record.seed, str(results), str(cache)))
+        return "its translations of dev are worth less" if record.seed == 2 else None
+
+    monkeypatch.setattr("repro.runs.outputs.rescored", rescored)
+    said = refused(capsys, ["publish", "--cache-dir", "there"])
+    assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete what stands beside" in said
+    assert asked == [(1, "results/own", "there"), (2, "results/own", "there")]
+
+
+def test_what_was_published_before_translations_were_kept_stays_valid(project: Path) -> None:
+    own(run("x", 1))
+    assert commands.main(["publish"]) == 0
+    for results in ("results", "results/own"):
+        drop_sentences(path(Path(results), run("x", 1)))
+    own(run("x", 2))
+    assert commands.main(["publish"]) == 0
+    assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
+    assert report.main(["--check"]) == 0
+    assert not are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
+
+
+def test_translations_that_are_published_stay_though_ones_own_are_gone(project: Path) -> None:
+    own(run("x", 1))
+    assert commands.main(["publish"]) == 0
+    drop_sentences(path(Path("results/own"), run("x", 1)))
+    assert commands.main(["publish"]) == 0
+    assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)

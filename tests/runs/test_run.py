@@ -31,6 +31,7 @@ from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.search import Search
+from repro.results.sentences import faults, read_hypotheses
 from repro.runs import execution
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
@@ -258,6 +259,13 @@ def test_translations_are_those_of_the_plain_search(made: Made, split: str, n: i
     assert len(found) == SIZES[split]
     tokenizer = prepared(made.folder).tokenizer
     assert found[:n] == [tokenizer.decode(ids) for ids in expected]
+
+
+def test_translations_stand_beside_the_record_and_give_its_scores(made: Made) -> None:
+    [place] = (made.folder / "results").glob(f"*/*/*-seed{SEED}.json")
+    assert not list(faults(made.folder / "results", record.load(place)))
+    for split in ("dev", "test"):
+        assert read_hypotheses(place, split) == (made.runs / f"{split}.hyp").read_text("utf-8").split("\n")[:-1]
 
 
 def test_averaged_checkpoints_are_still_there(made: Made) -> None:

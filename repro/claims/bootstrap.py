@@ -1,0 +1,77 @@
+"""How much a difference in BLEU depends on which sentences were translated: sacreBLEU's paired bootstrap.
+
+An interval over seeds asks what other runs of the same two rows would have shown on these sentences; this one, what
+these very runs would have shown on other sentences of the kind. Neither holds the other, and the wider one says of
+what there is too little. Koehn (2004), as sacreBLEU draws: 1,000 resamples, seed 12345.
+"""
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu
+
+RESAMPLES, SEED = 1_000, 12_345  # sacreBLEU's
+OUTSIDE = 40  # a 95 % interval leaves out one part in so many at each end, as sacreBLEU counts them
+Split = Literal["dev", "test"]
+
+
+class Interval(NamedTuple):
+    """A difference in BLEU over all sentences, and the 95 % interval over resampled ones."""
+
+    value: float
+    low: float
+    high: float
+    n_sentences: int
+
+
+class OverSentences:
+    """The runs of one scale under the same draws of sentences; each is scored once, whatever it is held against."""
+
+    def __init__(self, runs: Mapping[RunKey, Mapping[str, Scorers]]) -> None:
+        """`runs` are the counts of runs by split and scorer (`repro.results.sentences.counts_of_runs`)."""
+        self._runs = runs
+        self._scored: dict[tuple[RunKey, Split, str], NDArray[np.float64]] = {}
+
+    def __call__(
+        self, better: Iterable[RunKey], worse: Iterable[RunKey], split: Split = "dev", score: str = "bleu"
+    ) -> Interval | None:
+        """Mean over the runs of one row minus that of another, under resampling of the sentences that all share.
+
+        All runs of both rows see the same draws, so with the same seeds in both this is the mean of the seeds' paired
+        differences. None where a run has no counts by this scorer. Raises ValueError for runs of unequally many
+        sentences, which are not of one text, and for a row without a run.
+        """
+        sides = [*better], [*worse]
+        if not all(sides):
+            raise ValueError("Over sentences: expected runs of two rows, got none of one.")
+        if any(score not in self._runs.get(run, {}).get(split, {}) for side in sides for run in side):
+            return None
+        sizes = {len(self._runs[run][split][score].hypothesis) for side in sides for run in side}
+        if len(sizes) > 1:
+            raise ValueError(f"Over sentences: expected runs of one text, got {sizes} sentences of {split}.")
+        means = [np.mean([self._bleu(run, split, score) for run in side], axis=0) for side in sides]
+        value, *drawn = (means[0] - means[1]).tolist()
+        outside = len(drawn) // OUTSIDE
+        ordered = sorted(drawn)
+        return Interval(value, ordered[outside], ordered[-outside - 1], *sizes)
+
+    def _bleu(self, run: RunKey, split: Split, score: str) -> NDArray[np.float64]:
+        """[1 + R] BLEU of a run on all sentences, then on each resample of them."""
+        key = (run, split, score)
+        if key not in self._scored:
+            summands = self._runs[run][split][score].summands
+            whole = summands.sum(axis=0, keepdims=True)
+            sums = np.concatenate([whole, draws(len(summands)) @ summands])
+            self._scored[key] = bleu(sums, smoothed=SMOOTHED[score])
+        return self._scored[key]
+
+
+@functools.lru_cache(maxsize=4)
+def draws(n_sentences: int) -> NDArray[np.float64]:
+    """[R, S] how often each sentence was drawn in each resample, as sacreBLEU draws them."""
+    chosen = np.random.default_rng(SEED).choice(n_sentences, size=(RESAMPLES, n_sentences), replace=True)
+    return np.stack([np.bincount(one, minlength=n_sentences) for one in chosen]).astype(np.float64)

@@ -1,0 +1,40 @@
+"""The n-gram counts of each sentence, by the two scorers of `bleu.py`: what BLEU is a function of. Paper: section 6.1.
+
+Summed over all sentences they give the score of `bleu.py` to the last digits, and over any choice of them that of the
+choice, which is what a bootstrap over sentences asks for.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from sacrebleu.metrics.bleu import BLEU
+
+from repro.decoding.bleu import given_tokens, plain_text, published_protocol, published_tokens
+from repro.results.sentences import NgramCounts
+
+
+def ngram_counts(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
+) -> dict[str, NgramCounts]:
+    """Of each scorer by the name that records give it; of languages without a published protocol only sacreBLEU's.
+
+    `target` is the language, `in_tokens` whether both sides are Moses tokens. Raises ValueError for sides that are not
+    parallel.
+    """
+    sides = hypotheses, references
+    plain = [[plain_text(line, target) for line in side] for side in sides] if in_tokens else sides
+    found = {"bleu": _counted(BLEU(tokenize="13a", force=True), *plain)}
+    if published_protocol(target) is None:
+        cut = given_tokens if in_tokens else published_tokens
+        tokens = ([cut(line, target) for line in side] for side in sides)
+        found["bleu_published"] = _counted(BLEU(tokenize="none", force=True), *tokens)
+    return found
+
+
+def _counted(scorer: BLEU, hypotheses: Iterable[str], references: Iterable[str]) -> NgramCounts:
+    found = [scorer.corpus_score([line], [[of]]) for line, of in zip(hypotheses, references, strict=True)]
+    return NgramCounts(
+        hypothesis=np.array([one.sys_len for one in found], dtype=np.int64),
+        reference=np.array([one.ref_len for one in found], dtype=np.int64),
+        correct=np.array([one.counts for one in found], dtype=np.int64).reshape(-1, scorer.max_ngram_order),
+    )

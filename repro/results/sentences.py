@@ -1,0 +1,254 @@
+"""What a run made of each sentence: its translations and their n-gram counts, in files beside its record.
+
+<row>-seed<k>.dev.hyp.gz    the translations of dev as they were scored, one a line
+<row>-seed<k>.test.hyp.gz   those of test
+<row>-seed<k>.counts.gz     of each sentence, by each scorer: tokens, tokens of its reference, right 1- to 4-grams
+
+BLEU is a function of sums of these counts, so it can be taken of any choice of sentences, and by anybody: the text of
+most corpora may not be given on. Paper: section 6.1, which gives one number a system.
+"""
+
+import functools
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.results.record import Record, path
+from repro.results.task import SPLITS, TRANSLATION
+from repro.storage import atomic, signed_json
+
+FORMAT = 1
+ORDERS = 4  # n-grams that BLEU counts
+SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
+SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
+MOST = 1 << 28  # bytes of an unpacked file
+Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published": of the sentences of one split
+RunKey = tuple[str, int]  # "table/row", seed
+
+
+@dataclass(frozen=True)
+class NgramCounts:
+    """n-grams of S sentences, by one scorer."""
+
+    hypothesis: NDArray[np.int64]  # [S] tokens of the translation
+    reference: NDArray[np.int64]  # [S] tokens of its reference
+    correct: NDArray[np.int64]  # [S, 4] 1- to 4-grams of the translation that its reference has
+
+    @functools.cached_property
+    def summands(self) -> NDArray[np.float64]:
+        """[S, 10]: what BLEU sums over sentences: both lengths, right n-grams, n-grams."""
+        total = np.maximum(self.hypothesis[:, None] - np.arange(ORDERS), 0)
+        lengths = self.hypothesis[:, None], self.reference[:, None]
+        return np.concatenate([*lengths, self.correct, total], axis=1).astype(np.float64)
+
+
+class Translated(NamedTuple):
+    """One split of a run."""
+
+    hypotheses: Sequence[str]
+    references_sha256: str  # of the lines that it was scored on
+    scorers: Scorers
+
+
+def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
+    """[...] BLEU of sums [..., 10], as sacreBLEU takes it; an n-gram that is never right is smoothed, or makes it 0."""
+    hypothesis, reference, correct, total = (
+        sums[..., 0],
+        sums[..., 1],
+        sums[..., 2 : 2 + ORDERS],
+        sums[..., 2 + ORDERS :],
+    )
+    missed = correct == 0
+    halved = 0.5 ** np.cumsum(missed, axis=-1) if smoothed else np.zeros_like(correct)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_precisions = np.log(np.where(missed, halved, correct) / total)
+        log_brevity = np.minimum(0.0, 1 - reference / hypothesis)
+        found = 100 * np.exp(log_brevity + log_precisions.mean(axis=-1))
+    return np.where((total == 0).any(axis=-1) | missed.all(axis=-1), 0.0, found)
+
+
+def run_key(record: Record) -> RunKey:
+    """What a run of one scale is called where runs are compared."""
+    return f"{record.table}/{record.row}", record.seed
+
+
+# Files
+
+
+def has_sentences(record: Record) -> bool:
+    """Whether a run has translations to keep: finished, and scored by BLEU."""
+    return record.status == "finished" and record.about == TRANSLATION
+
+
+def files(place: Path) -> list[Path]:
+    """The files that stand beside a record, the counts last: where they are, all are."""
+    return [*(_hypotheses(place, split) for split in SPLITS), _counts(place)]
+
+
+def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> None:
+    """Write the files beside the record at `place`."""
+    content: dict[str, Any] = {"format": FORMAT, "run": run}
+    for split, of in splits.items():
+        text = _text(of.hypotheses)
+        atomic.write_bytes(_hypotheses(place, split), _packed(text))
+        content[split] = {
+            "hypotheses": hashlib.sha256(text).hexdigest(),
+            "references": of.references_sha256,
+            "counts": {
+                name: [_column(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
+                for name, counts in of.scorers.items()
+            },
+        }
+    content[signed_json.KEY] = signed_json.checksum(content)
+    atomic.write_bytes(_counts(place), _packed(json.dumps(content, sort_keys=True).encode()))
+
+
+def copy_sentences(source: Path, target: Path, run: str) -> None:
+    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
+    if are_of(source, run):
+        for here, there in zip(files(source), files(target), strict=True):
+            atomic.write_bytes(there, here.read_bytes())
+    elif not are_of(target, run):
+        drop_sentences(target)
+
+
+def drop_sentences(place: Path) -> None:
+    """Remove what stands beside a record: of another run, that had its name."""
+    for file in reversed(files(place)):
+        file.unlink(missing_ok=True)
+
+
+def are_there(place: Path) -> bool:
+    """Whether all files stand beside the record at `place`."""
+    return all(file.exists() for file in files(place))
+
+
+def are_of(place: Path, run: str) -> bool:
+    """Whether they do, and are of this run; what is damaged is of none."""
+    try:
+        return are_there(place) and _read(_counts(place))["run"] == run
+    except ValueError:
+        return False
+
+
+def read_hypotheses(place: Path, split: str) -> list[str]:
+    """The translations of one split."""
+    return _unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
+
+
+def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
+    """The counts of a run by split, from the file beside its record under `results`; None where there is none.
+
+    Raises ValueError for counts of another run, of another number of sentences, or that give another BLEU than the
+    record has.
+    """
+    file = _counts(path(results, record))
+    if not file.exists():
+        return None
+    try:
+        return _checked(_read(file), record)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
+
+
+def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
+    """The counts of all runs that have them, as `read_counts` reads them."""
+    found = {run_key(record): read_counts(results, record) for record in records}
+    return {run: counts for run, counts in found.items() if counts is not None}
+
+
+def faults(results: Path, record: Record) -> Iterator[str]:
+    """Why what stands beside a record is not what its scores were made of; nothing where it is, or none is wanted."""
+    if not has_sentences(record):
+        return
+    place = path(results, record)
+    if missing := [file.name for file in files(place) if not file.exists()]:
+        yield f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not there"
+        return
+    try:
+        read_counts(results, record)
+        content = _read(_counts(place))
+        for split in SPLITS:
+            if hashlib.sha256(_unpacked(_hypotheses(place, split))).hexdigest() != content[split]["hypotheses"]:
+                yield f"{_hypotheses(place, split).name} holds other translations than were scored"
+    except (ValueError, OSError) as error:
+        yield str(error)
+
+
+def sha256_of(lines: Sequence[str]) -> str:
+    """Of a text, as a file has it."""
+    return hashlib.sha256(_text(lines)).hexdigest()
+
+
+def _checked(content: Mapping[str, Any], record: Record) -> dict[str, Scorers]:
+    if content["run"] != record.run:
+        raise ValueError(f"expected counts of run {record.run}, got those of run {content['run']}")
+    found: dict[str, Scorers] = {}
+    for split in SPLITS:
+        n = record.corpus["n_dev" if split == "dev" else "n_test"]
+        found[split] = {name: _arrays(columns) for name, columns in content[split]["counts"].items()}
+        for name, counts in found[split].items():
+            if len(counts.hypothesis) != n:
+                raise ValueError(f"{split}: expected counts of {n:,} sentences, got {len(counts.hypothesis):,}")
+            scored, counted = record.score(split, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
+            if scored is None or abs(scored - counted) > SAME_BLEU:
+                raise ValueError(f"{split}: expected counts that give the record's {name} of {scored}, got {counted}")
+    return found
+
+
+def _column(numbers: NDArray[np.int64]) -> str:
+    """As text: a thousand of these files are read for a page."""
+    return " ".join(map(str, numbers.tolist()))
+
+
+def _arrays(columns: Sequence[str]) -> NgramCounts:
+    hypothesis, reference, *correct = (np.fromiter(map(int, column.split()), np.int64) for column in columns)
+    if len(correct) != ORDERS or len({len(hypothesis), len(reference), *map(len, correct)}) > 1:
+        raise ValueError(f"expected {2 + ORDERS} columns of one length, got {[len(text.split()) for text in columns]}")
+    return NgramCounts(hypothesis, reference, np.stack(correct, axis=1))
+
+
+def _hypotheses(place: Path, split: str) -> Path:
+    return place.with_name(f"{place.stem}.{split}.hyp.gz")
+
+
+def _counts(place: Path) -> Path:
+    return place.with_name(f"{place.stem}.counts.gz")
+
+
+def _text(lines: Sequence[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _packed(data: bytes) -> bytes:
+    """The same data, the same bytes: neither time nor name."""
+    return gzip.compress(data, 9, mtime=0)
+
+
+def _unpacked(file: Path) -> bytes:
+    """What a file holds, if that is no more than text of sentences may be. Raises ValueError."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as packed:
+            data = packed.read(MOST + 1)
+    except (EOFError, OSError) as error:
+        raise ValueError(f"{file.name} is damaged: {error}") from error
+    if len(data) > MOST:
+        raise ValueError(f"{file.name} holds more than {MOST:,} bytes")
+    return data
+
+
+def _read(file: Path) -> dict[str, Any]:
+    content = json.loads(_unpacked(file))
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"expected counts of format {FORMAT}")
+    if (stated := content.pop(signed_json.KEY, None)) != (counted := signed_json.checksum(content)):
+        raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+    return content

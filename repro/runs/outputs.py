@@ -1,0 +1,94 @@
+"""The translations of a run beside its record: kept when it is made, and scored again before they are published."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
+from repro.data.pair import languages
+from repro.results.record import Record, path
+from repro.results.sentences import (
+    SAME_BLEU,
+    SMOOTHED,
+    Translated,
+    are_of,
+    bleu,
+    drop_sentences,
+    has_sentences,
+    read_hypotheses,
+    sha256_of,
+    write_sentences,
+)
+from repro.results.task import SPLITS
+
+if TYPE_CHECKING:
+    from repro.runs.run import Run
+
+
+def keep_outputs(run: "Run", record: Record, results: Path) -> None:
+    """Have what the run translated beside its record under `results`, with the counts that its BLEU is made of.
+
+    Where the folder of the run has its translations no more, none stand there: publishing says so.
+    """
+    place = path(results, record)
+    hypotheses = {split: run.folder / f"{split}.hyp" for split in SPLITS}
+    if not has_sentences(record) or not all(file.exists() for file in hypotheses.values()):
+        drop_sentences(place)
+    elif not are_of(place, record.run):
+        references = {"dev": run.prepared.dev.references, "test": run.prepared.test.references}
+        splits: dict[str, Translated] = {
+            split: translated(_lines(file), references[split], record.pair, in_tokens=run.corpus.in_tokens)
+            for split, file in hypotheses.items()
+        }
+        write_sentences(place, record.run, splits)
+
+
+def translated(hypotheses: Sequence[str], references: Sequence[str], pair: str, *, in_tokens: bool) -> Translated:
+    """One split with the counts of both scorers."""
+    from repro.decoding.counts import ngram_counts
+
+    _, target = languages(pair)
+    return Translated(
+        hypotheses, sha256_of(references), ngram_counts(hypotheses, references, target, in_tokens=in_tokens)
+    )
+
+
+def rescored(record: Record, results: Path, cache: Path) -> str | None:
+    """Why the translations beside a record under `results` are not worth what it says; None where they are.
+
+    None too where its text is not at hand: then the counts that were kept stand for it.
+    """
+    if (corpus := at_hand(record, cache)) is None:
+        return None
+    for split in SPLITS:
+        text = corpus.dev if split == "dev" else corpus.test
+        references = [target for _, target in text.pairs()]
+        hypotheses = read_hypotheses(path(results, record), split)
+        if len(hypotheses) != len(references):
+            return f"{split} has {len(hypotheses):,} translations of {len(references):,} sentences"
+        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        for name, counts in found.scorers.items():
+            scored = record.score(split, name)
+            again = bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
+            if scored is None or abs(scored - again) > SAME_BLEU:
+                return f"its translations of {split} are worth {name} {again:.4f}, and it says {scored}"
+    return None
+
+
+def at_hand(record: Record, cache: Path) -> Corpus | None:
+    """The text that a run was scored on, as lines, where it is here: generated, or found as for a run."""
+    of = record.corpus
+    if of["name"] not in CORPORA or not CORPORA[of["name"]].folders:  # text of one's own has no place
+        return None
+    n_train = of["n_train"] + sum(of["dropped"].values())
+    sizes = GrammarSizes(n_train=n_train, n_dev=of["n_dev"], n_test=of["n_test"])
+    try:
+        corpus = open_corpus(of["name"], record.pair, data_dir=None, cache=cache, sizes=sizes)
+    except FileNotFoundError:
+        return None
+    # text that came in sub-words is not scored as it stands
+    return corpus if corpus.sha256 == of["sha256"] and corpus.vocabulary is None else None
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_bytes().decode().split("\n")[:-1]

@@ -1,0 +1,141 @@
+"""The bootstrap over sentences against sacreBLEU's own, run by run, and what belongs to it being paired."""
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.significance import PairedTest, _bootstrap_resample
+
+from repro.claims.bootstrap import RESAMPLES, Interval, OverSentences, draws
+from repro.decoding.counts import ngram_counts
+from repro.results.sentences import NgramCounts, RunKey, Scorers
+
+WORDS = ["der", "die", "das", "Hund", "Katze", "Mann", "läuft", "schläft", "sieht", "heute", "schnell", "und", "gut"]
+N = 61  # sentences
+
+
+def text(seed: int, damage: float, references: list[str]) -> list[str]:
+    """The references with words exchanged, much in some lines and little in others."""
+    rng = np.random.default_rng(seed)
+    return [
+        " ".join(rng.choice(WORDS) if rng.random() < damage * rng.random() * 2 else word for word in line.split())
+        for line in references
+    ]
+
+
+def lines(seed: int = 7) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [" ".join(rng.choice(WORDS, size=rng.integers(4, 15))) for _ in range(N)]
+
+
+REFERENCES = lines()
+HYPOTHESES = {("base", seed): text(seed, 0.20, REFERENCES) for seed in (4, 5, 6)} | {
+    ("h=1", seed): text(10 * seed, 0.28, REFERENCES) for seed in (4, 5, 6)
+}
+RUNS: Mapping[RunKey, Mapping[str, Scorers]] = {
+    run: {"dev": ngram_counts(found, REFERENCES, "de", in_tokens=False)} for run, found in HYPOTHESES.items()
+}
+BASE, OTHER = ([run for run in HYPOTHESES if run[0] == row] for row in ("base", "h=1"))
+
+
+def found(value: Interval | None) -> Interval:
+    assert value is not None
+    return value
+
+
+def resampled(run: RunKey) -> list[float]:
+    """BLEU of each of sacreBLEU's resamples, by sacreBLEU."""
+    assert "SACREBLEU_SEED" not in os.environ
+    metric = BLEU()
+    stats = metric._extract_corpus_statistics(HYPOTHESES[run], [REFERENCES])
+    return [one.score for one in _bootstrap_resample(stats, metric, RESAMPLES)[1]]
+
+
+def test_one_run_of_each_row_is_sacrebleus_own_test() -> None:
+    one, other = BASE[0], OTHER[0]
+    got = found(OverSentences(RUNS)([one], [other]))
+    theirs = np.sort(np.array(resampled(one)) - np.array(resampled(other)))
+    assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
+    scores = [BLEU().corpus_score(HYPOTHESES[run], [REFERENCES]).score for run in (one, other)]
+    assert got.value == pytest.approx(scores[0] - scores[1], abs=1e-9)
+    assert got.n_sentences == N
+    systems = [("other", HYPOTHESES[other]), ("one", HYPOTHESES[one])]
+    tested: Any = PairedTest(systems, {"BLEU": BLEU()}, [REFERENCES], test_type="bs")()[1]["BLEU"][1]
+    drawn = OverSentences(RUNS)._bleu(one, "dev", "bleu")[1:]
+    assert tested.mean == pytest.approx(drawn.mean(), abs=1e-5)
+    differences = np.abs(drawn - OverSentences(RUNS)._bleu(other, "dev", "bleu")[1:])
+    beyond = ((differences - differences.mean()) > abs(got.value)).sum()
+    assert tested.p_value == pytest.approx((beyond + 1) / (RESAMPLES + 1))
+
+
+def test_several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draws() -> None:
+    got = found(OverSentences(RUNS)(BASE, OTHER))
+    pairs = [np.array(resampled(a)) - np.array(resampled(b)) for a, b in zip(BASE, OTHER, strict=True)]
+    theirs = np.sort(np.mean(pairs, axis=0))
+    assert got[1:3] == pytest.approx((theirs[25], theirs[974]), abs=1e-5)  # theirs adds in 32 bits
+    turned = found(OverSentences(RUNS)(OTHER, BASE))
+    assert (turned.value, turned.low, turned.high) == pytest.approx((-got.value, -got.high, -got.low))
+
+
+def test_the_draws_are_sacrebleus_and_each_has_as_many_sentences_as_the_text() -> None:
+    again = np.random.default_rng(12345).choice(N, size=(1000, N), replace=True)
+    assert draws(N).shape == (1000, N)
+    assert (draws(N).sum(axis=1) == N).all()
+    assert draws(N)[3].tolist() == np.bincount(again[3], minlength=N).tolist()
+
+
+def test_what_both_rows_find_hard_does_not_widen_the_interval() -> None:
+    # the same translations but for one line: only that line can make a difference
+    twin = [*HYPOTHESES[BASE[0]]]
+    longest = max(range(N), key=lambda i: len(REFERENCES[i]))
+    twin[longest] = REFERENCES[longest]
+    runs = {**RUNS, ("twin", 4): {"dev": ngram_counts(twin, REFERENCES, "de", in_tokens=False)}}
+    paired = found(OverSentences(runs)([("twin", 4)], [BASE[0]]))
+    alone = [OverSentences(runs)._bleu(run, "dev", "bleu")[1:] for run in (("twin", 4), BASE[0])]
+    unpaired = np.quantile(alone[0] - np.random.default_rng(0).permutation(alone[1]), (0.025, 0.975))
+    assert paired.low >= 0
+    assert paired.high - paired.low < 0.3 * (unpaired[1] - unpaired[0])
+    same = found(OverSentences(runs)([BASE[0]], [BASE[0]]))
+    assert same[:3] == (0, 0, 0)
+
+
+def test_the_papers_scorer_has_its_own_counts_and_no_smoothing() -> None:
+    value = found(OverSentences(RUNS)(BASE, OTHER, score="bleu_published")).value
+    scorer = BLEU(smooth_method="none")
+    means = [
+        np.mean([scorer.corpus_score(HYPOTHESES[run], [REFERENCES]).score for run in row]) for row in (BASE, OTHER)
+    ]
+    assert value == pytest.approx(means[0] - means[1], abs=1e-9)  # no word here is cut differently
+
+
+def test_where_a_run_has_no_counts_there_is_no_interval() -> None:
+    over = OverSentences({run: counts for run, counts in RUNS.items() if run != OTHER[1]})
+    assert over(BASE, OTHER) is None
+    assert over(BASE, [OTHER[0], OTHER[2]]) is not None
+    assert over(BASE, [OTHER[0]], split="test") is None
+    with pytest.raises(ValueError, match="expected runs of two rows, got none of one"):
+        over(BASE, [])
+
+
+def test_runs_of_two_texts_are_no_pair() -> None:
+    whole = RUNS[OTHER[0]]["dev"]["bleu"]
+    fewer = {"dev": {"bleu": NgramCounts(whole.hypothesis[:-1], whole.reference[:-1], whole.correct[:-1])}}
+    with pytest.raises(ValueError, match="expected runs of one text"):
+        OverSentences({**RUNS, OTHER[0]: fewer})(BASE, OTHER)
+
+
+def test_a_page_of_twenty_rows_takes_no_time() -> None:
+    one = RUNS[BASE[0]]["dev"]["bleu"]
+    chosen = np.random.default_rng(1).integers(0, N, size=500)
+    counts = NgramCounts(one.hypothesis[chosen], one.reference[chosen], one.correct[chosen])
+    runs = {(f"row {row}", seed): {"dev": {"bleu": counts}} for row in range(20) for seed in range(5)}
+    draws(500)
+    began = time.process_time()
+    over = OverSentences(runs)
+    for row in range(20):
+        assert over([(f"row {row}", seed) for seed in range(5)], [("row 0", seed) for seed in range(5)])
+    assert time.process_time() - began < 3, "seconds of a processor"

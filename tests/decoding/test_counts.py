@@ -1,0 +1,55 @@
+"""Counts of sentences, summed, are the scores of the whole."""
+
+from pathlib import Path
+
+import pytest
+from sacremoses import MosesTokenizer
+
+from repro.decoding.bleu import published_score, sacrebleu_score
+from repro.decoding.counts import ngram_counts
+from repro.results.sentences import SMOOTHED, bleu
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def read(name: str) -> list[str]:
+    return (GOLDEN / name).read_bytes().decode().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("in_tokens", [False, True])
+@pytest.mark.parametrize("language", ["de", "fr"])
+def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
+    hypotheses, references = read(f"hyp.{language}"), read(f"ref.{language}")
+    if in_tokens:
+        moses = MosesTokenizer(language)
+        hypotheses, references = (
+            [moses.tokenize(line, return_str=True) for line in side] for side in (hypotheses, references)
+        )
+    found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens)
+    whole = {
+        "bleu": sacrebleu_score(hypotheses, references, tokens_of=language if in_tokens else None),
+        "bleu_published": published_score(hypotheses, references, language, are_tokens=in_tokens),
+    }
+    assert found.keys() == whole.keys()
+    for name, score in whole.items():
+        sums = found[name].summands.sum(0)
+        assert bleu(sums, smoothed=SMOOTHED[name]) == pytest.approx(score.bleu, abs=1e-9), name
+        assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len), name
+    half = slice(0, 23)
+    assert bleu(found["bleu"].summands[half].sum(0), smoothed=True) == pytest.approx(
+        sacrebleu_score(hypotheses[half], references[half], tokens_of=language if in_tokens else None).bleu, abs=1e-9
+    )
+
+
+def test_a_language_without_a_protocol_is_counted_by_sacrebleu_alone() -> None:
+    assert [*ngram_counts(["ein pes"], ["jeden pes"], "cs", in_tokens=False)] == ["bleu"]
+
+
+def test_an_empty_translation_counts_its_reference() -> None:
+    found = ngram_counts(["", "das ist gut"], ["das ist gut", "das ist gut"], "de", in_tokens=False)
+    assert found["bleu"].summands.tolist() == [[0, 3, 0, 0, 0, 0, 0, 0, 0, 0], [3, 3, 3, 2, 1, 0, 3, 2, 1, 0]]
+
+
+def test_sides_that_are_not_parallel_are_refused() -> None:
+    with pytest.raises(ValueError, match="argument 2 is longer"):
+        ngram_counts(["a"], ["a", "b"], "de", in_tokens=False)

@@ -1,0 +1,152 @@
+"""Defects of what is kept of each sentence and of the bootstrap over them, each with the tests that notice it."""
+
+from faults.defect import Defect
+
+KEPT, OF_KEPT = "repro/results/sentences.py", "tests/results/test_sentences.py::test_"
+BOOTSTRAP, OF_BOOTSTRAP = "repro/claims/bootstrap.py", "tests/claims/test_bootstrap.py::test_"
+OUTPUTS, OF_OUTPUTS = "repro/runs/outputs.py", "tests/runs/test_outputs.py::test_"
+PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
+COUNTS, OF_COUNTS = "repro/decoding/counts.py", "tests/decoding/test_counts.py::test_"
+
+DEFECTS: tuple[Defect, ...] = (
+    # BLEU from sums
+    Defect(
+        "each n-gram that is never right is smoothed alike",
+        KEPT,
+        "0.5 ** np.cumsum(missed, axis=-1)",
+        "0.5 * missed",
+        (f"{OF_KEPT}bleu_of_sums_is_sacrebleus",),
+    ),
+    Defect(
+        "multi-bleu is smoothed",
+        KEPT,
+        '"bleu_published": False}',
+        '"bleu_published": True}',
+        (f"{OF_KEPT}bleu_of_sums_is_sacrebleus", f"{OF_KEPT}counts_come_back_and_give_the_records_bleu"),
+    ),
+    Defect(
+        "a long translation is rewarded",
+        KEPT,
+        "np.minimum(0.0, 1 - reference / hypothesis)",
+        "1 - reference / hypothesis",
+        (f"{OF_KEPT}bleu_of_sums_is_sacrebleus",),
+    ),
+    Defect(
+        "a line has as many 4-grams as words",
+        KEPT,
+        "np.maximum(self.hypothesis[:, None] - np.arange(ORDERS), 0)",
+        "self.hypothesis[:, None] + np.zeros(ORDERS, np.int64)",
+        (f"{OF_KEPT}summands_count_the_n_grams_there_are", f"{OF_COUNTS}their_sums_give_both_scores"),
+    ),
+    Defect(
+        "Moses tokens are counted as they are cut again",
+        COUNTS,
+        "cut = given_tokens if in_tokens else published_tokens",
+        "cut = published_tokens",
+        (f"{OF_COUNTS}their_sums_give_both_scores",),
+    ),
+    # what stands beside a record
+    Defect(
+        "the counts of another run are taken for a record's",
+        KEPT,
+        '    if content["run"] != record.run:\n',
+        "    if False:\n",
+        (f"{OF_KEPT}the_translations_of_another_seed_are_known_as_such",),
+    ),
+    Defect(
+        "counts that give another BLEU are taken for a record's",
+        KEPT,
+        "abs(scored - counted) > SAME_BLEU",
+        "False",
+        (f"{OF_KEPT}counts_that_cannot_be_are_refused",),
+    ),
+    Defect(
+        "the translations of another seed pass",
+        KEPT,
+        'hashlib.sha256(_unpacked(_hypotheses(place, split))).hexdigest() != content[split]["hypotheses"]',
+        "False",
+        (
+            f"{OF_KEPT}the_translations_of_another_seed_are_known_as_such",
+            f"{OF_PUBLISH}the_translations_of_another_seed_are_refused[translations]",
+        ),
+    ),
+    Defect(
+        "the time is in the files",
+        KEPT,
+        "gzip.compress(data, 9, mtime=0)",
+        "gzip.compress(data, 9)",
+        (f"{OF_KEPT}the_same_translations_are_the_same_bytes",),
+    ),
+    Defect(
+        "translations of the code before stay beside a new record",
+        OUTPUTS,
+        "    elif not are_of(place, record.run):\n",
+        '    elif not place.with_name(f"{place.stem}.counts.gz").exists():\n',
+        (f"{OF_OUTPUTS}what_stands_there_is_not_made_again_unless_it_is_of_another_run",),
+    ),
+    Defect(
+        "dev is scored on the references of test",
+        OUTPUTS,
+        'references = {"dev": run.prepared.dev.references, ',
+        'references = {"dev": run.prepared.test.references, ',
+        (f"{OF_OUTPUTS}what_a_run_translated_stands_beside_its_record",),
+    ),
+    # publishing
+    Defect(
+        "records are published without their translations",
+        PUBLISH,
+        "        found = [*sentences.faults(results, record)]\n",
+        "        found: list[str] = []\n",
+        (f"{OF_PUBLISH}records_without_their_translations_are_refused",),
+    ),
+    Defect(
+        "translations are not scored again",
+        PUBLISH,
+        "(wrong := rescored(record, results))",
+        "(wrong := None)",
+        (f"{OF_PUBLISH}translations_that_are_worth_something_else_on_their_text_are_refused",),
+    ),
+    Defect(
+        "translations stay where they are when their record is published",
+        PUBLISH,
+        "        sentences.copy_sentences(path(own.folder.parent, record), place, record.run)\n",
+        "",
+        (f"{OF_PUBLISH}translations_go_with_their_records",),
+    ),
+    # the bootstrap
+    Defect(
+        "each run has its own resamples",
+        BOOTSTRAP,
+        "draws(len(summands)) @ summands",
+        "np.random.default_rng(len(self._scored)).permutation(draws(len(summands))) @ summands",
+        (
+            f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",
+            f"{OF_BOOTSTRAP}several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draws",
+            f"{OF_BOOTSTRAP}what_both_rows_find_hard_does_not_widen_the_interval",
+        ),
+    ),
+    Defect(
+        "the pairing is lost: ends of one row against ends of the other",
+        BOOTSTRAP,
+        "        value, *drawn = (means[0] - means[1]).tolist()\n",
+        "        value, *drawn = [(means[0] - means[1])[0], *(np.sort(means[0][1:]) - np.sort(means[1][1:])[::-1])]\n",
+        (
+            f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",
+            f"{OF_BOOTSTRAP}what_both_rows_find_hard_does_not_widen_the_interval",
+        ),
+    ),
+    Defect(
+        "another number starts the draws than sacreBLEU's",
+        BOOTSTRAP,
+        "RESAMPLES, SEED = 1_000, 12_345",
+        "RESAMPLES, SEED = 1_000, 12_346",
+        (f"{OF_BOOTSTRAP}the_draws_are_sacrebleus_and_each_has_as_many_sentences_as_the_text",),
+    ),
+    Defect(
+        "an interval of 90 %",
+        BOOTSTRAP,
+        "OUTSIDE = 40",
+        "OUTSIDE = 20",
+        (f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",),
+    ),
+)

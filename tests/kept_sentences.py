@@ -1,0 +1,47 @@
+"""Translations and counts of runs that were never made, as they stand beside records."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from repro.results.record import Record, path
+from repro.results.sentences import SMOOTHED, Translated, bleu, write_sentences
+from repro.runs.outputs import translated
+
+REFERENCES = {
+    "dev": ["der Hund läuft heute sehr schnell nach Hause", "die Katze schläft auf dem Sofa", "das ist gut"],
+    "test": ["ein Mann kauft drei rote Äpfel auf dem Markt", "sie lesen ein Buch"],
+}
+
+
+def hypotheses(seed: int, split: str) -> list[str]:
+    """The references with a word missing, another one for each seed."""
+    lines = [line.split() for line in REFERENCES[split]]
+    return [
+        " ".join(word for i, word in enumerate(line) if i != (seed + n) % len(line)) for n, line in enumerate(lines)
+    ]
+
+
+def splits(seed: int) -> dict[str, Translated]:
+    return {
+        split: translated(hypotheses(seed, split), references, "en-de", in_tokens=False)
+        for split, references in REFERENCES.items()
+    }
+
+
+def with_scores(record: Record, of: dict[str, Translated] | None = None) -> Record:
+    """The record with the scores that its translations are worth, and as many sentences as they are."""
+    scores: Any = {}
+    for split, found in (of or splits(record.seed)).items():
+        own = {name: bleu(one.summands.sum(0), smoothed=SMOOTHED[name]).item() for name, one in found.scorers.items()}
+        scores[split] = {**record.scores[split], **own}  # type: ignore[literal-required]
+    sizes: Any = {"n_dev": len(REFERENCES["dev"]), "n_test": len(REFERENCES["test"])}
+    return replace(record, scores=scores, corpus={**record.corpus, **sizes})
+
+
+def leave(results: Path, records: Sequence[Record]) -> None:
+    """Write records with what belongs beside them."""
+    for record in records:
+        write_sentences(path(results, record), record.run, splits(record.seed))
+        record.save(path(results, record))
