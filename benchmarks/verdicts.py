@@ -1,163 +1,271 @@
-"""How often are verdicts wrong, and how often do they find what is there?
+"""How often does a page hold a wrong verdict, and how often do its verdicts find what is there?
 
-Draws runs whose truth is known and counts, in the functions that judge the records: errors of a single test, of a
-family under Holm's procedure, of the pooled variance where rows are not equally noisy, and power.
+Draws the runs of a whole page of which the truth is known, has them judged by the functions that judge the records, at
+both looks, and counts: pages with any wrong verdict, tables with one, claims that are found. Writes the numbers into
+`benchmarks/records/verdicts.json` and the section of docs/claims.md that is made of it.
 
-Run:  python benchmarks/verdicts.py           (about a minute, one core)
+Run:  python benchmarks/verdicts.py --pages 1000       (half an hour, one core)
+      python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
 """
 
 import argparse
-import math
-from collections.abc import Iterable, Sequence
+import json
+import re
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from repro.claims.decisions import Best, Direction, Equivalence, Magnitude, judged
-from repro.claims.statistics import ALPHA, Contrast, pool
-from repro.claims.statistics import difference as difference_of
+from repro.claims.catalogue import CLAIMS, catalogue_digest
+from repro.claims.claim import B0, Claim, Endpoint
+from repro.claims.decisions import BASE_SEEDS, LOOKS, OF_SIGN, OF_SIZE, Look
+from repro.claims.evidence import needed
+from repro.claims.judge import Judged, Suite, judge_suite, may_judge
+from repro.claims.statistics import Sample, slope_weights
+from repro.results.frame import noted_rows
+from repro.results.provenance import provenance
+from repro.storage import atomic
 
-SPREADS = (0.1, 0.15, 0.2, 0.3)  # BLEU, between seeds
-HOLM = ALPHA / 12  # the hardest level in a family of twelve
+ROOT = Path(__file__).parents[1]
+RECORD = ROOT / "benchmarks" / "records" / "verdicts.json"
+PAGE = ROOT / "docs" / "claims.md"
+SCALES = ("laptop", "captions", "paper")
+SPREAD = 0.2  # BLEU between seeds; of log PPL a thirtieth, as the paper's tables relate the two
+UNIT = 1 / 30
+YES = {OF_SIZE.yes, OF_SIGN.yes}
+NO = {OF_SIZE.no, OF_SIGN.no}
+Rows = Mapping[str, float]
 
-
-def drawn(truth: float, s: float, draws: int, n: int = 5, rows: int = 30) -> Contrast:
-    """`draws` differences of two rows, their variance pooled over `rows` rows."""
-    random = np.random.default_rng(1)
-    df = rows * (n - 1)
-    found = s * np.sqrt(random.chisquare(df, draws) / df)
-    values = truth + s * math.sqrt(2 / n) * random.standard_normal(draws)
-    return Contrast(value=values, se=found * math.sqrt(2 / n), df=df, single=found * math.sqrt(2))
-
-
-def share(p_values: object, level: float = ALPHA) -> str:
-    """How often the p-value is at most the level."""
-    return f"{np.mean(np.asarray(p_values) <= level):.3f}"
-
-
-def show(title: str, head: Sequence[str], lines: Iterable[Sequence[str]]) -> None:
-    """A table of Markdown."""
-    print(f"\n### {title}\n\n| {' | '.join(head)} |\n| :-- |{' --: |' * (len(head) - 1)}")
-    for line in lines:
-        print(f"| {' | '.join(line)} |")
+PRINTED = {f"{table}/{row}": one.paper for (table, row), one in noted_rows(ROOT / "results" / "laptop").items()}
 
 
-def single_tests(draws: int) -> None:
-    """Errors of one test, and power."""
-    head = ["true difference", *(f"s = {s}" for s in SPREADS)]
-    show(
-        "Wrong verdicts of one test at 0.05",
-        head,
-        [
-            ["0: better", *(share(Direction(contrast=drawn(0, s, draws), reported=0.9).p_reproduced) for s in SPREADS)],
-            *(
-                [
-                    f"{size}, as printed: contradicted",
-                    *(share(Direction(contrast=drawn(size, s, draws), reported=size).p_contradicted) for s in SPREADS),
-                ]
-                for size in (0.9, 0.3)
-            ),
-            ["0.3, the margin: the same", *(share(equal(0.3, s, draws).p_reproduced) for s in SPREADS)],
-            ["0.3, the margin: not the same", *(share(equal(0.3, s, draws).p_contradicted) for s in SPREADS)],
-        ],
-    )
-    show(
-        "Power of a direction, n = 5, level 0.05 / 12",
-        head,
-        [
-            [str(d), *(share(Direction(contrast=drawn(d, s, draws), reported=0.9).p_reproduced, HOLM) for s in SPREADS)]
-            for d in (0.9, 0.7, 0.5, 0.4, 0.3)
-        ],
-    )
-    show(
-        "Power of an equivalence, n = 5, level 0.05",
-        head,
-        [
-            [f"{d}, margin {margin}", *(share(equal(d, s, draws, margin).p_reproduced) for s in SPREADS)]
-            for d, margin in ((0.0, 0.3), (0.1, 0.3), (0.0, 0.5))
-        ],
-    )
-    halves = [Magnitude(contrast=typical(s), reported=0.9).contrast.prediction() for s in SPREADS]
-    show("Half-width of the interval of a magnitude, n = 5", head, [["", *(f"{half:.2f}" for half in halves)]])
-    found = [f"{typical(s).detectable(ALPHA):.2f} / {typical(s).detectable(HOLM):.2f}" for s in SPREADS]
-    fewer = [f"{typical(s, 3).detectable(ALPHA):.2f} / {typical(s, 3).detectable(HOLM):.2f}" for s in SPREADS]
-    show("Found with 80 %, level 0.05 / (0.05 / 12)", ["seeds", *head[1:]], [["3", *fewer], ["5", *found]])
+@dataclass(frozen=True)
+class World:
+    """What is true of a page: effects as a multiple of the printed ones, and how noisy the rows are."""
+
+    name: str
+    size: float
+    spreads: Callable[[np.random.Generator, Sequence[str]], Rows]  # "table/row" -> its spread, times `SPREAD`
 
 
-def equal(truth: float, s: float, draws: int, margin: float = 0.3) -> Equivalence:
-    """Equivalence of rows that truly differ by `truth`."""
-    return Equivalence(contrast=drawn(truth, s, draws), margin=margin)
+def alike(_: np.random.Generator, rows: Sequence[str]) -> Rows:
+    """All rows as noisy as each other."""
+    return dict.fromkeys(rows, 1.0)
 
 
-def typical(s: float, n: int = 5) -> Contrast:
-    """A difference whose spread was found to be what it is."""
-    return Contrast(value=0.0, se=s * math.sqrt(2 / n), df=30 * (n - 1), single=s * math.sqrt(2))
+def either_way(random: np.random.Generator, rows: Sequence[str]) -> Rows:
+    """From 0.6 to 1.65 times."""
+    return {row: float(1.65 ** random.uniform(-1, 1)) for row in rows}
 
 
-def unequal_rows(suites: int) -> None:
-    """Pooling where rows are not equally noisy: each row is compared with the first, of which nothing is better."""
-    lines = []
-    kinds = {
-        "all alike": lambda random: np.full(20, 0.2),
-        "sd x1.65 either way": lambda random: 0.2 * 1.65 ** random.uniform(-1, 1, 20),
-        "one row three times as noisy": lambda random: np.where(np.arange(20) == 1, 0.6, 0.2),
+def noisy(row: str) -> Callable[[np.random.Generator, Sequence[str]], Rows]:
+    """One row three times as noisy as the others."""
+    return lambda _, rows: {one: 3.0 if one == row else 1.0 for one in rows}
+
+
+WORLDS = (
+    World("all rows equal", 0.0, alike),
+    World("all rows equal, base three times as noisy", 0.0, noisy(B0)),
+    World("all rows equal, N=2 three times as noisy", 0.0, noisy("table3_C/N=2")),
+    World("all rows equal, spreads of 0.6 to 1.65", 0.0, either_way),
+    World("a quarter of the printed effects", 0.25, alike),
+    World("effects as printed", 1.0, alike),
+    World("effects as printed, the other way round", -1.0, alike),
+)
+
+
+def center(endpoint: Endpoint, row: str) -> float:
+    """What the paper prints for the row, else for its base: more is better."""
+    own = endpoint.printed(PRINTED[row]) if row in PRINTED else None
+    return own if own is not None else endpoint.printed(PRINTED[B0]) or 0.0
+
+
+def truth(world: World, endpoint: Endpoint, row: str) -> float:
+    """The true score of a row."""
+    base = center(endpoint, B0)
+    return base + world.size * (center(endpoint, row) - base)
+
+
+Runs = Mapping[str, Mapping[str, NDArray[np.float64]]]  # endpoint -> "table/row" -> a number a seed
+
+
+def drawn(world: World, random: np.random.Generator, rows: Sequence[str], endpoints: Iterable[Endpoint]) -> Runs:
+    """The runs of a page on each endpoint, as many as any look takes: a run that is good on one is on the others."""
+    n = {row: max(needed(row, look) for look in LOOKS) for row in rows}
+    luck = {row: random.standard_normal(n[row]) for row in rows}
+    spreads = world.spreads(random, rows)
+    runs: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for endpoint in endpoints:
+        unit = SPREAD * (UNIT if endpoint.score == "nll" else 1.0)
+        runs[endpoint.name] = {
+            row: truth(world, endpoint, row)
+            + unit * spreads[row] * (0.8 * luck[row] + 0.6 * random.standard_normal(n[row]))
+            for row in rows
+        }
+    return runs
+
+
+def at(runs: Runs, look: Look, scale: str) -> Suite:
+    """What a look takes of them."""
+    taken = {
+        name: {row: Sample(values=tuple(values[: needed(row, look)])) for row, values in of.items()}
+        for name, of in runs.items()
     }
-    for n in (3, 5):
-        for name, spreads in kinds.items():
-            random = np.random.default_rng(2)
-            wrong, noisy, taken = [], [], 0
-            for _ in range(suites):
-                values = 25 + spreads(random)[:, None] * random.standard_normal((20, n))
-                rows = {str(i): row.tolist() for i, row in enumerate(values)}
-                noise = pool(rows)
-                taken += bool(noise.taken_out)
-                p = [difference_of(rows, "0", str(i), noise).p_above(0) <= ALPHA for i in range(1, 20)]
-                wrong.append(np.mean(p))
-                noisy.append(p[0])
-            shares = (np.mean(wrong), np.mean(noisy), taken / suites)
-            lines.append([f"n = {n}, {name}", *(f"{x:.3f}" for x in shares)])
-    show(
-        f"Wrong at 0.05, 20 rows, pooled after the check ({suites:,} suites)",
-        ["spread between seeds", "all rows", "row 1", "some row taken out"],
-        lines,
-    )
+    return Suite(scale=scale, runs=taken, printed=PRINTED, look=look)
 
 
-def families(suites: int) -> None:
-    """Any wrong verdict among the claims of a table; a best row that is lost."""
-    random = np.random.default_rng(3)
-    truths = np.array([0.0, 0.0, 0.0, 0.0, 0.3, 0.3, 0.3, 0.3])  # against the base; the paper prints 0.3 for each
-    found, denied, share_wrong, lost = 0, 0, 0, 0
-    for _ in range(suites):
-        values = 25 - np.append(0, truths)[:, None] + 0.2 * random.standard_normal((9, 5))
-        rows = {str(i): row.tolist() for i, row in enumerate(values)}
-        noise = pool(rows)
-        tests = [Direction(contrast=difference_of(rows, "0", str(i), noise), reported=0.3) for i in range(1, 9)]
-        outcomes = [result[0].outcome for result in judged(tests) if result]
-        judged_so = list(zip(outcomes, truths, strict=True))
-        wrongly = [outcome == "reproduced" and truth <= 0 for outcome, truth in judged_so]
-        denials = [outcome == "contradicted" and truth >= 0.3 for outcome, truth in judged_so]
-        found += any(wrongly)
-        denied += any(denials)
-        share_wrong += sum(wrongly) + sum(denials)
-        alike = {name: rows[name] for name in "01234"}  # the first of five that are equally good
-        lost += "0" not in Best(rows=alike, named=["0"], noise=noise).possible()
-    show(
-        f"Families ({suites:,} suites)",
-        ["", "share"],
+def is_wrong(one: Judged, world: World) -> bool:
+    """Whether a verdict says what is not so."""
+    claim = one.claim
+    if one.verdict == "not consistent":
+        return world.size == 1.0
+    if one.verdict not in YES | NO:
+        return False
+    effects = [effect(claim, endpoint, world) for endpoint in claim.endpoints]
+    if claim.kind == "equivalence":
+        inside = all(abs(size) <= endpoint.margin for size, endpoint in zip(effects, claim.endpoints, strict=True))
+        return inside != (one.verdict in YES)
+    return not any(size > 0 for size in effects) if one.verdict in YES else not any(size < 0 for size in effects)
+
+
+def effect(claim: Claim, endpoint: Endpoint, world: World) -> float:
+    """The true difference, slope or lead that a claim is about: positive where it is true."""
+    values = {row: truth(world, endpoint, row) for row in claim.rows}
+    if claim.kind == "trend":
+        return sum(w * values[row] for w, row in zip(slope_weights(claim.sizes), claim.rows, strict=True))
+    if claim.kind == "best of family":
+        return max(values[row] for row in claim.named) - max(values[row] for row in values if row not in claim.named)
+    better, worse = claim.rows
+    return values[better] - values[worse]
+
+
+def count(world: World, scale: str, pages: int, seed: int) -> dict[str, Any]:
+    """Of so many pages of a scale: the share with a wrong verdict, by page and by table, and what was found."""
+    random = np.random.default_rng(seed)
+    claims = [claim for claim in CLAIMS if claim.is_trained]
+    rows = sorted({row for claim in claims for row in claim.rows})
+    endpoints = {endpoint.name: endpoint for claim in claims for endpoint in claim.endpoints}.values()
+    wrong_pages, wrong_tables, found, opposite = 0, Counter[str](), Counter[str](), Counter[str]()
+    for _ in range(pages):
+        runs = drawn(world, random, rows, endpoints)
+        looks = [judge_suite(at(runs, look, scale), claims) for look in LOOKS]
+        mistaken = {one.claim.table for results in looks for one in results if is_wrong(one, world)}
+        wrong_pages += bool(mistaken)
+        wrong_tables.update(mistaken)
+        found.update(one.claim.id for one in looks[-1] if one.verdict in YES | {"consistent"})
+        opposite.update(one.claim.id for one in looks[-1] if one.verdict in NO)
+    judged = [claim.id for claim in claims if may_judge(scale, claim)]
+    return {
+        "world": world.name,
+        "scale": scale,
+        "pages": pages,
+        "wrong": wrong_pages / pages,
+        "wrong_by_table": {table: wrong_tables[table] / pages for table in sorted({claim.table for claim in claims})},
+        "found": {id: found[id] / pages for id in judged},
+        "opposite": {id: opposite[id] / pages for id in judged},
+    }
+
+
+def measure(pages: int) -> dict[str, Any]:
+    """All worlds at all scales."""
+    lines = []
+    for scale in SCALES:
+        for seed, world in enumerate(WORLDS):
+            started = time.monotonic()
+            lines.append(count(world, scale, pages, seed))
+            print(f"{scale}, {world.name}: {lines[-1]['wrong']:.3f} ({time.monotonic() - started:.0f} s)", flush=True)
+    return {"claims": catalogue_digest(), "spread": SPREAD, "lines": lines, "stamp": provenance()}
+
+
+# The section of the page
+
+
+def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A Markdown table."""
+    return [f"| {' | '.join(row)} |" for row in (head, [":--", *["--:"] * (len(head) - 1)], *rows)]
+
+
+def section(record: Mapping[str, Any]) -> str:
+    """What stands between the marks of docs/claims.md."""
+    lines = record["lines"]
+    pages = lines[0]["pages"]
+    looks = " and ".join(f"{look.seeds} seeds at {100 * look.alpha:g} %" for look in LOOKS)
+    by = {(line["scale"], line["world"]): line for line in lines}
+    worlds = [world.name for world in WORLDS]
+    tables = sorted({table for line in lines for table in line["wrong_by_table"]})
+    power = by["laptop", "effects as printed"], by["captions", "effects as printed"]
+    quarter = [by[scale, "a quarter of the printed effects"] for scale in SCALES]
+    return "\n".join(
         [
-            ["any of 8 claims wrongly reproduced, Holm at 0.05", f"{found / suites:.3f}"],
-            ["any of them wrongly contradicted", f"{denied / suites:.3f}"],
-            ["wrong verdicts among all", f"{share_wrong / suites / len(truths):.4f}"],
-            ["a best row of five equal ones is lost, at 0.05", f"{lost / suites:.3f}"],
-        ],
+            f"{pages:,} pages a cell, base {BASE_SEEDS} seeds, the other rows {looks}; a page counts as wrong if a "
+            f"verdict of either look is. Spread between seeds {record['spread']} BLEU and a thirtieth of it in log "
+            f"PPL. List of claims {record['claims']}.",
+            "",
+            "### Pages with any wrong verdict (promised: at most 0.05)",
+            "",
+            *grid(
+                ["truth", *SCALES],
+                [[name, *(f"{by[scale, name]['wrong']:.3f}" for scale in SCALES)] for name in worlds],
+            ),
+            "",
+            "### Tables with one, scale `captions`",
+            "",
+            *grid(
+                ["truth", *tables],
+                [[name, *(f"{by['captions', name]['wrong_by_table'][t]:.3f}" for t in tables)] for name in worlds],
+            ),
+            "",
+            "### How often a claim is found at five seeds",
+            "",
+            *grid(
+                ["claim", *(f"printed, {line['scale']}" for line in power), *(f"a quarter, {of}" for of in SCALES)],
+                [
+                    [id, *(_share(line["found"], id) for line in (*power, *quarter))]
+                    for id in quarter[-1]["found"]
+                    if id in power[1]["found"]
+                ],
+            ),
+        ]
     )
+
+
+def _share(found: Mapping[str, float], id: str) -> str:
+    return f"{found[id]:.2f}" if id in found else ""
+
+
+def rendered(text: str, record: Mapping[str, Any]) -> str:
+    """The page with its section renewed."""
+    begin, end = "<!-- made by benchmarks/verdicts.py -->\n", "\n<!-- end -->"
+    if text.count(begin) != 1:
+        raise ValueError(f"{PAGE}: expected one mark {begin.strip()}, got {text.count(begin)}. Restore the page.")
+    pattern = f"(?<={re.escape(begin)}).*?(?={re.escape(end)})"
+    return re.sub(pattern, lambda _: section(record), text, count=1, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Measure, or only render the section or check it."""
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pages", type=int, default=1_000, help="of each world and scale")
+    parser.add_argument("--render", action="store_true", help="measure nothing")
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    if not (options.render or options.check):
+        atomic.write_json(RECORD, measure(options.pages))
+    text = PAGE.read_bytes().decode()
+    made = rendered(text, json.loads(RECORD.read_bytes()))
+    if options.check:
+        why = f"{PAGE} is not what {RECORD} makes. Run: python benchmarks/verdicts.py --render"
+        sys.exit(0 if made == text else why)
+    atomic.write_text(PAGE, made)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=__doc__)
-    parser.add_argument("--draws", type=int, default=20_000, help="of each single test")
-    parser.add_argument("--suites", type=int, default=2_000, help="of each family; they are judged one by one")
-    options = parser.parse_args()
-    single_tests(options.draws)
-    unequal_rows(options.suites)
-    families(options.suites)
+    main()

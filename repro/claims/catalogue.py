@@ -50,6 +50,7 @@ from repro.claims.claim import (
     SMOOTH_2,
     TABLE3,
     TEST_BLEU,
+    UNREGULARISED,
     Claim,
     arithmetic,
     best,
@@ -60,6 +61,7 @@ from repro.claims.claim import (
     trend,
     value,
 )
+from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS
 from repro.claims.statistics import ALPHA, CONFIDENCE
 
 SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what each may judge, those after it may as well
@@ -324,9 +326,9 @@ CLAIMS: tuple[Claim, ...] = (
     magnitude("C30m", "6.2 (C)", "A width of 256 loses as much as printed", B0, D256),
     direction("C30n", "6.2", "Big is better than base", BIG, B0, scale="laptop"),
     best("C30o", "6.2", "Big is the best row of Table 3", TABLE3, (BIG,)),
-    direction("C31a", "6.2 (D)", "No dropout is worse than 0.1", B0, DROP_0, scale="laptop"),
-    direction("C31b", "6.2 (D)", "No dropout is worse than 0.2", DROP_2, DROP_0, scale="laptop"),
-    magnitude("C31c", "6.2 (D)", "No dropout loses as much as printed", B0, DROP_0),
+    direction("C31a", "6.2 (D)", "No dropout is worse than 0.1", B0, DROP_0, scale="laptop", needs=UNREGULARISED),
+    direction("C31b", "6.2 (D)", "No dropout is worse than 0.2", DROP_2, DROP_0, scale="laptop", needs=UNREGULARISED),
+    magnitude("C31c", "6.2 (D)", "No dropout loses as much as printed", B0, DROP_0, needs=UNREGULARISED),
     elsewhere(
         "C31d",
         "6.2 (D)",
@@ -376,7 +378,9 @@ def catalogue_digest(claims: tuple[Claim, ...] = CLAIMS) -> str:
         [
             *(claim.id, claim.kind, claim.rows, claim.named, claim.sizes, claim.scale, claim.tests, claim.holds),
             [[one.name, one.split, one.score, one.margin, one.widest] for one in claim.endpoints],
+            [claim.needs.row, claim.needs.gap] if claim.needs else None,
         ]
         for claim in claims
     ]
-    return hashlib.sha256(json.dumps([ALPHA, CONFIDENCE, decides]).encode()).hexdigest()[:16]
+    design = [ALPHA, CONFIDENCE, LOOKS, FIRST_SEED, BASE_SEEDS]
+    return hashlib.sha256(json.dumps([design, decides]).encode()).hexdigest()[:16]

@@ -1,7 +1,8 @@
 """What a claim of the paper is, which scores settle it, and the forms that claims have."""
 
 import math
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -57,6 +58,36 @@ TEST_BLEU = Endpoint(
 BOTH = (LOG_PPL, BLEU)
 
 
+@dataclass(frozen=True, kw_only=True)
+class ByHeart:
+    """What must hold for a claim about regularisation to be judged: a row without it learns its text by heart."""
+
+    row: str
+    gap: float  # nats per token that its training loss must lie below dev at the end, mean over runs
+
+    def unmet(self, runs: Sequence[Record]) -> str | None:
+        """Why the claim cannot be tested on these runs of the row; None if it can."""
+        ends = [(_end(run.curves["train"]["nll"]), run.curves["dev"]["nll"][-1]) for run in runs if _has_curves(run)]
+        if not ends:
+            return f"no curves of {self.row.split('/', 1)[1]} say whether it learned its text by heart"
+        train, dev = (statistics.fmean(column) for column in zip(*ends, strict=True))
+        if dev - train >= self.gap:
+            return None
+        return (
+            f"nothing to regularise: {self.row.split('/', 1)[1]} ends at {train:.2f} nats per token on its training "
+            f"text and {dev:.2f} on dev, less than {self.gap:g} apart"
+        )
+
+
+def _has_curves(run: Record) -> bool:
+    return run.status == "finished" and bool(run.curves["train"]["nll"] and run.curves["dev"]["nll"])
+
+
+def _end(curve: Sequence[float]) -> float:
+    """The mean of the last tenth: single batches differ."""
+    return statistics.fmean(curve[-max(1, len(curve) // 10) :])
+
+
 class Checked(NamedTuple):
     """What the paper's own numbers come to."""
 
@@ -75,6 +106,7 @@ class Claim:
     rows: tuple[str, ...] = ()  # "table/row"; of two the better first, of a trend from small to large
     endpoints: tuple[Endpoint, ...] = BOTH
     scale: str = "paper"  # the smallest that may judge it
+    needs: ByHeart | None = None  # what must hold there besides
     named: tuple[str, ...] = ()  # of a family, the rows said to be best
     sizes: tuple[float, ...] = ()  # of a trend
     compute: Callable[[PrintedRows], Checked] | None = None
@@ -106,6 +138,7 @@ DROP_0, DROP_2, SMOOTH_0, SMOOTH_2 = (
     f"table3_D/{row}" for row in ("P_drop=0.0", "P_drop=0.2", "eps_ls=0.0", "eps_ls=0.2")
 )
 LEARNED, BIG = "table3_E/learned positions", "table3_big/big"
+UNREGULARISED = ByHeart(row=DROP_0, gap=0.1)
 TABLE3 = (
     *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
     *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
@@ -117,19 +150,43 @@ BASE_DE, BIG_DE, BASE_FR, BIG_FR = (f"table2/{row}" for row in ("base en-de", "b
 
 
 def direction(
-    id: str, where: str, sentence: str, better: str, worse: str, *, scale: str, endpoints: tuple[Endpoint, ...] = BOTH
+    id: str,
+    where: str,
+    sentence: str,
+    better: str,
+    worse: str,
+    *,
+    scale: str,
+    endpoints: tuple[Endpoint, ...] = BOTH,
+    needs: ByHeart | None = None,
 ) -> Claim:
     """One row is better than another."""
     return Claim(
-        id=id, where=where, sentence=sentence, kind="direction", rows=(better, worse), scale=scale, endpoints=endpoints
+        id=id,
+        where=where,
+        sentence=sentence,
+        kind="direction",
+        rows=(better, worse),
+        scale=scale,
+        endpoints=endpoints,
+        needs=needs,
     )
 
 
 def magnitude(
-    id: str, where: str, sentence: str, better: str, worse: str, *, endpoints: tuple[Endpoint, ...] = BOTH
+    id: str,
+    where: str,
+    sentence: str,
+    better: str,
+    worse: str,
+    *,
+    endpoints: tuple[Endpoint, ...] = BOTH,
+    needs: ByHeart | None = None,
 ) -> Claim:
     """By as much as the paper prints; its numbers come with the records."""
-    return Claim(id=id, where=where, sentence=sentence, kind="magnitude", rows=(better, worse), endpoints=endpoints)
+    return Claim(
+        id=id, where=where, sentence=sentence, kind="magnitude", rows=(better, worse), endpoints=endpoints, needs=needs
+    )
 
 
 def trend(id: str, where: str, sentence: str, rows: Mapping[str, float]) -> Claim:

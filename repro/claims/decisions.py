@@ -7,7 +7,7 @@ is always turned so that a positive one is what the paper says. The rules in wor
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -25,11 +25,50 @@ from repro.claims.statistics import (
     t_value,
 )
 
-Outcome = Literal["reproduced", "contradicted", "inconclusive", "unstable", "not judged"]
+Outcome = Literal[
+    "reproduced",
+    "contradicted",
+    "inconclusive",
+    "same sign",
+    "opposite sign",
+    "open",
+    "consistent",
+    "not consistent",
+    "holds here",
+    "does not hold here",
+    "not testable here",
+    "unstable",
+    "not judged",
+]
 
-MIN_RUNS = 3  # of each row, below which nothing is judged
+
+class Words(NamedTuple):
+    """What a rule may say: the paper is right, it is not, or neither is shown."""
+
+    yes: Outcome
+    no: Outcome
+    neither: Outcome
+
+
+OF_SIZE = Words("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
+OF_SIGN = Words("same sign", "opposite sign", "open")  # where they were not: nothing is said about sizes
+OF_PRINT = Words("consistent", "not consistent", "inconclusive")  # of a number beside a printed one
+OF_HOUSE = Words("holds here", "does not hold here", "not judged")  # of our own code, or measured on our own layers
+
+MIN_RUNS = 3  # finished ones of each row, below which nothing is judged
 MAX_DIVERGED = 1  # of each row, above which it is unstable
-TELESCOPE = 0.33  # a design that finds a difference less often than this says nothing about it
+
+
+class Look(NamedTuple):
+    """A number of seeds at which the rows are judged, declared before the runs."""
+
+    seeds: int  # of each row but the base
+    alpha: float  # its part of the chance of a wrong verdict
+
+
+LOOKS = (Look(seeds=3, alpha=0.01), Look(seeds=5, alpha=0.04))  # together ALPHA
+FIRST_SEED = 4  # those before it have been looked at while scales and claims were made
+BASE_SEEDS = 8  # of the base row, which stands in nearly all comparisons
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,61 +93,51 @@ def unfit(samples: Mapping[str, Sample]) -> Verdict | None:
     return None
 
 
-# Claims with a p-value, which share the error rate of a family
+# Claims with a p-value, which share the error rate of a page
 
 
 @dataclass(frozen=True, kw_only=True)
-class Direction:
-    """ "B is worse than A." Reproduced: A - B is above zero. Contradicted: too small for the paper to have seen it.
+class Sign:
+    """ "B is worse than A", "more is better": a difference, or a slope, is above zero.
 
-    The bound for that is the difference which one run a side finds a third of the time ("small telescopes"),
-    and never more than the paper reports. A sum significantly below zero lies under it in any case.
+    Two-sided: either sign is found with the same certainty. Where the paper's sizes mean something (`sized`), one that
+    is found and is less than half of what is printed is called smaller.
     """
 
     contrast: Contrast
     reported: float  # by the paper, above zero
-    sized: bool = True  # whether the paper's size means anything at this scale
+    sized: bool = True
+    of: str = ""  # what the sum is, in words, where it is no difference
 
     def __post_init__(self) -> None:
         if not self.reported > 0:
-            raise ValueError(f"reported: expected a difference above zero, got {self.reported}. Turn the rows round.")
+            raise ValueError(f"reported: expected a number above zero, got {self.reported}. Turn the rows round.")
 
     @property
-    def unseen(self) -> float:
-        """The largest difference at which the paper's own design would have been blind."""
-        df = self.contrast.df
-        seen = self.contrast.single * special.nctdtrinc(df, 1 - TELESCOPE, t_value(ALPHA, df))
-        return np.minimum(seen, self.reported)
+    def words(self) -> Words:
+        """What it may say."""
+        return OF_SIZE if self.sized else OF_SIGN
 
     @property
-    def p_reproduced(self) -> float:
-        """Against "no better"."""
-        return self.contrast.p_above(0.0)
-
-    @property
-    def p_contradicted(self) -> float:
-        """Against "large enough to be seen"."""
-        return self.contrast.p_below(self.unseen)
+    def p(self) -> float:
+        """Against "zero"."""
+        return np.minimum(1.0, 2 * np.minimum(self.contrast.p_above(0.0), self.contrast.p_below(0.0)))
 
     def verdict(self, alpha: float) -> Verdict:
         """At the level that Holm's procedure gave."""
-        low, high = self.contrast.interval(2 * alpha)
-        return Verdict(
-            outcome=_outcome(self.p_reproduced, self.p_contradicted, alpha),
-            reason=self._reason(low, high, alpha),
-            detectable=self.contrast.detectable(alpha),
-            power=self.contrast.power(self.reported, alpha),
-        )
-
-    def _reason(self, low: float, high: float, alpha: float) -> str:
-        if self.p_reproduced <= alpha:
+        low, high = self.contrast.interval(alpha)
+        outcome, text = self.words.neither, f"between {low:.3g} and {high:.3g}"
+        if low > 0:
             smaller = self.sized and high < self.reported / 2
-            return f"reproduced, smaller than reported: below {high:.3g}" if smaller else f"above {low:.3g}"
-        if self.contrast.p_below(0.0) <= alpha:
-            return f"the other way round: below {high:.3g}"
-        if self.p_contradicted <= alpha:
-            return f"below {high:.3g}; the paper's single runs could not have seen less than {self.unseen:.3g}"
-        return f"between {low:.3g} and {high:.3g}"
+            outcome, text = self.words.yes, f"smaller than printed, {text}" if smaller else f"above {low:.3g}"
+        elif high < 0:
+            outcome, text = self.words.no, f"the other way round: below {high:.3g}"
+        return Verdict(
+            outcome=outcome,
+            reason=f"{self.of} {text}".strip(),
+            detectable=self.contrast.detectable(alpha / 2),
+            power=self.contrast.power(self.reported, alpha / 2) if self.sized else None,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,21 +149,30 @@ class Equivalence:
     reported: float = 0.0  # by the paper
 
     @property
-    def p_reproduced(self) -> float:
-        """Two one-sided tests: the larger p-value of the two."""
+    def p_inside(self) -> float:
+        """Against "outside", by two one-sided tests: the larger p-value of the two."""
         return np.maximum(self.contrast.p_above(-self.margin), self.contrast.p_below(self.margin))
 
     @property
-    def p_contradicted(self) -> float:
+    def p_outside(self) -> float:
         """Against "inside", on the side where the difference is."""
         return np.minimum(self.contrast.p_above(self.margin), self.contrast.p_below(-self.margin))
+
+    @property
+    def p(self) -> float:
+        """The smaller of both: only one can be wrong."""
+        return np.minimum(self.p_inside, self.p_outside)
 
     def verdict(self, alpha: float) -> Verdict:
         """At the level that Holm's procedure gave."""
         low, high = self.contrast.interval(2 * alpha)
-        outcome = _outcome(self.p_reproduced, self.p_contradicted, alpha)
+        outcome = OF_SIZE.neither
+        if self.p_inside <= alpha:
+            outcome = OF_SIZE.yes
+        elif self.p_outside <= alpha:
+            outcome = OF_SIZE.no
         where = f"between {low:.3g} and {high:.3g}, margin {self.margin:.3g}"
-        differs = outcome == "reproduced" and not low <= 0 <= high
+        differs = outcome == OF_SIZE.yes and not low <= 0 <= high
         return Verdict(
             outcome=outcome,
             reason=f"different but negligible: {where}" if differs else where,
@@ -150,52 +188,17 @@ class Equivalence:
         return float(np.maximum(inside, 0).mean())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trend:
-    """ "More is better." Reproduced: the slope per doubling is above zero; contradicted: below."""
-
-    contrast: Contrast  # with the weights of `slope_weights`
-    reported: float  # the paper's slope
-
-    @property
-    def p_reproduced(self) -> float:
-        """Against "no rise"."""
-        return self.contrast.p_above(0.0)
-
-    @property
-    def p_contradicted(self) -> float:
-        """Against "no fall"."""
-        return self.contrast.p_below(0.0)
-
-    def verdict(self, alpha: float) -> Verdict:
-        """At the level that Holm's procedure gave."""
-        low, high = self.contrast.interval(2 * alpha)
-        return Verdict(
-            outcome=_outcome(self.p_reproduced, self.p_contradicted, alpha),
-            reason=f"slope per doubling between {low:.3g} and {high:.3g}",
-            detectable=self.contrast.detectable(alpha),
-            power=self.contrast.power(self.reported, alpha),
-        )
+Tested = Sign | Equivalence
 
 
-Tested = Direction | Equivalence | Trend
-
-
-def _outcome(p_reproduced: float, p_contradicted: float, alpha: float) -> Outcome:
-    if p_reproduced <= alpha:
-        return "reproduced"
-    return "contradicted" if p_contradicted <= alpha else "inconclusive"
-
-
-def judged(tests: Sequence[Tested | None], alpha: float = ALPHA) -> list[tuple[Verdict, float] | None]:
+def judged(tests: Sequence[Tested | None], alpha: float = ALPHA, beside: int = 0) -> list[tuple[Verdict, float] | None]:
     """A family of claims, each with its verdict and the level it was tested at.
 
-    Only what is reproduced steps down. Were a contradiction to give its place up as well, claims that are false
-    would leave the family although they can still be judged wrongly. None is a claim that cannot be tested yet: it
-    keeps its place, so that the levels of the others do not depend on what has been run.
+    None is a claim that cannot be tested yet: it keeps its place, so that the levels of the others do not depend on
+    what has been run. So do the claims `beside` these that are judged by an interval, at `alpha / m` of all m.
     """
-    levels = holm([1.0 if test is None else test.p_reproduced for test in tests], alpha)
-    return [None if test is None else (test.verdict(level), level) for test, level in zip(tests, levels, strict=True)]
+    levels = holm([*(1.0 if test is None else test.p for test in tests), *[1.0] * beside], alpha)
+    return [None if test is None else (test.verdict(level), level) for test, level in zip(tests, levels, strict=False)]
 
 
 # Claims with an interval
@@ -203,7 +206,7 @@ def judged(tests: Sequence[Tested | None], alpha: float = ALPHA) -> list[tuple[V
 
 @dataclass(frozen=True, kw_only=True)
 class Magnitude:
-    """ "0.9 worse." Reproduced: one more such pair of single runs could well give the paper's value.
+    """ "0.9 worse." Consistent: one more such pair of single runs could well give the paper's value.
 
     An interval wider to each side than the value itself holds zero as well, and says nothing.
     """
@@ -211,46 +214,49 @@ class Magnitude:
     contrast: Contrast
     reported: float
 
-    def verdict(self) -> Verdict:
-        """By the 95 % prediction interval."""
-        half = self.contrast.prediction()
-        return _predicted(self.contrast.value, half, self.reported, informative=half <= abs(self.reported))
+    def verdict(self, alpha: float = ALPHA) -> Verdict:
+        """Consistent by the 95 % prediction interval, not consistent by that of level `alpha`."""
+        informative = self.contrast.prediction() <= abs(self.reported)
+        return _predicted(self.contrast, self.reported, alpha, informative=informative)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PointValue:
-    """ "25.8." Reproduced: one more run could well give it. An interval wider than `widest` says nothing."""
+    """ "25.8." Consistent: one more run could well give it. An interval wider than `widest` says nothing."""
 
     contrast: Contrast  # the mean of one row
     reported: float
     widest: float
 
-    def verdict(self) -> Verdict:
-        """By the 95 % prediction interval."""
-        half = self.contrast.prediction()
-        return _predicted(self.contrast.value, half, self.reported, informative=2 * half <= self.widest)
+    def verdict(self, alpha: float = ALPHA) -> Verdict:
+        """Consistent by the 95 % prediction interval, not consistent by that of level `alpha`."""
+        informative = 2 * self.contrast.prediction() <= self.widest
+        return _predicted(self.contrast, self.reported, alpha, informative=informative)
 
 
-def _predicted(value: float, half: float, reported: float, *, informative: bool) -> Verdict:
-    is_inside = abs(reported - value) <= half
+def _predicted(contrast: Contrast, reported: float, alpha: float, *, informative: bool) -> Verdict:
+    """Consistent is no finding; not consistent is one, and keeps to the level of the page."""
+    value, half = contrast.value, contrast.prediction()
     where = f"a repetition gives {value - half:.4g} to {value + half:.4g}, the paper {reported:.4g}"
-    if not is_inside:
-        return Verdict(outcome="contradicted", reason=where, detectable=half)
+    if abs(reported - value) > contrast.prediction(alpha):
+        return Verdict(outcome=OF_PRINT.no, reason=where, detectable=half)
     if not informative:
-        return Verdict(outcome="inconclusive", reason=f"uninformative: {where}", detectable=half)
-    return Verdict(outcome="reproduced", reason=f"consistent: {where}", detectable=half)
+        return Verdict(outcome=OF_PRINT.neither, reason=f"uninformative: {where}", detectable=half)
+    is_inside = abs(reported - value) <= half
+    return Verdict(outcome=OF_PRINT.yes if is_inside else OF_PRINT.neither, reason=where, detectable=half)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Best:
     """ "8 heads are best." By Hsu's comparison with the best: each row against the best of the others.
 
-    Reproduced: no other row than those named can be the best; contradicted: none of those named can.
+    The paper is right: no other row than those named can be the best; it is not: none of those named can.
     """
 
     rows: RunScores  # of the family; more is better
     named: Collection[str]
     noise: Noise
+    sized: bool = True
 
     def possible(self, alpha: float = ALPHA) -> list[str]:
         """The rows that may be best: the true best is among them with a chance of 1 - alpha."""
@@ -258,12 +264,12 @@ class Best:
 
     def verdict(self, alpha: float = ALPHA) -> Verdict:
         """By the set of rows that cannot be excluded as the best."""
-        possible = self.possible(alpha)
-        outcome: Outcome = "inconclusive"
+        possible, words = self.possible(alpha), OF_SIZE if self.sized else OF_SIGN
+        outcome = words.neither
         if {*possible} <= {*self.named}:
-            outcome = "reproduced"
+            outcome = words.yes
         elif not {*possible} & {*self.named}:
-            outcome = "contradicted"
+            outcome = words.no
         return Verdict(outcome=outcome, reason=f"may be best: {', '.join(possible)}", detectable=self._lead(alpha))
 
     def _beats(self, other: str, row: str, alpha: float) -> bool:
@@ -275,7 +281,7 @@ class Best:
     def _critical(self, row: str, other: str, df: float, alpha: float) -> float:
         """Dunnett's value with `row` as the control; Bonferroni's, which is larger, where a variance is not shared."""
         others = [name for name in self.rows if name != row]
-        if {row, other} & {*self.noise.taken_out}:
+        if {*self.rows} & self.noise.by_itself:
             return t_value(alpha / len(others), df)
         ratios = Counter(len(self.rows[row]) / len(self.rows[name]) for name in others)
         return dunnett(tuple(sorted(ratios.items())), self.noise.df, alpha)

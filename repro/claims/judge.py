@@ -1,32 +1,37 @@
 """What the records of one scale say to each claim of the paper. Paper: all of it.
 
-A claim about trained rows is judged once three seeds of each are there, on log PPL first and BLEU second, at the
-smallest scale that may judge it or a larger one; an arithmetic claim by the paper's own print; a structural one by
-named tests. The claims of a table share one error rate. The rules in words: docs/claims.md.
+A claim about trained rows is judged on the evidence (`evidence.py`) at the looks declared before the runs, on log PPL
+first and BLEU second, at the smallest scale that may judge it or a larger one; an arithmetic claim by the paper's own
+print; a structural one by named tests. The claims of a page share one error rate. The rules in words: docs/claims.md.
 """
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER
-from repro.claims.claim import Claim, Endpoint
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import (
+    LOOKS,
+    OF_HOUSE,
+    OF_PRINT,
+    OF_SIGN,
+    OF_SIZE,
     Best,
-    Direction,
     Equivalence,
+    Look,
     Magnitude,
     Outcome,
     PointValue,
+    Sign,
     Tested,
-    Trend,
     Verdict,
     judged,
     unfit,
 )
+from repro.claims.evidence import Evidence, gather, needed, unlike
 from repro.claims.statistics import (
-    ALPHA,
     Contrast,
     Noise,
     Sample,
@@ -35,13 +40,18 @@ from repro.claims.statistics import (
     sample,
     slope_weights,
 )
-from repro.results.frame import Rows
+from repro.results.frame import NO_ROWS, Rows
 from repro.results.record import PaperNumbers, Record
 
-OUTCOMES: tuple[Outcome, ...] = ("reproduced", "contradicted", "inconclusive", "unstable", "not judged")
-NO_ROWS: Rows = MappingProxyType({})
 LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
 NOTHING_MEASURED: LayerOutcomes = MappingProxyType({})
+BY_P_VALUE = ("direction", "equivalence", "trend")
+SETTLES_NOTHING: frozenset[Outcome] = frozenset({"not judged", "not testable here", "unstable"})
+# in the order of a page; of two endpoints the first is what a claim's verdict is
+OUTCOMES: tuple[Outcome, ...] = (
+    *("unstable", *OF_SIZE, *OF_SIGN, *OF_PRINT[:2], *OF_HOUSE[:2]),
+    *("not testable here", "not judged"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,15 +77,24 @@ class Judged:
     verdict: Outcome
     reason: str
     found: tuple[Found, ...] = ()
+    look: Look | None = None  # at which it was judged; None: it was not, or needs no runs
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """The runs of one scale, "table/row" by endpoint, and what the paper prints for the rows."""
+    """The runs of one scale that a look takes, by "table/row", and what the paper prints for the rows."""
 
     scale: str
     runs: Mapping[str, Mapping[str, Sample]]  # name of an endpoint -> "table/row" -> its runs
     printed: Mapping[str, PaperNumbers]
+    look: Look = LOOKS[-1]
+    records: Mapping[str, Sequence[Record]] = field(default_factory=dict)  # those behind the numbers
+    waiting: Mapping[str, int] = field(default_factory=dict)  # rows with too few seeds for the look: how many
+
+    @property
+    def sized(self) -> bool:
+        """Whether the paper's sizes mean something here."""
+        return may_judge_sizes(self.scale)
 
     def samples(self, claim: Claim, endpoint: Endpoint) -> dict[str, Sample]:
         """The rows of a claim; an absent one has no runs."""
@@ -85,52 +104,63 @@ class Suite:
 # From records to verdicts
 
 
-def judge(records: Iterable[Record], rows: Rows = NO_ROWS, measured: LayerOutcomes = NOTHING_MEASURED) -> list[Judged]:
-    """Every claim with its verdict, in the paper's order. Runs of uncommitted code are left out.
+def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS) -> Evidence:
+    """The runs that count under the list of today; `rows` are those of the experiments."""
+    return gather(records, catalogue_digest(), rows)
 
-    `rows` are those whose printed numbers are known without a run; `measured` are the verdicts on layers, from
-    Table 1. Raises ValueError where the records are of several scales, or hold a seed twice.
+
+def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NOTHING_MEASURED) -> list[Judged]:
+    """Every claim with its verdict, in the paper's order: at the last look that its rows have the seeds for.
+
+    `rows` are those of which the printed numbers are known without a run; `measured` are the verdicts on layers, from
+    Table 1. Raises ValueError where the records are of several scales.
     """
-    found = judge_suite(suite([record for record in records if not record.stamp["dirty"]], rows))
+    looks = [judge_suite(suite(evidence, look, rows)) for look in LOOKS]
+    latest = [next((one for one in reversed(of) if one.look), of[0]) for of in zip(*looks, strict=True)]
     return [
         Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
         if one.claim.id in measured
         else one
-        for one in found
+        for one in latest
     ]
 
 
-def suite(records: Sequence[Record], rows: Rows = NO_ROWS) -> Suite:
-    """The numbers of these records on every endpoint that a claim looks at."""
-    scales = sorted({record.scale for record in records})
+def suite(evidence: Evidence, look: Look = LOOKS[-1], rows: Rows = NO_ROWS) -> Suite:
+    """The numbers of the runs that a look takes, on every endpoint that a claim looks at."""
+    everything = [*evidence.records, *(record for record, _ in evidence.apart)]
+    scales = sorted({record.scale for record in everything})
     if len(scales) > 1:
         raise ValueError(f"Claims: expected records of one scale, got {', '.join(scales)}. Judge each by itself.")
-    by_row: dict[str, list[Record]] = {}
-    for record in records:
-        by_row.setdefault(f"{record.table}/{record.row}", []).append(record)
+    taken = evidence.at(look)
+    named = {f"{record.table}/{record.row}": record.paper for record in everything}
     endpoints = {endpoint.name: endpoint for claim in CLAIMS for endpoint in claim.endpoints}
     return Suite(
         scale=scales[0] if scales else SCALE_ORDER[0],
         runs={
-            name: {row: sample(row, [(run.seed, one.of(run)) for run in runs]) for row, runs in by_row.items()}
+            name: {row: sample(row, [(run.seed, one.of(run)) for run in runs]) for row, runs in taken.items()}
             for name, one in endpoints.items()
         },
-        printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()}
-        | {row: runs[0].paper for row, runs in by_row.items()},
+        printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()} | named,
+        look=look,
+        records=taken,
+        waiting={row: evidence.count(row) for row in named if row not in taken},
     )
 
 
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
-    """Every claim with its verdict."""
+    """Every claim with its verdict at one look."""
     trained = [claim for claim in claims if claim.is_trained]
     noise = {one.name: _noise(suite, one, trained) for claim in trained for one in claim.endpoints}
+    family = [(claim, one) for claim in trained if may_judge(suite.scale, claim) for one in claim.endpoints]
+    level = suite.look.alpha / max(1, len(family))
     cells = {
-        (claim.id, one.name): _look(suite, claim, one, noise[one.name]) for claim in trained for one in claim.endpoints
+        (claim.id, one.name): _look(suite, claim, one, noise[one.name], level)
+        for claim in trained
+        for one in claim.endpoints
     }
-    for table in {claim.table for claim in trained}:
-        _judge_family(cells, suite, [claim for claim in trained if claim.table == table])
+    _judge_family([cells[claim.id, one.name] for claim, one in family if claim.kind in BY_P_VALUE], suite, len(family))
     return [
-        _combined(claim, [cells[claim.id, one.name].found for one in claim.endpoints])
+        _combined(claim, [cells[claim.id, one.name].found for one in claim.endpoints], suite.look)
         if claim.is_trained
         else _untrained(claim, suite)
         for claim in claims
@@ -143,6 +173,11 @@ def may_judge(scale: str, claim: Claim) -> bool:
     return SCALE_ORDER.index(first if first in SCALE_ORDER else SCALE_ORDER[0]) >= SCALE_ORDER.index(claim.scale)
 
 
+def may_judge_sizes(scale: str) -> bool:
+    """Whether the paper's sizes mean something there: only where its model and its text are."""
+    return scale.split("-")[0] == SCALE_ORDER[-1]
+
+
 @dataclass
 class _Cell:
     """One claim on one endpoint on its way: what was found, and the test that is still to be given a level."""
@@ -152,51 +187,51 @@ class _Cell:
 
 
 def _noise(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Noise:
-    """The spread of this endpoint, pooled over all rows that a claim looks at by it."""
+    """The spread of this endpoint, pooled over all rows that a claim looks at by it; the base keeps its own."""
     rows = {row for claim in claims if endpoint in claim.endpoints for row in claim.rows}
-    return pool({row: runs.values for row, runs in sorted(suite.runs[endpoint.name].items()) if row in rows})
+    found = {row: runs.values for row, runs in sorted(suite.runs[endpoint.name].items()) if row in rows}
+    return pool(found, reference=B0)
 
 
-def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise) -> _Cell:
-    """The numbers; the verdict too, where it needs no family."""
+def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: float) -> _Cell:
+    """The numbers; the verdict too, where it needs no p-value."""
     samples = suite.samples(claim, endpoint)
-    counts = tuple(len(runs.values) for runs in samples.values())
     weights = _weights(claim, endpoint)
     paper = [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in claim.rows]
     printed = _sum(weights, paper)
     means = [statistics.fmean(runs.values) if runs.values else None for runs in samples.values()]
-
-    def cell(verdict: Verdict, total: Contrast | None = None, test: Tested | None = None) -> _Cell:
-        low, high = total.interval() if total else (None, None)
-        found = Found(
-            endpoint=endpoint,
-            runs=counts,
-            verdict=verdict,
-            value=_sum(weights, means),
-            low=low,
-            high=high,
-            printed=printed,
-            diverged=_diverged(samples),
-        )
-        return _Cell(found, test)
-
-    refused = _refusal(samples, noise)
+    refused = _refusal(suite, claim, samples, noise)
     values = {row: runs.values for row, runs in samples.items()}
     total = contrast(values, claim.rows, weights, noise) if weights and not refused else None
+    low, high = total.interval() if total else (None, None)
+    found = Found(
+        endpoint=endpoint,
+        runs=tuple(len(runs.values) for runs in samples.values()),
+        verdict=_not_judged("not tested"),
+        value=_sum(weights, means),
+        low=low,
+        high=high,
+        printed=printed,
+        diverged=_diverged(samples),
+    )
+
+    def cell(verdict: Verdict) -> _Cell:
+        return _Cell(replace(found, verdict=verdict))
+
     if not may_judge(suite.scale, claim):
         or_larger = " or a larger one" * (claim.scale != SCALE_ORDER[-1])
-        return cell(_not_judged(f"needs scale {claim.scale}{or_larger}"), total)
+        return cell(_not_judged(f"needs scale {claim.scale}{or_larger}"))
     if refused:
         return cell(refused)
     if claim.kind == "best of family":
-        return cell(Best(rows=values, named=claim.named, noise=noise).verdict(ALPHA / len(claim.endpoints)))
+        return cell(Best(rows=values, named=claim.named, noise=noise, sized=suite.sized).verdict(level))
     if total is None or printed is None:
-        return cell(_not_judged("the paper prints no number for it"), total)
+        return cell(_not_judged("the paper prints no number for it"))
     if claim.kind == "magnitude":
-        return cell(Magnitude(contrast=total, reported=printed).verdict(), total)
+        return cell(Magnitude(contrast=total, reported=printed).verdict(level))
     if claim.kind == "point value":
-        return cell(PointValue(contrast=total, reported=printed, widest=endpoint.widest).verdict(), total)
-    return cell(_not_judged("not tested"), total, _test(claim, endpoint, suite.scale, total, printed))
+        return cell(PointValue(contrast=total, reported=printed, widest=endpoint.widest).verdict(level))
+    return _Cell(found, _test(claim, endpoint, suite, total, printed))
 
 
 def _diverged(samples: Mapping[str, Sample]) -> str:
@@ -221,56 +256,61 @@ def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | No
     return sum(weight * value for weight, value in zip(weights, known, strict=True))
 
 
-def _refusal(samples: Mapping[str, Sample], noise: Noise) -> Verdict | None:
+def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: Noise) -> Verdict | None:
     """Why these rows cannot be judged, if they cannot."""
-    if missing := [_row(row) for row, runs in samples.items() if not runs.values and not runs.diverged]:
-        return _not_judged(f"no run of {', '.join(missing)}")
+    if missing := [row for row, runs in samples.items() if not runs.values and not runs.diverged]:
+        counts = [f"{_row(row)} {suite.waiting.get(row, 0)} of {needed(row, suite.look)}" for row in missing]
+        return _not_judged(f"too few runs that count: {', '.join(counts)}")
     if verdict := unfit({_row(row): runs for row, runs in samples.items()}):
         return verdict
+    records = {row: suite.records[row] for row in claim.rows if row in suite.records}
+    if records and (different := unlike(records)):
+        return _not_judged(f"its rows differ in {', '.join(different)}")
+    if claim.needs and records and (unmet := claim.needs.unmet(records[claim.needs.row])):
+        return Verdict(outcome="not testable here", reason=unmet)
     return None if noise.variance else _not_judged("every seed gave the same number")
 
 
-def _test(claim: Claim, endpoint: Endpoint, scale: str, total: Contrast, printed: float) -> Tested:
+def _test(claim: Claim, endpoint: Endpoint, suite: Suite, total: Contrast, printed: float) -> Tested:
     if claim.kind == "equivalence":
         return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
-    if claim.kind == "trend":
-        return Trend(contrast=total, reported=printed)
-    return Direction(contrast=total, reported=printed, sized=scale.split("-")[0] == SCALE_ORDER[-1])
+    of = "slope per doubling" if claim.kind == "trend" else ""
+    return Sign(contrast=total, reported=printed, sized=suite.sized, of=of)
 
 
-def _judge_family(cells: Mapping[tuple[str, str], _Cell], suite: Suite, claims: Iterable[Claim]) -> None:
-    """Give the claims of one table their levels, both endpoints together, and with them their verdicts.
+def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:
+    """Give the claims of a page their levels, all endpoints together, and with them their verdicts.
 
-    The family is what this scale may judge, run or not: a claim whose rows are missing keeps its place.
+    The family of m is what this scale may judge, run or not: a claim whose rows are missing keeps its place.
     """
-    tested = ("direction", "equivalence", "trend")
-    family = [
-        cells[claim.id, one.name]
-        for claim in claims
-        if claim.kind in tested and may_judge(suite.scale, claim)
-        for one in claim.endpoints
-    ]
-    for cell, result in zip(family, judged([cell.test for cell in family]), strict=True):
+    results = judged([cell.test for cell in cells], suite.look.alpha, beside=m - len(cells))
+    for cell, result in zip(cells, results, strict=True):
         if result:
             verdict, level = result
             cell.found = replace(cell.found, verdict=verdict, level=level)
 
 
-def _combined(claim: Claim, found: Sequence[Found]) -> Judged:
+def _combined(claim: Claim, found: Sequence[Found], look: Look) -> Judged:
     """One verdict of two endpoints: what either shows, unless they show opposite things."""
     outcomes = {one.verdict.outcome for one in found}
     reasons = {one.endpoint.name: one.verdict.reason for one in found}
-    if outcomes <= {"not judged", "unstable"} and len({*reasons.values()}) == 1:
+    if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:
         reason = found[0].verdict.reason
     else:
         reason = "; ".join(f"{name} {text}" for name, text in reasons.items())
     if found[0].diverged and "unstable" not in outcomes:
         reason += f" (diverged, so in no mean: {found[0].diverged})"
-    order: tuple[Outcome, ...] = ("unstable", "reproduced", "contradicted", "inconclusive", "not judged")
-    verdict = next(outcome for outcome in order if outcome in outcomes)
-    if {"reproduced", "contradicted"} <= outcomes:
-        verdict, reason = "inconclusive", f"the endpoints disagree: {reason}"
-    return Judged(claim=claim, verdict=verdict, reason=reason, found=tuple(found))
+    verdict = next(outcome for outcome in OUTCOMES if outcome in outcomes)
+    for words in (OF_SIZE, OF_SIGN, OF_PRINT):
+        if {words.yes, words.no} <= outcomes:
+            verdict, reason = words.neither, f"the endpoints disagree: {reason}"
+    return Judged(
+        claim=claim,
+        verdict=verdict,
+        reason=reason,
+        found=tuple(found),
+        look=None if outcomes == {"not judged"} else look,
+    )
 
 
 def _untrained(claim: Claim, suite: Suite) -> Judged:
@@ -280,14 +320,11 @@ def _untrained(claim: Claim, suite: Suite) -> Judged:
             reason = f"no run of {', '.join(absent)}, which brings what is printed"
             return Judged(claim=claim, verdict="not judged", reason=reason)
         holds, text = claim.compute(suite.printed)
-        return Judged(claim=claim, verdict=_holds(holds), reason=text)
+        return Judged(claim=claim, verdict=OF_PRINT.yes if holds else OF_PRINT.no, reason=text)
     if claim.tests:
-        return Judged(claim=claim, verdict=_holds(claim.holds), reason=", ".join(claim.tests))
+        verdict = OF_HOUSE.yes if claim.holds else OF_HOUSE.no
+        return Judged(claim=claim, verdict=verdict, reason=", ".join(claim.tests))
     return Judged(claim=claim, verdict="not judged", reason=claim.missing)
-
-
-def _holds(statement: bool) -> Outcome:
-    return "reproduced" if statement else "contradicted"
 
 
 def _not_judged(reason: str) -> Verdict:

@@ -19,7 +19,7 @@ from scipy import special
 
 RunScores = Mapping[str, Sequence[float]]  # name -> one number a run
 
-ALPHA = 0.05  # chance of a wrong verdict in a family of claims
+ALPHA = 0.05  # chance of any wrong verdict on a page
 CONFIDENCE = 0.95  # of the intervals of magnitudes and point values, which belong to no family
 RATIO = 4.0  # times the others' variance: a row above it is tested by itself, if chance does not explain it
 DETECTED = 0.80  # a difference is "detectable" if it is found this often
@@ -62,17 +62,26 @@ class Noise:
 
     variance: float
     df: int  # degrees of freedom: runs less rows
-    taken_out: tuple[str, ...] = ()  # rows of a larger variance, compared by Welch's test instead
+    taken_out: tuple[str, ...] = ()  # rows of a larger variance, which keep their own
+    reference: str = ""  # the row that most others are compared with, which keeps its own
     equal: float = 1.0  # p-value of the check that the rows pooled have one variance
 
+    @property
+    def by_itself(self) -> frozenset[str]:
+        """The rows whose variance is their own."""
+        return frozenset((*self.taken_out, self.reference))
 
-def pool(rows: RunScores) -> Noise:
+
+def pool(rows: RunScores, reference: str = "") -> Noise:
     """Pool the variance within rows, without those that are found wider and are more than four times as variable.
 
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
     widest row against the others. Three seeds, pooled over many rows, are as good as five by themselves.
+    The `reference` is never pooled: were it noisier than the others and not found out, all comparisons with it would
+    be wrong together.
     """
-    kept = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
+    several = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
+    kept = {name: values for name, values in several.items() if name != reference}
     taken: list[str] = []
     while len(kept) > 1:
         widest = max(kept, key=lambda name: _variance(kept[name]))
@@ -82,7 +91,13 @@ def pool(rows: RunScores) -> Noise:
         taken.append(widest)
         kept = others
     variance, df = _within(kept)
-    return Noise(variance=variance, df=df, taken_out=tuple(taken), equal=brown_forsythe(list(kept.values())))
+    return Noise(
+        variance=variance,
+        df=df,
+        taken_out=tuple(taken),
+        reference=reference if reference in several else "",
+        equal=brown_forsythe(list(kept.values())),
+    )
 
 
 def _is_wider(widest: Sequence[float], others: RunScores) -> bool:
@@ -142,9 +157,9 @@ class Contrast:
         half = t_value(alpha / 2, self.df) * self.se
         return self.value - half, self.value + half
 
-    def prediction(self) -> float:
-        """Half-width of the interval for the same sum in a repetition with one run a row."""
-        return t_value((1 - CONFIDENCE) / 2, self.df) * math.hypot(self.se, self.single)
+    def prediction(self, alpha: float = 1 - CONFIDENCE) -> float:
+        """Half-width of the interval that holds the same sum of one more run a row with a chance of 1 - alpha."""
+        return t_value(alpha / 2, self.df) * math.hypot(self.se, self.single)
 
     def p_above(self, bound: float) -> float:
         """p-value against "the true sum is at most `bound`"."""
@@ -164,25 +179,34 @@ class Contrast:
 
 
 def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], noise: Noise) -> Contrast:
-    """sum of weights x means. Where a row was taken out, each row's own variance: Welch's test for two rows."""
-    squares = [weight**2 for weight in weights]
-    counts = [len(rows[name]) for name in names]
-    if set(names) & set(noise.taken_out):
-        variances = [_variance(rows[name]) for name in names]
-        parts = [square * variance / n for square, variance, n in zip(squares, variances, counts, strict=True)]
-        df = sum(parts) ** 2 / sum(part**2 / (n - 1) for part, n in zip(parts, counts, strict=True))
-    else:
-        variances = [noise.variance] * len(names)
-        df = noise.df
-    if not any(variances):
+    """sum of weights x means. Each row with the variance it shares, or its own; degrees of freedom by Satterthwaite.
+
+    Where all rows share one variance that is the t-test with a pooled variance, where none does, Welch's.
+    """
+    spreads = {name: _spread(rows[name], noise, name) for name in names}
+    if not any(spread.variance for spread in spreads.values()):
         raise ValueError(f"{', '.join(names)}: expected numbers that differ between seeds, got one number for all.")
-    terms = list(zip(squares, variances, counts, strict=True))
+    terms = [(weight**2 * spreads[name].variance, len(rows[name])) for name, weight in zip(names, weights, strict=True)]
+    parts: dict[str, float] = {}  # of the squared error, by the estimate of a variance that it rests on
+    for name, (square, n) in zip(names, terms, strict=True):
+        source = name if name in noise.by_itself else ""
+        parts[source] = parts.get(source, 0.0) + square / n
+    degrees = {source: spreads[source].df if source else noise.df for source in parts}
+    squared = sum(parts.values())
     return Contrast(
         value=sum(weight * statistics.fmean(rows[name]) for name, weight in zip(names, weights, strict=True)),
-        se=math.sqrt(sum(square * variance / n for square, variance, n in terms)),
-        df=df,
-        single=math.sqrt(sum(square * variance for square, variance, _ in terms)),
+        se=math.sqrt(squared),
+        df=squared**2 / sum(part**2 / degrees[source] for source, part in parts.items() if part),
+        single=math.sqrt(sum(square for square, _ in terms)),
     )
+
+
+def _spread(values: Sequence[float], noise: Noise, name: str) -> Noise:
+    """Of one row: its own where it is not pooled."""
+    if name not in noise.by_itself:
+        return noise
+    variance, df = _within({name: values})
+    return Noise(variance=variance, df=df)
 
 
 def difference(rows: RunScores, first: str, second: str, noise: Noise) -> Contrast:

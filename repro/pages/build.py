@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, judge
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
 from repro.pages import claims, scale, table1, table2, table3, tables
 from repro.pages.columns import closing
@@ -57,7 +57,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
         return {}
     whole, *single = result_set.frames([third, *({name} for name in names)])
     frames = {name: frame for name, frame in zip(names, single, strict=True) if frame is not None}
-    judged = judge(result_set.everything, result_set.rows, layers)
+    evidence = evidence_of(result_set.everything, result_set.rows)
+    judged = judge(evidence, result_set.rows, layers)
 
     pages = {
         name: table2.page(frame, runs.scale) if name == table2.NAME else tables.page(frame, runs.scale, name)
@@ -65,8 +66,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     }
     if whole is not None:
         frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale)
-    of_scale = scale.page(runs, whole, judged, links, pictures)
-    of_claims = claims.page(judged, runs, to_project="../../.." if result_set.own else "../..")
+    of_scale = scale.page(runs, whole, judged, evidence, links, pictures)
+    of_claims = claims.page(judged, evidence, runs, to_project="../../.." if result_set.own else "../..")
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
     made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
     return {result_set.folder / name: document for name, document in made.items()}

@@ -3,12 +3,13 @@
 import csv
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import Claim
-from repro.claims.decisions import Outcome
-from repro.claims.judge import OUTCOMES, Found, Judged
+from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
+from repro.claims.evidence import Evidence, in_words
+from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, sheet_number
 from repro.render.escape import sheet_text
@@ -47,54 +48,72 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "qualitative": "Shown, not judged",
 }
 MARKS: dict[Outcome, str] = {
-    "reproduced": "✓",
-    "contradicted": "✗",
-    "inconclusive": "?",
+    **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
+    **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
+    **{words.neither: "?" for words in (OF_SIZE, OF_SIGN)},
+    "not testable here": "–",
     "unstable": "!",
-    "not judged": "",
 }
 ABOUT_NUMBERS: Words = (
     "Differences are turned so that a positive one is what the paper says: mean over seeds, [95 % t-interval]. ",
     Strong("paper"),
     " is the same from its print. A trend is the slope per doubling. ",
     Strong("detectable"),
-    ' is what this many runs find with a chance of 80 %, and in brackets the chance of "reproduced" if the truth is '
-    "what the paper prints.",
+    " is what this many runs find with a chance of 80 %",
 )
+OF_POWER = ', and in brackets the chance of "reproduced" if the truth is what the paper prints'
 ABOUT_PROCEDURE = (
-    "Nothing is judged below three seeds of a row, nor at a scale too small for the claim. The spread between seeds is "
-    "pooled over all rows. The directions, trends and equivalences of one table, on both endpoints, share by Holm's "
-    f"procedure a chance of {100 * ALPHA:g} % that one of them is reproduced wrongly, and about as much that one is "
-    "contradicted wrongly; what is not run yet keeps its place among them. Magnitudes and point values use 95 % "
-    f"prediction intervals; the best of a family is found by Hsu's comparison with the best, at {100 * ALPHA:g} %. A "
-    "direction is contradicted where the difference is smaller than the paper's single runs could have seen. The "
-    "claims, their margins and levels were listed before the runs. A verdict on trained rows holds for the text and "
-    "the model of this scale. In full: "
+    f"Seeds from {FIRST_SEED} on count, of runs that began under this list of claims: {BASE_SEEDS} of the base, and "
+    + " or ".join(f"{look.seeds} of every other row (at {100 * look.alpha:g} %)" for look in LOOKS)
+    + ", as it was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
+    "is pooled over the rows, the base keeps its own. All directions, trends and equivalences that this scale may "
+    "judge, on all scores, share the level of a look by Holm's procedure; what is not run yet keeps its place among "
+    "them. Magnitudes and point values are consistent by a 95 % prediction interval and not consistent only by one "
+    "that keeps to the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
+    "on trained rows holds for the text and the model of this scale. In full: "
+)
+PROMISE = (
+    f"The chance that any verdict about trained rows on this page is wrong is at most {100 * ALPHA:g} %, over both "
+    "looks together."
+)
+BELOW = (
+    " At this scale a verdict speaks of the sign of a difference, never of its size: the model and the text are not "
+    "the paper's."
 )
 RULES = "docs/claims.md"  # of the project: the procedure in full
 
 
-def page(judged: Sequence[Judged], runs: Summary, *, to_project: str = "../..") -> Page:
+def page(judged: Sequence[Judged], evidence: Evidence, runs: Summary, *, to_project: str = "../..") -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder."""
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for one in judged:
         groups[_group(one.claim)].append(one)
     groups = {key: members for key, members in groups.items() if members}
-    left_out = f" {runs.n_dirty} more are of uncommitted code and left out." if runs.n_dirty else ""
+    is_sized = may_judge_sizes(runs.scale)
     return Page(
         made_from("the records in this folder"),
         blocks(
             Heading(f"The claims of the paper at scale {runs.scale}", 1),
-            Text(f"{len(judged)} claims, {runs.n - runs.n_dirty} runs.{left_out} {_in_words(judged)}"),
+            Text(f"{len(judged)} claims, {len(evidence.records)} of {runs.n} runs count. {_in_words(judged)}"),
+            Text(PROMISE + BELOW * (not is_sized)),
+            exploration(evidence),
             _counts(groups),
             Text(sizes_here(runs)),
-            Text(ABOUT_NUMBERS),
+            Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}.")),
             (part for key, members in groups.items() for part in (Heading(ABOUT[key]), *_section(members))),
             Heading("How it was judged"),
             Text((ABOUT_PROCEDURE, Link("how verdicts are made", f"{to_project}/{RULES}"), ".")),
             Text(f"List of claims: {catalogue_digest()}."),
         ),
     )
+
+
+def exploration(evidence: Evidence) -> Sequence[Block]:
+    """Which runs settle nothing, and why; nothing where all count."""
+    if not evidence.apart:
+        return ()
+    lines = tuple(f"{line}." for line in in_words(evidence.apart))
+    return Text("Exploration, which settles nothing:"), Listing(lines)
 
 
 def sizes_here(runs: Summary) -> str:
@@ -123,6 +142,7 @@ def _counts(groups: Mapping[str, Sequence[Judged]]) -> Table:
             *(
                 Column("", outcome, [*(f"{of[outcome] or ''}" for of in counts.values()), (Strong(total[outcome]),)])
                 for outcome in OUTCOMES
+                if total[outcome]
             ),
         ),
         frozenset({len(counts)}),
@@ -144,7 +164,7 @@ def _section(members: Sequence[Judged]) -> Iterator[Block]:
     if any(one.value is not None or one.printed is not None for member in members for one in member.found):
         numbers = tuple(_numbers(members))
         yield Table((names, *numbers))
-        yield Text(_about_marks(numbers))
+        yield Text(_about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
     yield Listing(tuple(f"{one.claim.id}: {one.reason}." for one in members if _is_judged(one)))
 
 
@@ -154,7 +174,7 @@ def _is_judged(one: Judged) -> bool:
 
 def _verdict(one: Judged) -> Words:
     """The verdict; of trained rows that are not judged the reason as well, which else stands below or beside it."""
-    if _is_judged(one):
+    if _is_judged(one):  # of which the reason stands below
         return (Strong(one.verdict),)
     return f"{one.verdict}: {one.reason}" if one.claim.is_trained else one.verdict
 
@@ -187,17 +207,21 @@ def _cells_of(found: Found, *, is_score: bool) -> tuple[str, str, str]:
         return "" if number is None else format(number, form).replace("-", MINUS)
 
     interval = f" [{text(found.low)}, {text(found.high)}]" if found.low is not None else ""
-    ours = f"{text(found.value)}{interval} {MARKS[found.verdict.outcome]}".strip()
+    ours = f"{text(found.value)}{interval} {MARKS.get(found.verdict.outcome, '')}".strip()
     smallest, power = found.verdict.detectable, found.verdict.power
     detectable = "" if smallest is None else f"{smallest:.{found.endpoint.decimals}f}"
     return ours, text(found.printed), f"{detectable} ({100 * power:.0f} %)".strip() if power is not None else detectable
 
 
-def _about_marks(numbers: Iterable[Column]) -> str:
-    """✓ reproduced, ✗ contradicted: the marks that occur."""
+def _about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
+    """✓ same sign, ✗ opposite sign: the marks that occur, in the words that occur."""
     shown = {plain(text)[-1:] for column in numbers for text in column.texts}
-    said = [f"{mark} {outcome}" for outcome, mark in MARKS.items() if mark and mark in shown]
-    return f"{', '.join(said)}." if said else ""
+    said: dict[str, list[str]] = {}
+    for outcome, mark in MARKS.items():
+        if mark in shown and outcome in outcomes:
+            said.setdefault(mark, []).append(outcome)
+    texts = [f"{mark} {' or '.join(of)}" for mark, of in said.items()]
+    return f"{', '.join(texts)}." if texts else ""
 
 
 def sheet(judged: Iterable[Judged]) -> str:

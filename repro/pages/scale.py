@@ -3,10 +3,11 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from repro.claims.judge import OUTCOMES, Judged
+from repro.claims.evidence import Evidence
+from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
 from repro.pages import table2, table3
+from repro.pages.claims import BELOW, PROMISE, exploration, sizes_here
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import sizes_here
 from repro.pages.words import departure_notes, explained_table, notes
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -53,7 +54,12 @@ CURVES = "curves_"  # and a table: how its rows learned
 
 
 def page(
-    runs: Summary, frame: "DataFrame | None", judged: Sequence[Judged], pages: Sequence[str], pictures: Collection[str]
+    runs: Summary,
+    frame: "DataFrame | None",
+    judged: Sequence[Judged],
+    evidence: Evidence,
+    pages: Sequence[str],
+    pictures: Collection[str],
 ) -> Page:
     """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there."""
     settled = _settled(judged)
@@ -71,6 +77,8 @@ def page(
             ),
             _table3(frame) if frame is not None else (),
             Heading("Verdicts on the paper's claims"),
+            Text(PROMISE + BELOW * (not may_judge_sizes(runs.scale))),
+            exploration(evidence),
             _counts(judged),
             Text(sizes_here(runs)),
             Text(ABOUT_REASONS if settled.items else ""),
@@ -128,7 +136,8 @@ def _settled(judged: Iterable[Judged]) -> Listing:
     return Listing(
         tuple(
             (Strong(one.verdict), f": {one.claim.sentence} ({one.claim.id}; {one.reason})")
-            for verdict in OUTCOMES[:-1]
+            for verdict in OUTCOMES
+            if verdict != "not judged"
             for one in judged
             if one.claim.is_trained and one.verdict == verdict
         )

@@ -46,9 +46,11 @@ class Listed(NamedTuple):
     position: int  # in its table; the base row has -1
     paper: PaperNumbers
     changes: Mapping[str, Any] | None = None  # the fields of Hyper that it changes at the paper's size; None: not known
+    here: Mapping[str, Any] | None = None  # Hyper as it makes it at this scale, `written`; None: not known
 
 
 Rows = Mapping[tuple[str, str], Listed]  # by (table, row)
+NO_ROWS: Rows = MappingProxyType({})
 
 
 # From records to a frame
@@ -92,7 +94,8 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
             (of, row["row"]): Listed(
                 row["position"],
                 PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]),
-                dict(row["paper_size"]) if row.get("paper_size") is not None else None,  # older lists do not tell
+                _mapping(row.get("paper_size")),
+                _mapping(row.get("here")),
             )
             for of, rows in listed.items()
             for row in rows
@@ -101,13 +104,19 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
         raise ValueError(f"{file}: expected tables and their rows, got {error!r}. Restore it from git.") from error
 
 
+def _mapping(value: Any) -> dict[str, Any] | None:
+    """None where an older list does not tell."""
+    return None if value is None else dict(value)
+
+
 def note_rows(folder: Path, rows: Rows) -> None:
     """Write rows.json anew for the tables of `rows`; those of other tables stay in it."""
     renewed = {of for of, _ in rows}
     everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
     listed: dict[str, list[dict[str, Any]]] = {}
     for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
-        entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes}
+        here = {} if known.here is None else {"here": known.here}
+        entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes, **here}
         listed.setdefault(of, []).append(entry)
     write_json(folder / "rows.json", listed)
 
@@ -202,7 +211,7 @@ def table(
     records: Iterable[Record],
     *,
     base: Iterable[Record] = (),
-    rows: Rows = MappingProxyType({}),
+    rows: Rows = NO_ROWS,
     own: bool = False,
     uncommitted: Container[str] = (),
     published: "DataFrame | None" = None,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.model.config import BASE, Hyper
+from repro.model.config import BASE, Hyper, written
 from repro.paper import Pair, system
 from repro.results import systems
 from repro.results.frame import Listed
@@ -146,13 +146,16 @@ def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
         seen[hyper, task, of] = who
 
 
-def listed(tables: Sequence[Table]) -> dict[tuple[str, str], Listed]:
-    """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change."""
+def listed(tables: Sequence[Table], base: Hyper) -> dict[tuple[str, str], Listed]:
+    """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change.
+
+    `base` is that of the scale.
+    """
     found = {}
     for of, position, row in _placed(tables):
         at_paper_size = vars(row.change(BASE))
         changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
-        found[of, row.name] = Listed(position, row.paper.numbers, changes)
+        found[of, row.name] = Listed(position, row.paper.numbers, changes, written(vars(row.change(base))))
     return found
 
 

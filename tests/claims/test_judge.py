@@ -1,6 +1,7 @@
 """The list of claims holds together, and what is made of it is what the records say."""
 
 import ast
+import hashlib
 import math
 import re
 import runpy
@@ -18,8 +19,10 @@ from paper_runs import told_apart
 
 from repro.claims import judge as judging
 from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
-from repro.claims.claim import B0, BLEU, BOTH, H1, H32, LOG_PPL, TABLE3, TEST_BLEU, Claim
-from repro.claims.judge import Judged, Suite, judge, judge_suite, may_judge
+from repro.claims.claim import B0, BLEU, BOTH, DROP_0, H1, H32, LOG_PPL, TABLE3, TEST_BLEU, Claim
+from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Look
+from repro.claims.evidence import needed
+from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
 from repro.claims.statistics import Sample
 from repro.model.config import BASE
 from repro.model.cost import TextSizes, n_parameters, training_flops
@@ -183,17 +186,17 @@ def test_wavelengths_are_a_geometric_progression() -> None:
 @pytest.mark.parametrize(
     ("id", "verdict", "words"),
     [
-        ("C01a", "reproduced", "28.4 - 26.36 (ConvS2S Ensemble) = 2.04"),
-        ("C02a", "reproduced", "41.8 and 41.0"),
-        ("C02b", "contradicted", "+0.51 or -0.29 against the 41.29 of ConvS2S Ensemble"),
-        ("C03b", "reproduced", "3.3e18 / 9.6e18 (ConvS2S) = 0.34"),
-        ("C03e", "contradicted", "11.1 hours"),
-        ("C04", "reproduced", "= 0.19"),
-        ("C17b", "contradicted", "9,647 x 2 pi"),
-        ("C28a", "reproduced", "25.8 (base) - 24.9 = 0.9"),
-        ("C30d", "contradicted", "N=8 has 25.5 and base 25.8"),
-        ("C32a", "reproduced", "91.3 against 90.4"),
-        ("C32b", "contradicted", "Luong et al. (2015), multi-task: 93.0"),
+        ("C01a", "consistent", "28.4 - 26.36 (ConvS2S Ensemble) = 2.04"),
+        ("C02a", "consistent", "41.8 and 41.0"),
+        ("C02b", "not consistent", "+0.51 or -0.29 against the 41.29 of ConvS2S Ensemble"),
+        ("C03b", "consistent", "3.3e18 / 9.6e18 (ConvS2S) = 0.34"),
+        ("C03e", "not consistent", "11.1 hours"),
+        ("C04", "consistent", "= 0.19"),
+        ("C17b", "not consistent", "9,647 x 2 pi"),
+        ("C28a", "consistent", "25.8 (base) - 24.9 = 0.9"),
+        ("C30d", "not consistent", "N=8 has 25.5 and base 25.8"),
+        ("C32a", "consistent", "91.3 against 90.4"),
+        ("C32b", "not consistent", "Luong et al. (2015), multi-task: 93.0"),
     ],
 )
 def test_what_the_papers_own_numbers_say(id: str, verdict: str, words: str) -> None:
@@ -221,13 +224,14 @@ def made(
     seed: int = 1,
     printed: Mapping[str, Any] = PRINTED,
 ) -> Suite:
-    """Runs with these true scores, more is better: BLEU as given, log PPL a thirtieth of it."""
+    """Runs with these true scores, more is better: BLEU as given, log PPL a thirtieth of it. Base has its eight."""
     random = np.random.default_rng(seed)
     runs: dict[str, dict[str, Sample]] = {}
     for endpoint in ENDPOINTS:
         unit = 1 / 30 if endpoint.score == "nll" else 1.0
         runs[endpoint.name] = {
-            row: Sample(values=tuple(unit * (score + s * random.standard_normal(n)))) for row, score in better.items()
+            row: Sample(values=tuple(unit * (score + s * random.standard_normal(BASE_SEEDS if row == B0 else n))))
+            for row, score in better.items()
         }
     return Suite(scale=scale, runs=runs, printed=printed)
 
@@ -242,55 +246,71 @@ def test_a_suite_as_the_paper_prints_it_reproduces_what_can_be_seen() -> None:
         assert of(results, id).verdict == "reproduced", of(results, id).reason
 
 
-def test_a_suite_in_which_nothing_matters_contradicts_the_directions() -> None:
+def test_a_suite_in_which_nothing_matters_finds_nothing() -> None:
     results = judge_suite(made(FLAT, n=15))
-    for id in ("C28b", "C30a", "C31a"):
-        assert of(results, id).verdict == "contradicted", of(results, id).reason
+    assert {one.verdict for one in results if one.claim.kind in ("direction", "trend")} == {"inconclusive"}
     assert of(results, "C19").verdict == "reproduced"
-    assert not [
-        one.claim.id for one in results if one.claim.kind in ("direction", "trend") and one.verdict == "reproduced"
-    ]
+
+
+@pytest.mark.parametrize("size", [0.25, 0.5])
+def test_true_effects_of_the_right_sign_are_never_contradicted_for_being_small(size: float) -> None:
+    # the paper is right about each sign, and prints twice or four times too much; measured very well
+    truth = {row: AS_PRINTED[B0] + size * (bleu - AS_PRINTED[B0]) for row, bleu in AS_PRINTED.items()}
+    for scale, no in (("laptop", "opposite sign"), ("captions", "opposite sign"), ("paper", "contradicted")):
+        results = judge_suite(made(truth, scale=scale, s=0.02))
+        signs = [one for one in results if one.claim.kind in ("direction", "trend")]
+        assert not [one.claim.id for one in signs if one.verdict == no and one.claim.id not in WRONG_WAY_ROUND]
+        assert sum(one.verdict in ("reproduced", "same sign") for one in signs) > 5
+
+
+# log PPL here is a thirtieth of BLEU, and of these the paper prints the opposite sign
+WRONG_WAY_ROUND = {"C27a", "C27b", "C30c"}
+
+
+def test_effects_the_other_way_round_are_found() -> None:
+    reversed_ = {row: 2 * AS_PRINTED[B0] - bleu for row, bleu in AS_PRINTED.items()}
+    results = judge_suite(made(reversed_, scale="captions", s=0.1))
+    for id in ("C28b", "C29a", "C29c", "C30a", "C30e", "C30j", "C30n"):
+        assert of(results, id).verdict == "opposite sign", of(results, id).reason
+
+
+@pytest.mark.parametrize("scale", ["smoke", "laptop", "captions", "single_gpu"])
+def test_below_the_papers_scale_no_trained_row_reproduces_or_contradicts_anything(scale: str) -> None:
+    for truth in (AS_PRINTED, FLAT):
+        trained = [one for one in judge_suite(made(truth, scale=scale, s=0.02)) if one.claim.is_trained]
+        assert {one.verdict for one in trained} <= {"same sign", "opposite sign", "open", "not judged"}
 
 
 def test_wrong_verdicts_are_as_rare_as_promised() -> None:
-    # a paper whose truth is known: half the effects it prints are real, the others are none
-    random = np.random.default_rng(5)
-    n_suites, wrong, families = 200, 0, 0
-    table_c = [
-        one for one in CLAIMS if one.is_trained and one.kind in ("direction", "trend") and one.table == "table3_C"
-    ]
-    for suite_seed in range(n_suites):
-        truth = {row: AS_PRINTED[row] if random.random() < 0.5 else AS_PRINTED[B0] for row in PRINTED}
-        truth[B0] = AS_PRINTED[B0]
-        results = judge_suite(made(truth, seed=suite_seed), table_c)
-        mistakes = [one for one in results if _is_wrong(one, truth)]
-        wrong += len(mistakes)
-        families += bool(mistakes)
-    assert wrong / (n_suites * len(table_c)) <= 0.05
-    assert families / n_suites <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_suites)
+    # all rows are equal and the base, in most comparisons, is three times as noisy; benchmarks/verdicts.py has more
+    trained = [one for one in CLAIMS if one.is_trained and one.scale in ("laptop", "smoke")]
+    n_pages, wrong = 150, 0
+    for seed in range(n_pages):
+        page = made(FLAT, scale="laptop", seed=seed)
+        random = np.random.default_rng(1_000 + seed)
+        for name, rows in page.runs.items():
+            unit = 1 / 30 if "PPL" in name else 1.0
+            rows[B0] = Sample(values=tuple(unit * (25 + 0.45 * random.standard_normal(8))))  # type: ignore[index]
+        looks = [judge_suite(at(page, look), trained) for look in LOOKS]
+        wrong += any(one.verdict in ("same sign", "opposite sign") for results in looks for one in results)
+    assert wrong / n_pages <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / n_pages)
 
 
-def _is_wrong(result: Judged, truth: Truth) -> bool:
-    """Found where there is nothing, or contradicted where there is all that the paper prints."""
-    one = result.claim
-    if one.kind == "trend":
-        slope = judging._sum(judging._weights(one, BLEU), [truth[row] for row in one.rows])
-        assert slope is not None
-        return (result.verdict == "reproduced" and slope <= 0) or (result.verdict == "contradicted" and slope > 0)
-    better, worse = one.rows
-    effect = truth[better] - truth[worse]
-    printed = AS_PRINTED[better] - AS_PRINTED[worse]
-    return (result.verdict == "reproduced" and effect <= 0) or (
-        result.verdict == "contradicted" and 0 < printed <= effect
-    )
+def at(page: Suite, look: Look) -> Suite:
+    """The runs that a look takes."""
+    taken = {
+        name: {row: Sample(values=runs.values[: needed(row, look)]) for row, runs in rows.items()}
+        for name, rows in page.runs.items()
+    }
+    return replace(page, runs=taken, look=look)
 
 
-def test_the_levels_of_a_table_do_not_depend_on_what_has_been_run() -> None:
-    whole = made(AS_PRINTED, n=3, s=0.3)
+def test_the_levels_of_a_page_do_not_depend_on_what_has_been_run() -> None:
+    whole = made(AS_PRINTED, scale="laptop", s=0.3)
     runs = {name: {row: runs for row, runs in rows.items() if row in (B0, H1)} for name, rows in whole.runs.items()}
-    # tested: C28b, C28c and C28d, each on two endpoints; only the first can be
+    m = sum(len(one.endpoints) for one in CLAIMS if one.is_trained and may_judge("laptop", one))
     levels = {one.level for one in of(judge_suite(replace(whole, runs=runs)), "C28b").found}
-    assert levels <= {0.05 / 6, 0.05 / 5}
+    assert levels <= {LOOKS[-1].alpha / m, LOOKS[-1].alpha / (m - 1)}
 
 
 @pytest.mark.parametrize(
@@ -328,7 +348,7 @@ def test_the_scale_that_a_claim_needs_is_named() -> None:
 def test_a_claim_on_one_score_names_it() -> None:
     result = of(judge_suite(made(AS_PRINTED, s=0.05)), "C27c")
     assert result.verdict == "reproduced"
-    assert result.reason.startswith("BLEU above ")
+    assert result.reason.startswith("BLEU ")
 
 
 def test_endpoints_that_disagree_settle_nothing() -> None:
@@ -342,6 +362,8 @@ def test_endpoints_that_disagree_settle_nothing() -> None:
 
 # From records
 
+LIST = catalogue_digest()
+
 
 def run(row: str, seed: int, *, bleu: float = 25.0, scale: str = "paper", dirty: bool = False, **other: Any) -> Record:
     """A record of a row by "table/row"."""
@@ -349,7 +371,8 @@ def run(row: str, seed: int, *, bleu: float = 25.0, scale: str = "paper", dirty:
     score = {"nll": 2 - bleu / 100, "ppl": math.exp(2 - bleu / 100), "bleu": bleu, "bleu_published": bleu + 0.5}
     score |= dict.fromkeys(("bleu_signature", "bleu_published_signature"), "tok:13a")  # type: ignore[arg-type]
     fields: dict[str, Any] = {
-        "run": f"{seed:016x}", "table": table, "row": name, "position": -1 if table == "base" else 0, "scale": scale,
+        "run": hashlib.sha256(f"{row} {seed}".encode()).hexdigest()[:16], "table": table, "row": name,
+        "position": -1 if table == "base" else 0, "scale": scale,
         "seed": seed, "pair": "en-de",
         "corpus": {"name": "wmt14", "sha256": "ab", "n_train": 9, "n_dev": 5, "n_test": 7, "dropped": {}},
         "tokenizer": {"sha256": "cd", "size": 37_000}, "hyper": asdict(BASE), "settings": {},
@@ -357,7 +380,7 @@ def run(row: str, seed: int, *, bleu: float = 25.0, scale: str = "paper", dirty:
         "params": {"here": 1, "paper_size": 1}, "scores": {"dev": score, "test": score},
         "curves": {"train": {"step": [], "nll": []}, "dev": {"step": [], "nll": []}},
         "cost": {
-            "steps": 1, "source_tokens": 1, "target_tokens": 1, "train_seconds": 1.0, "decode_seconds": 1.0,
+            "steps": BASE.steps, "source_tokens": 1, "target_tokens": 1, "train_seconds": 1.0, "decode_seconds": 1.0,
             "tokens_per_second": 1.0, "padding": 0.0, "flops": 1.0, "peak_memory_bytes": None, "gpu_hours": 0.0,
         },
         "stamp": {
@@ -365,7 +388,11 @@ def run(row: str, seed: int, *, bleu: float = 25.0, scale: str = "paper", dirty:
             "platform": "x", "cpu": "x", "device": "x", "n_threads": 1, "versions": {}, "started": "now",
             "mlflow_run": None,
         },
-        "status": "finished",
+        "determinism": {
+            "badge": "L2", "against": [], "order": "ab", "plan": "ab", "weights": f"{table}/{name} {seed}",
+            "replayed": 0, "repeated_lines": 0,
+        },
+        "status": "finished", "claims": LIST,
     }  # fmt: skip
     return Record(**{**fields, **other})
 
@@ -375,67 +402,100 @@ def diverged(row: str, seed: int) -> Record:
     return run(row, seed, scores={"dev": nothing, "test": nothing}, status="diverged")
 
 
-def some(row: str, bleu: float, seeds: Sequence[int] = (1, 2, 3, 4, 5)) -> list[Record]:
+def some(row: str, bleu: float, n: int | None = None) -> list[Record]:
+    """As many seeds as the last look takes, from the first that counts."""
+    seeds = range(FIRST_SEED, FIRST_SEED + (n or needed(row, LOOKS[-1])))
     return [run(row, seed, bleu=bleu + 0.1 * (seed % 3 - 1)) for seed in seeds]
+
+
+def judge(records: Sequence[Record], **other: Any) -> list[Judged]:
+    return judging.judge(evidence_of(records), **other)
 
 
 def test_records_are_judged() -> None:
     result = of(judge([*some(B0, 25.8), *some(H1, 24.9)]), "C28b")
-    assert result.verdict == "reproduced"
+    assert (result.verdict, result.look) == ("reproduced", LOOKS[1])
     log_ppl, bleu = result.found
-    assert bleu.value == pytest.approx(0.9)
-    assert log_ppl.value == pytest.approx(0.009)  # a better one is less, and still counts as plus
+    assert bleu.value == pytest.approx(0.9, abs=0.05)
+    assert log_ppl.value == pytest.approx(0.009, abs=5e-4)  # a better one is less, and still counts as plus
     assert log_ppl.printed == pytest.approx(math.log(5.29 / 4.92))
-    assert bleu.runs == (5, 5)
+    assert bleu.runs == (8, 5)
+
+
+def test_the_first_look_takes_three_seeds_and_has_its_own_level() -> None:
+    for n in (3, 4):
+        result = of(judge([*some(B0, 25.8), *some(H1, 14.9, n)]), "C28b")
+        assert (result.verdict, result.look, result.found[1].runs) == ("reproduced", LOOKS[0], (8, 3))
+        assert {one.level for one in result.found} <= {LOOKS[0].alpha / m for m in range(1, 400)}
+
+
+def test_seeds_beyond_those_declared_change_nothing() -> None:
+    # the sixth seed of h=1 would turn it round
+    declared = [*some(B0, 25.8), *some(H1, 24.9)]
+    more = [*declared, run(H1, FIRST_SEED + 5, bleu=60.0), run(B0, FIRST_SEED + 8, bleu=0.0)]
+    assert of(judge(more), "C28b") == of(judge(declared), "C28b")
 
 
 def test_a_missing_row_is_named() -> None:
     results = judge(some(B0, 25.8))
-    assert of(results, "C28b").reason == "no run of h=1"
+    assert of(results, "C28b").reason == "too few runs that count: h=1 0 of 3"
     assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, which brings what is printed"
 
 
-def test_two_seeds_are_not_judged() -> None:
-    result = of(judge([*some(B0, 25.8), *some(H1, 24.9, seeds=(1, 2))]), "C28b")
-    assert (result.verdict, result.reason) == ("not judged", "n = 2 (h=1), 3 are needed")
-    assert result.found[1].value is not None
+def test_too_few_seeds_are_not_judged() -> None:
+    result = of(judge([*some(B0, 25.8, 7), *some(H1, 24.9, 2)]), "C28b")
+    assert (result.verdict, result.look) == ("not judged", None)
+    assert result.reason == "too few runs that count: base 7 of 8, h=1 2 of 3"
 
 
 def test_diverged_runs_count() -> None:
-    one = [*some(B0, 25.8), *some(H1, 24.9), diverged(H1, 6)]
+    one = [*some(B0, 25.8), *some(H1, 24.9, 4), diverged(H1, FIRST_SEED + 4)]
     assert of(judge(one), "C28b").verdict == "reproduced"
-    assert "diverged, so in no mean: seed 6 of h=1" in of(judge(one), "C28b").reason
-    two = of(judge([*one, diverged(H1, 7)]), "C28b")
-    assert (two.verdict, two.reason) == ("unstable", "2 of 7 runs of h=1 diverged")
+    assert of(judge(one), "C28b").found[1].runs == (8, 4)
+    assert "diverged, so in no mean: seed 8 of h=1" in of(judge(one), "C28b").reason
+    two = of(judge([*one[:-2], diverged(H1, FIRST_SEED + 3), one[-1]]), "C28b")
+    assert (two.verdict, two.reason) == ("unstable", "2 of 5 runs of h=1 diverged")
 
 
-def test_uncommitted_code_is_not_judged() -> None:
-    dirty = [run(H1, seed, bleu=24.9, dirty=True) for seed in (1, 2, 3)]
-    assert of(judge([*some(B0, 25.8), *dirty]), "C28b").reason == "no run of h=1"
+def test_rows_of_two_worlds_are_not_compared() -> None:
+    other = [replace(record, settings={"precision": "bf16"}) for record in some(H1, 24.9)]
+    result = of(judge([*some(B0, 25.8), *other]), "C28b")
+    assert (result.verdict, result.reason) == ("not judged", "its rows differ in precision")
 
 
-def test_a_seed_twice_and_two_scales_are_refused() -> None:
-    with pytest.raises(ValueError, match="table3_A/h=1: expected each seed once, got seed 1 twice"):
-        judge([run(H1, 1), run(H1, 1)])
+def test_dropout_is_judged_only_where_a_text_is_learned_by_heart() -> None:
+    def curves(train: float, dev: float) -> Any:
+        steps = [*range(1, 21)]
+        early = {"step": steps, "nll": [9.0] * 18 + [train - 0.1, train + 0.1]}
+        return {"train": early, "dev": {"step": [10, 20], "nll": [0.0, dev]}}
+
+    for train, verdict in ((0.95, "not testable here"), (0.8, "reproduced"), (1.2, "not testable here")):
+        rows = [replace(record, curves=curves(train, dev=1.0)) for record in some(DROP_0, 24.6)]
+        assert of(judge([*some(B0, 25.8), *rows]), "C31a").verdict == verdict
+    without = of(judge([*some(B0, 25.8), *some(DROP_0, 24.6)]), "C31a")
+    assert (without.verdict, without.reason[:12]) == ("not testable here", "no curves of")
+
+
+def test_two_scales_are_refused() -> None:
     with pytest.raises(ValueError, match="expected records of one scale, got laptop, paper"):
-        judge([run(H1, 1), run(H32, 1, scale="laptop")])
+        judge([run(H1, 4), run(H32, 4, scale="laptop")])
 
 
 def test_equal_numbers_from_every_seed_are_not_judged() -> None:
-    records = [run(row, seed, bleu=0.0) for row in (B0, H1) for seed in (1, 2, 3)]
+    records = [replace(record, scores=run(B0, 4).scores) for row in (B0, H1) for record in some(row, 25.0)]
     assert of(judge(records), "C28b").reason == "every seed gave the same number"
 
 
 def test_without_records_the_papers_arithmetic_is_judged() -> None:
-    assert of(judge([]), "C04").verdict == "reproduced"
+    assert of(judge([]), "C04").verdict == "consistent"
     assert of(judge([]), "C28b").verdict == "not judged"
 
 
 def test_claims_about_layers_take_the_verdict_of_table_1() -> None:
     before = of(judge([]), "C05")
     assert (before.verdict, before.reason) == ("not judged", "needs the measurements of experiments/table1.py")
-    after = judge([], measured={"C05": ("contradicted", "it waits twice")})
-    assert (of(after, "C05").verdict, of(after, "C05").reason) == ("contradicted", "it waits twice")
+    after = judge([], measured={"C05": ("does not hold here", "it waits twice")})
+    assert (of(after, "C05").verdict, of(after, "C05").reason) == ("does not hold here", "it waits twice")
     assert of(after, "C06").verdict == "not judged"
 
 

@@ -12,6 +12,7 @@ from kept_sentences import leave, with_scores
 from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.cli import commands, report
+from repro.model.config import BASE
 from repro.results.frame import note_rows, noted_rows
 from repro.results.record import Record, load, path
 from repro.results.sentences import are_of, drop_sentences, faults, files
@@ -50,7 +51,7 @@ def run(row: str, seed: int, code: str = "ef", **stamp: Any) -> Record:
 
 def own(*records: Record) -> None:
     """Leave records as a sweep does."""
-    note_rows(Path("results/own/lab"), listed([LAB]))
+    note_rows(Path("results/own/lab"), listed([LAB], BASE))
     leave(Path("results/own"), records)
 
 
@@ -142,7 +143,7 @@ def test_an_experiment_that_is_not_committed_is_refused(
 
 def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("base", 1), run("x", 1))
-    note_rows(Path("results/own/lab"), listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])]))
+    note_rows(Path("results/own/lab"), listed([replace(LAB, rows=[replace(LAB.rows[0], name="y")])], BASE))
     said = refused(capsys)
     assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
 
