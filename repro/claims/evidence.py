@@ -54,8 +54,8 @@ def gather(records: Iterable[Record], digest: str, rows: Rows = NO_ROWS) -> Evid
     """
     everything = [*records]
     copies = _copies(everything)
-    reasons = ((record, _set_apart(record, digest, rows) or copies.get(id(record))) for record in everything)
-    apart = [Apart(record, why) for record, why in reasons if why]
+    looked_at = ((record, _set_apart(record, digest, rows) or copies.get(id(record))) for record in everything)
+    apart = [Apart(record, why) for record, why in looked_at if why]
     left = {id(one.record) for one in apart}
     kept, others = newest([record for record in everything if id(record) not in left])
     apart += [Apart(record, _older(record, kept)) for record in others]
@@ -63,10 +63,8 @@ def gather(records: Iterable[Record], digest: str, rows: Rows = NO_ROWS) -> Evid
     for of in by_cell(kept).values():
         unbroken = _unbroken(of)
         judged += unbroken
-        apart += [
-            Apart(record, f"after a gap in the seeds, which count from {FIRST_SEED} on")
-            for record in of[len(unbroken) :]
-        ]
+        after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
+        apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
     return Evidence(records=judged, apart=apart)
 
 
@@ -118,19 +116,19 @@ def _copies(records: Iterable[Record]) -> dict[int, str]:
         for name, mark in (("run", record.run), ("weights", weights)):
             if mark:
                 shared.setdefault((name, mark), []).append(record)
-    found = {}
+    found: dict[int, str] = {}
     for (name, mark), of in shared.items():
         if any((one.seed, one.hyper) != (of[0].seed, of[0].hyper) for one in of):
             found |= {id(one): f"with the same {name} {mark[:16]}, so copies of one run" for one in of}
     return found
 
 
-def in_words(apart: Sequence[Apart]) -> list[str]:
+def why_apart(apart: Sequence[Apart]) -> list[str]:
     """A line for each reason: how many runs, and of which rows."""
-    reasons: dict[str, list[Record]] = {}
+    found: dict[str, list[Record]] = {}
     for record, why in apart:
-        reasons.setdefault(why, []).append(record)
-    return [f"{len(of)} {why}: {_rows(of)}" for why, of in reasons.items()]
+        found.setdefault(why, []).append(record)
+    return [f"{len(of)} {why}: {_rows(of)}" for why, of in found.items()]
 
 
 def _rows(records: Iterable[Record]) -> str:

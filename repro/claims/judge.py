@@ -67,6 +67,7 @@ class Found:
     printed: float | None = None  # the paper's number for `value`
     level: float | None = None  # that Holm's procedure gave; None outside it
     diverged: str = ""  # which runs, in words
+    explored: bool = False  # `value` is of runs that do not count, for want of others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +91,7 @@ class Suite:
     look: Look = LOOKS[-1]
     records: Mapping[str, Sequence[Record]] = field(default_factory=dict)  # those behind the numbers
     waiting: Mapping[str, int] = field(default_factory=dict)  # rows with too few seeds for the look: how many
+    explored: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # as `runs`: means of all runs there are
 
     @property
     def sized(self) -> bool:
@@ -144,7 +146,17 @@ def suite(evidence: Evidence, look: Look = LOOKS[-1], rows: Rows = NO_ROWS) -> S
         look=look,
         records=taken,
         waiting={row: evidence.count(row) for row in named if row not in taken},
+        explored={name: _means(everything, one) for name, one in endpoints.items()},
     )
+
+
+def _means(records: Iterable[Record], endpoint: Endpoint) -> dict[str, float]:
+    """By "table/row" over all runs that have the score, of committed code, whether they count or not."""
+    found: dict[str, list[float]] = {}
+    for record in records:
+        if (value := endpoint.of(record)) is not None and not record.stamp["dirty"]:
+            found.setdefault(f"{record.table}/{record.row}", []).append(value)
+    return {row: statistics.fmean(values) for row, values in found.items()}
 
 
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
@@ -204,6 +216,9 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: f
     values = {row: runs.values for row, runs in samples.items()}
     total = contrast(values, claim.rows, weights, noise) if weights and not refused else None
     low, high = total.interval() if total else (None, None)
+    explored = suite.explored.get(endpoint.name, {})
+    if is_explored := None in means:
+        means = [explored.get(row) for row in claim.rows]
     found = Found(
         endpoint=endpoint,
         runs=tuple(len(runs.values) for runs in samples.values()),
@@ -213,6 +228,7 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: f
         high=high,
         printed=printed,
         diverged=_diverged(samples),
+        explored=is_explored and None not in means,
     )
 
     def cell(verdict: Verdict) -> _Cell:

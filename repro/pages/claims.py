@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import Claim
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
-from repro.claims.evidence import Evidence, in_words
+from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, sheet_number
@@ -54,6 +54,7 @@ MARKS: dict[Outcome, str] = {
     "not testable here": "–",
     "unstable": "!",
 }
+EXPLORED = "°"
 ABOUT_NUMBERS: Words = (
     "Differences are turned so that a positive one is what the paper says: mean over seeds, [95 % t-interval]. ",
     Strong("paper"),
@@ -112,7 +113,7 @@ def exploration(evidence: Evidence) -> Sequence[Block]:
     """Which runs settle nothing, and why; nothing where all count."""
     if not evidence.apart:
         return ()
-    lines = tuple(f"{line}." for line in in_words(evidence.apart))
+    lines = tuple(f"{line}." for line in why_apart(evidence.apart))
     return Text("Exploration, which settles nothing:"), Listing(lines)
 
 
@@ -206,7 +207,7 @@ def _cells_of(found: Found, *, is_score: bool) -> tuple[str, str, str]:
     def text(number: float | None) -> str:
         return "" if number is None else format(number, form).replace("-", MINUS)
 
-    interval = f" [{text(found.low)}, {text(found.high)}]" if found.low is not None else ""
+    interval = f" [{text(found.low)}, {text(found.high)}]" if found.low is not None else EXPLORED * found.explored
     ours = f"{text(found.value)}{interval} {MARKS.get(found.verdict.outcome, '')}".strip()
     smallest, power = found.verdict.detectable, found.verdict.power
     detectable = "" if smallest is None else f"{smallest:.{found.endpoint.decimals}f}"
@@ -221,6 +222,7 @@ def _about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str
         if mark in shown and outcome in outcomes:
             said.setdefault(mark, []).append(outcome)
     texts = [f"{mark} {' or '.join(of)}" for mark, of in said.items()]
+    texts += [f"{EXPLORED} mean of runs that do not count"] if EXPLORED in shown else []
     return f"{', '.join(texts)}." if texts else ""
 
 

@@ -9,7 +9,7 @@ from paper_runs import changed, paper_run, that_counts
 
 from repro.claims.claim import B0
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS
-from repro.claims.evidence import Evidence, gather, in_words, unlike
+from repro.claims.evidence import Evidence, gather, unlike, why_apart
 from repro.model.config import BASE, written
 from repro.results.frame import Listed
 from repro.results.record import PaperNumbers, Record
@@ -66,7 +66,7 @@ def test_what_does_not_count_is_set_apart_by_name(spoiled: Callable[[Record], Re
 def test_seeds_that_were_looked_at_before_do_not_count() -> None:
     found = gather([run(seed) for seed in range(1, 7)], LIST)
     assert seeds(found) == [4, 5, 6]
-    assert in_words(found.apart) == [
+    assert why_apart(found.apart) == [
         f"3 of seeds below {FIRST_SEED}, which the choice of scales and claims has seen: h=1 (seeds 1 to 3)"
     ]
 
@@ -74,7 +74,7 @@ def test_seeds_that_were_looked_at_before_do_not_count() -> None:
 def test_after_a_gap_nothing_counts() -> None:
     found = gather([run(4), run(5), run(7), run(8)], LIST)
     assert seeds(found) == [4, 5]
-    assert in_words(found.apart) == ["2 after a gap in the seeds, which count from 4 on: h=1 (seeds 7 to 8)"]
+    assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 4 on: h=1 (seeds 7 to 8)"]
 
 
 def test_a_run_set_apart_leaves_a_gap() -> None:
@@ -89,7 +89,7 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
     new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (6, 7)]
     found = gather([*old, *new], LIST)
     assert seeds(found) == []
-    assert "unlike the newest run of their row in precision" in in_words(found.apart)[0]
+    assert "unlike the newest run of their row in precision" in why_apart(found.apart)[0]
 
 
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
@@ -157,4 +157,4 @@ def test_what_rows_differ_in_besides_their_own_numbers() -> None:
 
 def test_many_rows_are_counted() -> None:
     found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], LIST)
-    assert in_words(found.apart)[0].endswith(": 6 rows, seed 1")
+    assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")

@@ -351,6 +351,18 @@ def test_a_claim_on_one_score_names_it() -> None:
     assert result.reason.startswith("BLEU ")
 
 
+def test_the_base_keeps_its_own_spread() -> None:
+    # twenty quiet rows would make a noisy base's half BLEU a finding
+    suite = made(FLAT, scale="laptop", s=0.02)
+    noisy = Sample(values=(24.0, 26.0, 25.5, 24.9, 26.4, 24.4, 25.0, 27.8))
+    quiet = {**suite.runs, "BLEU": {**suite.runs["BLEU"], B0: noisy}}
+    found = of(judge_suite(replace(suite, runs=quiet)), "C28b").found[1]
+    assert found.value == pytest.approx(0.5, abs=0.05)
+    assert found.low is not None
+    assert found.low < -0.3
+    assert found.verdict.outcome == "open"
+
+
 def test_endpoints_that_disagree_settle_nothing() -> None:
     suite = made(FLAT, s=0.05)
     flipped = {**suite.runs, "BLEU": {**suite.runs["BLEU"], H1: Sample(values=(27.0, 27.1, 27.05, 26.9, 27.0))}}
@@ -434,6 +446,17 @@ def test_seeds_beyond_those_declared_change_nothing() -> None:
     declared = [*some(B0, 25.8), *some(H1, 24.9)]
     more = [*declared, run(H1, FIRST_SEED + 5, bleu=60.0), run(B0, FIRST_SEED + 8, bleu=0.0)]
     assert of(judge(more), "C28b") == of(judge(declared), "C28b")
+
+
+def test_runs_that_do_not_count_show_their_mean_and_no_interval() -> None:
+    explored = [replace(record, claims=None) for record in some(H1, 24.9)]
+    result = of(judge([*some(B0, 25.8), *explored]), "C28b")
+    bleu = result.found[1]
+    assert (result.verdict, bleu.explored, bleu.low, bleu.verdict.outcome) == ("not judged", True, None, "not judged")
+    assert bleu.value == pytest.approx(0.9, abs=0.05)
+    assert not of(judge([*some(B0, 25.8), *some(H1, 24.9)]), "C28b").found[1].explored
+    dirty = [replace(record, stamp={**record.stamp, "dirty": True}) for record in explored]
+    assert of(judge([*some(B0, 25.8), *dirty]), "C28b").found[1].value is None
 
 
 def test_a_missing_row_is_named() -> None:

@@ -53,7 +53,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a bound without the score it is of",
         "repro/claims/judge.py",
-        'if outcomes <= {"not judged", "unstable"} and len({*reasons.values()}) == 1:',
+        "if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:",
         "if len({*reasons.values()}) == 1:",
         ("tests/claims/test_judge.py::test_a_claim_on_one_score_names_it",),
     ),
