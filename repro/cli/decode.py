@@ -113,7 +113,7 @@ def _score(options: argparse.Namespace) -> None:
     source, target = (_encoded(trained.tokenizer, list(side)) for side in zip(*pairs, strict=True))
     batches = DevBatches(source, target, budget=BUDGET, rank=0, world=1)
     with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
-        nll = backend.mean_nll(batches[i] for i in range(len(batches)))
+        nll, _ = backend.score_tokens(batches[i] for i in range(len(batches)))
     print(
         f"{len(pairs):,} pairs, {len(target.ids):,} target tokens: nll {nll:.6f} nats a token, ppl {math.exp(nll):.4f}"
     )

@@ -12,7 +12,7 @@ import torch
 from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding import ctranslate
-from repro.decoding.translate import mean_nll, translate
+from repro.decoding.translate import TokenScores, score_tokens, translate
 from repro.model.protocol import TranslationSystem
 from repro.results.search import PAPER_SEARCH, Search
 
@@ -24,8 +24,8 @@ COMPUTE: dict[Name, str] = {"ctranslate2": "float32", "ctranslate2-int8": "int8"
 class Backend(Protocol):
     """A trained model, ready to be asked."""
 
-    def mean_nll(self, batches: Iterable[Batch]) -> float:
-        """Negative log-likelihood per target token in nats, end symbols included."""
+    def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
+        """How well it predicts the next token of given translations (teacher forcing)."""
         ...
 
     def translate(
@@ -58,9 +58,9 @@ class _Own:
     model: TranslationSystem
     bf16: bool
 
-    def mean_nll(self, batches: Iterable[Batch]) -> float:
+    def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
         with self._precision():
-            return mean_nll(self.model, batches)
+            return score_tokens(self.model, batches)
 
     def translate(self, source: Side, search: Search = PAPER_SEARCH, **options: Any) -> list[Sequence[int]]:
         with self._precision():
@@ -74,8 +74,8 @@ class _Own:
 class _CTranslate2:
     translator: Any
 
-    def mean_nll(self, batches: Iterable[Batch]) -> float:
-        return ctranslate.mean_nll_ctranslate2(self.translator, batches)
+    def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
+        return ctranslate.score_tokens_ctranslate2(self.translator, batches)
 
     def translate(self, source: Side, search: Search = PAPER_SEARCH, **options: Any) -> list[Sequence[int]]:
         return ctranslate.translate_ctranslate2(self.translator, source, search, **options)

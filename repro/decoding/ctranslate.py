@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
-from repro.decoding.translate import BATCH_TOKENS, batches_by_length
+from repro.decoding.translate import BATCH_TOKENS, TokenScores, batches_by_length
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer
@@ -154,8 +154,8 @@ def translate_ctranslate2(
     return [found[i] for i in range(len(found))]
 
 
-def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
-    """Negative log-likelihood per target token in nats, as `translate.mean_nll`."""
+def score_tokens_ctranslate2(translator: Any, batches: Iterable[Batch]) -> TokenScores:
+    """As `translate.score_tokens`, but for the accuracy: CTranslate2 tells of no token but the given one."""
     begun = []
     for batch in batches:
         source, target = batch.source, batch.target
@@ -163,7 +163,7 @@ def mean_nll_ctranslate2(translator: Any, batches: Iterable[Batch]) -> float:
         assert isinstance(target, Tensor)
         begun += _begin_to_score(translator, source, target)
     log_probs = [pending.result().log_probs for pending in begun]
-    return -sum(map(sum, log_probs)) / sum(map(len, log_probs))
+    return TokenScores(nll=-sum(map(sum, log_probs)) / sum(map(len, log_probs)), accuracy=None)
 
 
 def _begin_to_score(translator: Any, source: Tensor, target: Tensor) -> list[Any]:

@@ -1,10 +1,10 @@
-"""From a trained model to translations and perplexity. Paper: section 6.1.
+"""From a trained model to translations, perplexity and accuracy. Paper: sections 5.4 and 6.1.
 
 Sentences are translated in batches of like length and come back in their own order.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,12 +15,20 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding.beam import beam_search
 from repro.decoding.topk import Softmax
-from repro.model.loss import smoothed_cross_entropy
+from repro.model.loss import nll_and_correct
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
 from repro.results.search import PAPER_SEARCH, Search
 
 BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
+
+
+class TokenScores(NamedTuple):
+    """Means over the target tokens of a text, each given those before it; end symbols count, padding does not."""
+
+    nll: float  # negative log-likelihood in nats, unsmoothed; its exponential is the perplexity of Table 3
+    # share of tokens that are the most probable of the vocabulary, of equals the lowest id; None: not told
+    accuracy: float | None
 
 
 @torch.inference_mode()
@@ -56,22 +64,20 @@ def translate(
 
 
 @torch.inference_mode()
-def mean_nll(model: TranslationSystem, batches: Iterable[Batch]) -> float:
-    """Negative log-likelihood per target token in nats: natural log, no smoothing, end symbol included.
-
-    Its exponential is the perplexity per word-piece of Table 3.
-    """
+def score_tokens(model: TranslationSystem, batches: Iterable[Batch]) -> TokenScores:
+    """How well the model predicts the next token of given translations (teacher forcing); padded or packed batches."""
     model.eval()
     device = model.embedding.weight.device
-    total, n = 0.0, 0
+    total, n_correct, n = 0.0, 0, 0
     for batch in batches:
         source, decoder_in = batch.source.to(device), batch.decoder_in.to(device)
         hidden = model.decode(decoder_in, model.encode(source), source)
         target = batch.target.to(device).flatten()
-        _, nll = smoothed_cross_entropy(hidden.flatten(0, -2), model.embedding.weight, target, epsilon=0.0)
+        nll, correct = nll_and_correct(hidden.flatten(0, -2), model.embedding.weight, target)
         total += nll.item()
+        n_correct += int(correct.item())
         n += batch.n_target
-    return total / n
+    return TokenScores(nll=total / n, accuracy=n_correct / n)
 
 
 def _dtype(model: TranslationSystem) -> torch.dtype:

@@ -3,6 +3,9 @@
 N positions, D d_model, V vocabulary. As in the first public code the gold chunk gets 1 - epsilon and each of the
 V - 1 others epsilon / (V - 1), the padding chunk included; positions whose target is padding count for nothing.
 The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
+
+Of text that is only read, correct predictions are counted beside the loss: a target is predicted correctly
+where its logit is the largest of its row, of equals the one with the lowest id.
 """
 
 from collections.abc import Callable
@@ -35,6 +38,19 @@ def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsil
     return loss, nll
 
 
+@torch.no_grad()
+def nll_and_correct(hidden: Tensor, weight: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """Sums over the real targets: the unsmoothed loss in nats, and how many are predicted correctly (int64).
+
+    Shapes are those of `smoothed_cross_entropy`, whose unsmoothed loss this is to the bit. Divided by the number of
+    targets: the logarithm of the perplexity, and the accuracy. Paper: section 5.4.
+    """
+    n_correct = target.new_zeros(())
+    rows, gold = hidden.detach().flatten(0, -2), target.flatten()
+    _, nll, _, _ = _make(rows, weight.detach(), gold, 0.0, needs_gradient=False, n_correct=n_correct)
+    return nll, n_correct
+
+
 class _LinearCrossEntropy(torch.autograd.Function):
     """Softmax matrix and loss in one.
 
@@ -44,15 +60,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-        device = hidden.device.type
-        exact = hidden.dtype if hidden.dtype == torch.float64 else torch.float32
-        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
         needs_gradient = hidden.requires_grad or weight.requires_grad
-        n_logits = hidden.shape[0] * weight.shape[0]
-        make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_chunks
-        with torch.autocast(device, enabled=False):
-            rows, matrix = hidden.detach().to(dtype), weight.detach().to(dtype)
-            loss, nll, d_hidden, d_weight = make(rows, matrix, target, epsilon, exact, needs_gradient)
+        loss, nll, d_hidden, d_weight = _make(
+            hidden.detach(), weight.detach(), target, epsilon, needs_gradient=needs_gradient
+        )
         ctx.save_for_backward(d_hidden, d_weight)
         ctx.dtype = hidden.dtype
         ctx.mark_non_differentiable(nll)
@@ -67,8 +78,46 @@ class _LinearCrossEntropy(torch.autograd.Function):
 Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradients of hidden and weight
 
 
+def _make(
+    hidden: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    epsilon: float,
+    *,
+    needs_gradient: bool,
+    n_correct: Tensor | None = None,
+) -> Made:
+    """Both sums for hidden [N, D], in the way that suits their size; correct predictions are added to `n_correct`."""
+    device = hidden.device.type
+    exact = hidden.dtype if hidden.dtype == torch.float64 else torch.float32
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
+    n_logits = hidden.shape[0] * weight.shape[0]
+    make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_chunks
+    with torch.autocast(device, enabled=False):
+        return make(hidden.to(dtype), weight.to(dtype), target, epsilon, exact, needs_gradient, n_correct)
+
+
+def _count_correct(n_correct: Tensor | None, logits: Tensor, gold: Tensor) -> None:
+    """Count the rows of logits [R, V] that are largest at their gold token [R, 1], where that is no padding.
+
+    Before the logits turn into probabilities, in place: two of them that differ may round to one probability.
+    """
+    if n_correct is None:
+        return
+    # On a CPU PyTorch looks at one number after another, which takes as long as two softmaxes; NumPy at a vector.
+    by_numpy = logits.device.type == "cpu" and logits.dtype != torch.bfloat16
+    best = torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)
+    n_correct += ((best.unsqueeze(1) == gold) & (gold != PAD)).sum()
+
+
 def _at_once(
-    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+    rows: Tensor,
+    matrix: Tensor,
+    target: Tensor,
+    epsilon: float,
+    exact: torch.dtype,
+    needs_gradient: bool,
+    n_correct: Tensor | None,
 ) -> Made:
     """All logits in one chunk."""
     v = matrix.shape[0]
@@ -79,6 +128,7 @@ def _at_once(
     logits = (rows @ matrix.T).to(exact)
     gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
     top = logits.amax(1, keepdim=True)
+    _count_correct(n_correct, logits, gold)
     p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
     z = p.sum(1, keepdim=True)
     log_z = z.log() + top
@@ -92,7 +142,13 @@ def _at_once(
 
 
 def _in_chunks(
-    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+    rows: Tensor,
+    matrix: Tensor,
+    target: Tensor,
+    epsilon: float,
+    exact: torch.dtype,
+    needs_gradient: bool,
+    n_correct: Tensor | None,
 ) -> Made:
     """The same by chunks, few so that the gradient of the matrix is seldom added to, and in strips within them.
 
@@ -122,6 +178,7 @@ def _in_chunks(
             torch.gather(p, 1, gold[few], out=gold_logit[few])
             torch.sum(p, 1, keepdim=True, out=sum_logits[few])
             top = p.amax(1, keepdim=True)
+            _count_correct(n_correct, p, gold[few])
             torch.softmax(p, 1, out=p)
             torch.sub(top, p.amax(1, keepdim=True).log_(), out=log_z[few])  # the largest p is 1 / z
             if needs_gradient:
@@ -141,15 +198,19 @@ def _in_chunks(
     loss = (gain * gold_nll + spread * (v * log_z - sum_logits)).sum()
     if not needs_gradient:
         return loss, nll, None, None
-    d_hidden = rows.new_zeros(n, rows.shape[1])
-    d_hidden[kept] = d_rows
-    if d_weight is None:
-        d_weight = matrix.new_zeros(matrix.shape, dtype=exact)
-    return loss, nll, d_hidden, d_weight.contiguous()
+    d_hidden = rows.new_zeros(n, rows.shape[1]).index_copy_(0, kept, d_rows)
+    d_weight = matrix.new_zeros(matrix.shape, dtype=exact) if d_weight is None else d_weight.contiguous()
+    return loss, nll, d_hidden, d_weight
 
 
 def _on_gpu(
-    rows: Tensor, matrix: Tensor, target: Tensor, epsilon: float, exact: torch.dtype, needs_gradient: bool
+    rows: Tensor,
+    matrix: Tensor,
+    target: Tensor,
+    epsilon: float,
+    exact: torch.dtype,
+    needs_gradient: bool,
+    n_correct: Tensor | None,
 ) -> Made:
     """The same by large chunks, padding included: to ask how much is real is to wait for the answer.
 
@@ -164,6 +225,7 @@ def _on_gpu(
     chunk = max(1, GPU_CHUNK_BYTES // (v * rows.itemsize))
     for part, gold in zip(rows.split(chunk), target.split(chunk), strict=True):
         logits = part @ matrix.T
+        _count_correct(n_correct, logits, gold.unsqueeze(1))  # a pass more, of what is only read
         log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
         real = (gold != PAD).to(exact)
         gold_nll = log_z - gold_logit

@@ -20,7 +20,7 @@ from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeats import repeated
-from repro.results.task import OF_TOKENS, SPLITS, TRANSLATION, number, signature
+from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number, signature
 from repro.storage.atomic import write_json
 
 if TYPE_CHECKING:
@@ -281,10 +281,12 @@ def _rows(records: Iterable[Record], rows: Rows) -> dict[tuple[str, str], PaperN
     return {key: known[key].paper for key in order}
 
 
-def _scores(records: Iterable[Record]) -> list[str]:
-    """The scores that a table has: those of translation, then those of other tasks."""
+def _scores(records: Sequence[Record]) -> list[str]:
+    """The scores of a table: of tokens, of translation, of other tasks; those of later where a record has them."""
     tasks = [TRANSLATION, *(record.task for record in records if record.task)]
-    names = dict.fromkeys([*OF_TOKENS, *(name for task in tasks for name in task["scores"])])
+    absent = {name for name in LATER_SCORES if all(record.score("dev", name) is None for record in records)}
+    of_tokens = [name for name in OF_TOKENS if name not in absent]
+    names = dict.fromkeys([*of_tokens, *(name for task in tasks for name in task["scores"])])
     return [f"{split}/{name}" for split in SPLITS for name in names]
 
 
@@ -303,7 +305,8 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], sco
     for score in scores:
         split, name = score.split("/")
         found = [number(run["scores"][split], name) for run in finished]
-        line |= _spread(score, [value for value in found if value is not None])  # not every language has a protocol
+        # not every language has a protocol, not every record an accuracy: a mean is over all seeds of the cell or none
+        line |= _spread(score, [value for value in found if value is not None] if None not in found else [])
     if finished and all(run["test_subset"] for run in finished):
         for name in ("bleu", "bleu_published"):
             found = [number(run["test_subset"], name) for run in finished]

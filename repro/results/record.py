@@ -162,7 +162,7 @@ class Record:
             if not re.fullmatch(pattern, getattr(self, name)):
                 raise ValueError(f"record.{name}: expected text like {pattern}, got {getattr(self, name)!r}")
         for split in SPLITS:
-            _check_fields(self.scores[split], task.of_split(self.about), f"record.scores.{split}")
+            _check_fields(self.scores[split], task.of_split(self.about), f"record.scores.{split}", task.LATER_SCORES)
         if self.test_subset is not None:
             about_subset = {"name": str, "n": int, **task.fields(self.about["scores"])}
             _check_fields(self.test_subset, about_subset, "record.test_subset")
@@ -252,8 +252,9 @@ def _check_numbers(record: Record) -> None:
     for where, part in parts.items():
         for name in TRANSLATION["scores"]:
             _check_range(task.number(part, name), 0.0, 100.0, f"{where}.{name}")
-        nll, ppl = (task.number(part, name) for name in OF_TOKENS)
+        nll, ppl, accuracy = (task.number(part, name) for name in OF_TOKENS)
         _check_range(nll, 0.0, math.inf, f"{where}.nll")
+        _check_range(accuracy, 0.0, 1.0, f"{where}.accuracy")
         if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
             raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
     _check_range(record.cost["padding"], 0.0, 1.0, "cost.padding")

@@ -10,7 +10,9 @@ from typing import Any, Literal, TypedDict
 from repro.results.search import PAPER_SEARCH
 
 SPLITS: tuple[Literal["dev"], Literal["test"]] = ("dev", "test")
-OF_TOKENS = ("nll", "ppl")  # scores of every task: nats per token, unsmoothed; exp(nll)
+# Scores of every task: nats per token, unsmoothed; exp(nll); the share of tokens that the model finds most probable.
+OF_TOKENS = ("nll", "ppl", "accuracy")
+LATER_SCORES = frozenset({"accuracy"})  # that older records lack, and that have no value where the backend tells none
 Named = dict[str, float | str | None]  # "bleu": 25.8, "bleu_signature": "nrefs:1|..."; None: it has no value
 
 
@@ -60,10 +62,11 @@ def without_value(task: TaskFacts) -> Named:
 
 
 def is_whole(scores: Scores, task: TaskFacts) -> bool:
-    """Whether a finished run has them all; what is undefined has no signature either, and in no split."""
+    """Whether a finished run has them all; what is undefined or absent has no signature either, and is in no split."""
     dev, test = ({key for key, value in scores[split].items() if value is None} for split in SPLITS)
     undefined = [name for name in task["scores"][1:] if name in dev]
-    return dev == test == {*keys(undefined)}
+    alike = scores["dev"].keys() == scores["test"].keys() and dev == test
+    return alike and dev - LATER_SCORES == {*keys(undefined)}
 
 
 def number(named: Named, name: str) -> float | None:

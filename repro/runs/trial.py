@@ -27,7 +27,7 @@ from repro.training.module import TranslationModule
 class Scored(NamedTuple):
     """One split, translated and scored."""
 
-    scores: Named  # "nll", "ppl" and those of the task, each with its signature
+    scores: Named  # "nll", "ppl", "accuracy" and those of the task, each with its signature
     hypotheses: list[str]  # in the order of the split
 
 
@@ -77,7 +77,7 @@ class Trial(Recipe):
         return backends.opened(self.backend, model, bf16=self.precision == "bf16")
 
     def score(self, model: backends.Backend, split: Split, *, between: Callable[[int], None]) -> Scored:
-        """Perplexity and the scores of the task, of one split.
+        """Perplexity, accuracy and the scores of the task, of one split.
 
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
         it raises ends the work.
@@ -90,12 +90,12 @@ class Trial(Recipe):
                 between(0)
                 yield batches[i]
 
-        nll = model.mean_nll(some())
+        nll, accuracy = model.score_tokens(some())
         found = model.translate(split.source, self.task.search, between=between)
         hypotheses = [self.prepared.tokenizer.decode(line) for line in found]
         ppl = torch.tensor(nll, dtype=torch.float64).exp().item()
         own = self.scores(hypotheses, split.references)
-        return Scored(scores={"nll": nll, "ppl": ppl, **own}, hypotheses=hypotheses)
+        return Scored(scores={"nll": nll, "ppl": ppl, "accuracy": accuracy, **own}, hypotheses=hypotheses)
 
     def scores(self, hypotheses: Sequence[str], references: Sequence[str]) -> Named:
         """What the task makes of them."""

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from repro.decoding import ctranslate
 from repro.decoding.backend import NAMES, opened
-from repro.decoding.translate import mean_nll, translate
+from repro.decoding.translate import score_tokens, translate
 from repro.model import prepacked
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
@@ -29,12 +29,12 @@ needs_library = pytest.mark.skipif(
 def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> None:
     with opened("torch", model) as backend:
         assert backend.translate(text) == translate(model, text)
-        assert backend.mean_nll([pairs()]) == mean_nll(model, [pairs()])
+        assert backend.score_tokens([pairs()]) == score_tokens(model, [pairs()])
 
 
 def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:
     assert model.dropout.p > 0
-    assert mean_nll(copy.deepcopy(model).train(), [pairs()]) == mean_nll(model, [pairs()])
+    assert score_tokens(copy.deepcopy(model).train(), [pairs()]) == score_tokens(model, [pairs()])
     assert translate(copy.deepcopy(model).train(), text, Search(beam=1)) == translate(model, text, Search(beam=1))
 
 
@@ -58,17 +58,17 @@ def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -
         for part in parts
     ]
     assert batches[0].n_target != batches[1].n_target
-    assert mean_nll(model, batches) == pytest.approx(total / n, rel=1e-5)
-    each = [mean_nll(model, [batch]) for batch in batches]
+    assert score_tokens(model, batches).nll == pytest.approx(total / n, rel=1e-5)
+    each = [score_tokens(model, [batch]).nll for batch in batches]
     assert sum(each) / 2 != pytest.approx(total / n, rel=1e-2), "or the test could not tell"
 
 
 def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:
     with opened("torch", model, bf16=True) as backend:
-        found = backend.mean_nll([pairs()])
+        found = backend.score_tokens([pairs()])
     with torch.autocast("cpu", torch.bfloat16):
-        assert found == mean_nll(model, [pairs()])
-    assert found != mean_nll(model, [pairs()])
+        assert found == score_tokens(model, [pairs()])
+    assert found.nll != score_tokens(model, [pairs()]).nll
 
 
 def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_same(
@@ -95,9 +95,11 @@ def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_sam
 )
 def test_the_other_scores_alike(model: Transformer, name: Any, close: float) -> None:
     with opened(name, model) as backend:
-        found = backend.mean_nll([pairs()])
-    assert found == pytest.approx(mean_nll(model, [pairs()]), abs=close)
-    assert (found == pytest.approx(mean_nll(model, [pairs()]), abs=1e-4)) == (name == "ctranslate2")
+        found = backend.score_tokens([pairs()])
+    expected = score_tokens(model, [pairs()])
+    assert found.nll == pytest.approx(expected.nll, abs=close)
+    assert (found.nll == pytest.approx(expected.nll, abs=1e-4)) == (name == "ctranslate2")
+    assert found.accuracy is None, "CTranslate2 tells of no token but the given one"
 
 
 @needs_library

@@ -20,8 +20,8 @@ from torch import nn
 
 from repro.data.batch import Batch
 from repro.decoding import ctranslate
-from repro.decoding.ctranslate import export, load, mean_nll_ctranslate2, translate_ctranslate2
-from repro.decoding.translate import mean_nll, translate
+from repro.decoding.ctranslate import export, load, score_tokens_ctranslate2, translate_ctranslate2
+from repro.decoding.translate import score_tokens, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
@@ -104,14 +104,15 @@ def test_norms_divide_by_the_same_epsilon(tmp_path: Path) -> None:
                 parameter.mul_(1e-3)
         model.decoder_layers[-1].norms[-1].weight.mul_(1e4)
     export(model, tmp_path)
-    found = mean_nll_ctranslate2(load(tmp_path, threads=1), [batch])
-    assert found == pytest.approx(mean_nll(model, [batch]), abs=1e-4)
+    found = score_tokens_ctranslate2(load(tmp_path, threads=1), [batch])
+    assert found.nll == pytest.approx(score_tokens(model, [batch]).nll, abs=1e-4)
 
 
 @with_library
 def test_the_mean_over_batches(model: Transformer, translator: Any) -> None:
     batches = [pairs(7), pairs(3)]
-    assert mean_nll_ctranslate2(translator, batches) == pytest.approx(mean_nll(model, batches), abs=1e-5)
+    found, expected = score_tokens_ctranslate2(translator, batches), score_tokens(model, batches)
+    assert found.nll == pytest.approx(expected.nll, abs=1e-5)
 
 
 @with_library
@@ -177,7 +178,7 @@ def test_several_batches_at_once_change_nothing(translator: Any, folder: Path, t
     options: dict[str, Any] = {"search": Search(2), "batch_tokens": 64}
     assert translate_ctranslate2(two, text, **options) == translate_ctranslate2(translator, text, **options)
     batches = [pairs(n) for n in (7, 3, 5)]
-    assert mean_nll_ctranslate2(two, batches) == mean_nll_ctranslate2(translator, batches)
+    assert score_tokens_ctranslate2(two, batches) == score_tokens_ctranslate2(translator, batches)
 
 
 @with_library

@@ -242,15 +242,16 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "perplexity is the mean of batches",
         TRANSLATE,
-        "        total += nll.item()\n        n += batch.n_target\n",
-        "        total += nll.item() / batch.n_target\n        n += 1\n",
+        "        total += nll.item()\n",
+        "        total, n = total + nll.item() / batch.n_target, n + 1 - batch.n_target\n",
         (f"{ENGINES}the_perplexity_of_batches_is_that_of_their_pieces", *PERPLEXITY[:1]),
     ),
     Defect(
         "a run averages the perplexity of batches",
         TRIAL,
-        "        nll = model.mean_nll(some())\n",
-        "        each = [model.mean_nll([batch]) for batch in some()]\n        nll = sum(each) / len(each)\n",
+        "        nll, accuracy = model.score_tokens(some())\n",
+        "        each = [model.score_tokens([batch]) for batch in some()]\n"
+        "        nll, accuracy = sum(one.nll for one in each) / len(each), model.score_tokens(some()).accuracy\n",
         PERPLEXITY[:1],
     ),
     Defect(

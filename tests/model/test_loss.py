@@ -1,6 +1,7 @@
 """The loss against its definition, summed up token by token."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro.model import loss
-from repro.model.loss import smoothed_cross_entropy
+from repro.model.loss import nll_and_correct, smoothed_cross_entropy
 from repro.model.special_tokens import PAD
 
 B, T, D, V = 2, 7, 3, 11
@@ -259,3 +260,94 @@ def test_the_smoothed_perplexity_has_a_floor() -> None:
     found, nll = smoothed_cross_entropy(hidden, q.log(), torch.tensor([7]), epsilon)
     assert found.exp().item() == pytest.approx(3.96, abs=0.005)
     assert nll.exp().item() == pytest.approx(1 / 0.9)
+
+
+# Correct predictions: the targets that the model would have chosen.
+
+
+Way = Callable[[pytest.MonkeyPatch], None]
+
+
+def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logits in chunks of a few rows, as on a GPU."""
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", 3 * V * 8)
+    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
+
+
+WAYS = [pytest.param(lambda _: None, id="at once"), in_chunks, by_the_gpus_way]
+
+
+def rows_of(*logits: list[float]) -> tuple[Tensor, Tensor]:
+    """Hidden states and a matrix that make these logits, each to the last digit."""
+    return torch.eye(len(logits)), torch.tensor(logits).T.contiguous()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_correct_predictions_by_hand(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    way(monkeypatch)
+    a_bit_more = 0.25 + 2**-25  # the next number of float32
+    cases = [  # logits of tokens 0 (padding), 1, 2, 3; the target; whether it is correct
+        ([0.0, 1.0, 3.0, 2.0], 2, True),
+        ([0.0, 1.0, 3.0, 2.0], 3, False),
+        ([9.0, 1.0, 3.0, 2.0], 2, False),  # padding is a token like another of what may be chosen,
+        ([9.0, 1.0, 3.0, 2.0], PAD, False),  # and no target
+        ([0.0, 3.0, 1.0, 3.0], 1, True),  # of two that are as probable the lowest id is chosen
+        ([0.0, 3.0, 1.0, 3.0], 3, False),
+        ([-5.0, -4.0, -3.0, -2.0], 3, True),
+        ([0.0, 0.25, 0.0, a_bit_more], 3, True),  # the same probability after rounding, and not the same logit
+        ([0.0, 0.25, 0.0, a_bit_more], 1, False),
+    ]
+    hidden, weight = rows_of(*(logits for logits, _, _ in cases))
+    assert torch.equal(hidden @ weight.T, torch.tensor([logits for logits, _, _ in cases]))
+    for row, (_, gold, correct) in enumerate(cases):
+        _, n = nll_and_correct(hidden[row : row + 1], weight, torch.tensor([gold]))
+        assert n.item() == correct, cases[row]
+    _, n = nll_and_correct(hidden, weight, torch.tensor([gold for _, gold, _ in cases]))
+    assert (n.item(), n.dtype) == (4, torch.int64)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("seed", range(20))
+def test_correct_predictions_token_by_token(monkeypatch: pytest.MonkeyPatch, way: Way, seed: int) -> None:
+    torch.manual_seed(seed)
+    hidden, weight = torch.randn(B, T, D).round(), torch.randn(V, D).round()  # whole numbers: many are as probable
+    target, n_correct, n_ties = torch.randint(1, V, (B, T)), 0, 0
+    target[1, seed % T :] = PAD
+    for h, gold in zip(hidden.flatten(0, 1).tolist(), target.flatten().tolist(), strict=True):
+        logits = [sum(x * y for x, y in zip(h, row, strict=True)) for row in weight.tolist()]
+        best = [token for token in range(V) if logits[token] == max(logits)]
+        n_correct += gold != PAD and gold == best[0]
+        n_ties += gold in best[1:]
+    way(monkeypatch)
+    nll, found = nll_and_correct(hidden, weight, target)
+    assert found.item() == n_correct
+    assert torch.equal(nll, smoothed_cross_entropy(hidden, weight, target, 0.1)[1])
+    assert (seed != 0) or n_correct > 0 < n_ties, "or the test could not tell"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_correct_predictions_under_bfloat16_are_what_its_logits_say(monkeypatch: pytest.MonkeyPatch, way: Way) -> None:
+    hidden, weight, target = example()
+    way(monkeypatch)
+    h, w = hidden.detach().float(), weight.detach().float()
+    with torch.autocast("cpu", torch.bfloat16):
+        nll, n = nll_and_correct(h, w, target)
+        assert torch.equal(nll, smoothed_cross_entropy(h, w, target, 0.1)[1])
+    logits = (h.bfloat16() @ w.bfloat16().T).flatten(0, 1).float().tolist()
+    expected = [row.index(max(row)) for row in logits]
+    assert n.item() == sum(a == b != PAD for a, b in zip(expected, target.flatten().tolist(), strict=True)) > 0
+
+
+@pytest.mark.parametrize("chunks", [False, True])
+def test_counting_correct_predictions_costs_no_product_and_no_gradient(
+    monkeypatch: pytest.MonkeyPatch, chunks: bool
+) -> None:
+    hidden, weight, target = example()
+    if chunks:
+        in_chunks(monkeypatch)
+    with FlopCounterMode(display=False) as counter:
+        nll, n = nll_and_correct(hidden, weight, target)
+    rows = B * T - 4 if chunks else B * T
+    assert counter.get_total_flops() == 2 * rows * D * V  # the logits, once
+    assert not nll.requires_grad
+    assert not n.requires_grad

@@ -3,6 +3,7 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from paper_runs import changed, paper_run, told_apart
@@ -124,3 +125,34 @@ def test_each_number_of_the_sheet_stands_under_its_name() -> None:
         "cost/train_seconds": 711, "cost/decode_seconds": 722, "cost/flops": 7.3e17, "cost/gpu_hours": 7.4,
     }  # fmt: skip
     assert {name: float(line[name]) for name in expected} == expected
+
+
+def with_accuracy(seed: int, accuracy: float | None, **other: Any) -> Any:
+    """A seed of h=1 with an accuracy; of test it is 0.25 less."""
+    run = told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other)
+    if accuracy is None:
+        return run
+    dev, test = ({**run.scores[split], "accuracy": accuracy - less} for split, less in (("dev", 0), ("test", 0.25)))  # type: ignore[literal-required]
+    return told_apart("h=1", "table3_A", seed=seed, paper=PAPER, **other | {"scores": {"dev": dev, "test": test}})
+
+
+def test_accuracy_is_a_column_of_the_sheet_where_records_have_it_and_of_no_page() -> None:
+    before, after = (
+        frames.table([with_accuracy(seed, accuracy) for seed, accuracy in enumerate(of, start=1)])
+        for of in ((None, None, None), (0.5, 0.625, 0.75))
+    )
+    assert not [name for name in before if "accuracy" in name], "sheets of older records stay as they are"
+    [line] = csv.DictReader(io.StringIO(sheet(after)))
+    assert [line[f"{split}/accuracy{end}"] for split in ("dev", "test") for end in ("", "_min", "_max")] == [
+        "0.625", "0.5", "0.75", "0.375", "0.25", "0.5",
+    ]  # fmt: skip
+    assert float(line["dev/accuracy_half_width"]) == pytest.approx(4.3027 * 0.125 / 3**0.5, rel=1e-4)
+    assert columns(after) == columns(before)
+    assert table3.page_columns(after) == table3.page_columns(before)
+
+
+def test_a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none() -> None:
+    mixed = frames.table([with_accuracy(1, 0.5), with_accuracy(2, None), with_accuracy(3, 0.75)])
+    [line] = csv.DictReader(io.StringIO(sheet(mixed)))
+    assert (line["n"], line["dev/nll"]) == ("3", "1.25")
+    assert [line[f"dev/accuracy{end}"] for end in ("", "_half_width", "_min", "_max")] == [""] * 4

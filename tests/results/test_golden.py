@@ -54,6 +54,11 @@ def test_what_came_later_is_absent() -> None:
     assert old["format2-determinism"].determinism is not None
     assert "repeats" not in old["format2-determinism"].corpus
     assert old["format2-repeats"].corpus["repeats"]["same_sides"] == 0.5
+    assert {name for name, one in old.items() if "accuracy" in one.scores["dev"]} == {"format2-accuracy"}
+    assert (old["format2-accuracy"].score("dev", "accuracy"), old["format2-subset"].score("dev", "accuracy")) == (
+        0.625,
+        None,
+    )
     assert old["format2-unpublished"].score("test", "bleu_published") is None
     assert old["format2-unpublished"].score("test", "bleu") == 61.25
     assert old["format2-repeats"].test_subset is None

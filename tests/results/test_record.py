@@ -169,6 +169,8 @@ def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: P
         (("scores", "dev", "ppl"), 4.25, r"scores\.dev\.ppl: expected exp\(nll\), whose logarithm is 1\.5, got 4\.25"),
         (("scores", "test", "ppl"), math.exp(1.5) * (1 + 2e-6), r"scores\.test\.ppl: expected exp\(nll\)"),
         (("scores", "test", "ppl"), 0.0, r"scores\.test\.ppl: expected exp\(nll\)"),
+        (("scores", "dev", "accuracy"), -0.01, r"scores\.dev\.accuracy: expected a number from 0 to 1, got -0\.01"),
+        (("scores", "test", "accuracy"), 50.0, r"scores\.test\.accuracy: expected a number from 0 to 1, got 50\.0"),
         (("cost", "padding"), 1.01, r"cost\.padding: expected a number from 0 to 1, got 1\.01"),
         (("corpus", "repeats"), REPEATS | {"dev_pairs": -0.5}, r"corpus\.repeats\.dev_pairs: expected a number"),
         (("test_subset",), {"n": 3, "name": "x", **BOTH_BLEU, "bleu": 101.0}, r"test_subset\.bleu: expected"),
@@ -177,7 +179,7 @@ def test_an_older_record_names_no_list_of_claims_and_keeps_its_bytes(tmp_path: P
 def test_a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read(
     keys: tuple[str, ...], value: Any, complaint: str, tmp_path: Path
 ) -> None:
-    content = fields()
+    content = with_accuracy(1.0, 0.0)
     put(content, *keys, value=value)
     with pytest.raises(ValueError, match=rf"^record\.{complaint}"):
         Record(**content)
@@ -294,9 +296,59 @@ def test_a_finished_run_may_lack_the_published_score_and_nothing_else(tmp_path: 
             Record(**{**content, "scores": lacking})
 
 
+def with_accuracy(dev: float | None, test: float | None) -> dict[str, Any]:
+    content = fields()
+    put(content, "scores", "dev", "accuracy", value=dev)
+    put(content, "scores", "test", "accuracy", value=test)
+    return content
+
+
+def test_accuracy_is_kept_and_older_records_have_none(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    Record(**with_accuracy(0.625, 0.5)).save(file)
+    new = load(file)
+    assert (new.score("dev", "accuracy"), new.score("test", "accuracy")) == (0.625, 0.5)
+    old = Record(**fields())
+    old.save(file)
+    assert "accuracy" not in json.loads(file.read_bytes())["scores"]["dev"]
+    assert load(file) == old
+    assert load(file).score("dev", "accuracy") is None
+
+
+def test_accuracy_may_have_no_value_but_in_both_splits_alike() -> None:
+    assert Record(**with_accuracy(None, None)).score("test", "accuracy") is None  # CTranslate2 does not tell
+    absent = with_accuracy(0.625, 0.5)
+    del absent["scores"]["test"]["accuracy"]
+    without_value = with_accuracy(None, None)
+    del without_value["scores"]["test"]["accuracy"]
+    for lacking in (with_accuracy(0.625, None), with_accuracy(None, 0.5), absent, without_value):
+        with pytest.raises(ValueError, match="expected all of them from a finished run"):
+            Record(**lacking)
+    diverged = with_accuracy(None, None)
+    diverged["scores"] = {split: dict.fromkeys(of) for split, of in diverged["scores"].items()}
+    assert Record(**diverged | {"status": "diverged"}).score("dev", "accuracy") is None
+    with pytest.raises(ValueError, match="expected all of them from a finished run"):
+        Record(**diverged)
+
+
+def test_no_other_score_of_tokens_may_be_absent_or_without_a_value() -> None:
+    for name in ("nll", "ppl"):
+        content = with_accuracy(0.625, 0.5)
+        for split in ("dev", "test"):
+            del content["scores"][split][name]
+        with pytest.raises(ValueError, match=rf"record\.scores\.dev: missing \['{name}'\]"):
+            Record(**content)
+        for split in ("dev", "test"):
+            content["scores"][split][name] = None
+        with pytest.raises(ValueError, match="expected all of them from a finished run"):
+            Record(**content)
+
+
 @pytest.mark.parametrize(
     ("keys", "value", "complaint"),
     [
+        (("scores", "dev", "accuracy"), "0.5", "record.scores.dev.accuracy: expected float or NoneType, got '0.5'"),
+        (("scores", "dev", "accuracy"), math.nan, "record.scores.dev.accuracy: expected a finite number, got nan"),
         (("seed",), "1", "record.seed: expected int, got '1'"),
         (("seed",), True, "record.seed: expected int, got True"),
         (("seed",), 1.0, "record.seed: expected int, got 1.0"),

@@ -26,6 +26,7 @@ from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
 from repro.decoding import backend as backends
+from repro.decoding.translate import TokenScores
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
@@ -124,16 +125,18 @@ def log_probs(model: Transformer, source: Tensor, target: Tensor) -> Tensor:
     return model(source[None], read[None])[0].log_softmax(-1)
 
 
-def nll_by_hand(model: Transformer, pairs: Iterable[tuple[Tensor, Tensor]]) -> float:
-    """Sum over all tokens of a split / their number."""
-    total, n = 0.0, 0
+def tokens_by_hand(model: Transformer, pairs: Iterable[tuple[Tensor, Tensor]]) -> TokenScores:
+    """Sums over all tokens of a split / their number."""
+    total, n_right, n = 0.0, 0, 0
     with torch.no_grad():
         for source, target in pairs:
             log_p = log_probs(model, source, target)
             for t, gold in enumerate(target.tolist()):
-                total -= log_p[t, gold].item()
+                row = log_p[t].tolist()
+                total -= row[gold]
+                n_right += gold == row.index(max(row))
                 n += 1
-    return total / n
+    return TokenScores(nll=total / n, accuracy=n_right / n)
 
 
 @dataclass(frozen=True)
@@ -221,7 +224,7 @@ def test_what_was_read_is_counted_by_sides(made: Made, by_hand: ByHand) -> None:
 
 
 def test_curves_are_those_of_their_split(made: Made, by_hand: ByHand) -> None:
-    dev = nll_by_hand(with_weights(made, by_hand.models[STEPS]), made.ids["dev"])
+    dev = tokens_by_hand(with_weights(made, by_hand.models[STEPS]), made.ids["dev"]).nll
     assert made.record.curves["dev"]["step"] == [STEPS]
     assert made.record.curves["dev"]["nll"] == pytest.approx([dev], rel=1e-4)
     halves = [slice(0, 5), slice(5, 10)]
@@ -231,16 +234,20 @@ def test_curves_are_those_of_their_split(made: Made, by_hand: ByHand) -> None:
 
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_perplexity_is_that_of_all_pieces_under_the_averaged_weights(made: Made, by_hand: ByHand, split: str) -> None:
-    nll = nll_by_hand(with_weights(made, mean([by_hand.models[step] for step in AVERAGED])), made.ids[split])
-    score = made.record.scores[split]  # type: ignore[literal-required]
-    assert score["nll"] == pytest.approx(nll, rel=1e-4)
-    assert score["ppl"] == pytest.approx(math.exp(nll), rel=1e-3)
+    model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
+    expected, score = tokens_by_hand(model, made.ids[split]), made.record.scores[split]  # type: ignore[literal-required]
+    assert score["nll"] == pytest.approx(expected.nll, rel=1e-4)
+    assert score["ppl"] == pytest.approx(math.exp(expected.nll), rel=1e-3)
+    assert score["accuracy"] == expected.accuracy
+    [last] = [line for line in read_journal(made.runs / "journal.jsonl") if line["kind"] == "final"]
+    for name in ("nll", "ppl", "accuracy", "bleu"):  # as MLflow has it: final/dev_accuracy
+        assert last[f"{split}_{name}"] == score[name]
 
 
 def test_dev_has_batches_whose_mean_is_another(made: Made, by_hand: ByHand) -> None:
     # what the test above stands on: short and long sentences are batched apart and are not equally hard
     model = with_weights(made, mean([by_hand.models[step] for step in AVERAGED]))
-    short, long = (nll_by_hand(model, made.ids["dev"][part::2]) for part in range(2))
+    short, long = (tokens_by_hand(model, made.ids["dev"][part::2]).nll for part in range(2))
     subwords = [sum(len(target) for _, target in made.ids["dev"][part::2]) for part in range(2)]
     whole = (short * subwords[0] + long * subwords[1]) / sum(subwords)
     assert abs(whole - (short + long) / 2) > 0.1 * whole
@@ -312,12 +319,13 @@ def answers(split: str) -> list[tuple[str, str, str]]:
 
 @dataclass(frozen=True)
 class ByHeart:
-    """Answers what was written down for a source; its perplexity tells what it was asked about."""
+    """Answers what was written down for a source; its perplexity and accuracy tell what it was asked about."""
 
     text: Prepared
 
-    def mean_nll(self, batches: Iterable[Batch]) -> float:
-        return sum(batch.n_target for batch in batches) / 1_000
+    def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
+        n = sum(batch.n_target for batch in batches)
+        return TokenScores(nll=n / 1_000, accuracy=1 / n)
 
     def translate(self, source: Side, search: Search, *, between: Callable[[int], None]) -> list[Sequence[int]]:
         """A run searches as the paper does."""
@@ -350,7 +358,7 @@ def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch:
         assert "tok:13a" in score["bleu_signature"]
         assert "tok:moses-de" in score["bleu_published_signature"]
         n_tokens = sum(len(text.tokenizer.encode([reference])[0]) for _, reference, _ in answers(split))
-        assert score["nll"] == n_tokens / 1_000
+        assert (score["nll"], score["accuracy"]) == (n_tokens / 1_000, 1 / n_tokens)
         assert score["ppl"] == pytest.approx(math.exp(n_tokens / 1_000))
         written = (tmp_path / "runs" / done.run / f"{split}.hyp").read_text("utf-8")
         assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]

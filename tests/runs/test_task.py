@@ -79,12 +79,17 @@ def test_it_goes_from_its_row_to_a_record(made: Path) -> None:
         "search": {"beam": 2, "alpha": 0.3, "extra_length": 7},
     }
     assert one.run != two.run  # the same training under another task is another run
-    assert one.scores["dev"].keys() == {"nll", "ppl", "exact", "exact_signature", "empty", "empty_signature"}
+    assert one.scores["dev"].keys() == {
+        "nll", "ppl", "accuracy", "exact", "exact_signature", "empty", "empty_signature",
+    }  # fmt: skip
     assert (one.scores["dev"]["exact_signature"], one.score("dev", "bleu")) == ("first:1", None)
-    assert (one.score("dev", "nll"), one.score("dev", "empty")) == (two.score("dev", "nll"), None)
+    for name in ("nll", "accuracy"):  # how well tokens are predicted is asked of every task
+        assert one.score("dev", name) == two.score("dev", name) is not None
+    assert one.score("dev", "empty") is None
     [base] = (load(file) for file in (made / "base").glob("*.json"))
     assert base.task is None
-    assert base.scores["dev"].keys() == {"nll", "ppl", *(key for key in base.scores["dev"] if "bleu" in key)}
+    of_bleu = {key for key in base.scores["dev"] if "bleu" in key}
+    assert base.scores["dev"].keys() == {"nll", "ppl", "accuracy"} | of_bleu
 
 
 def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
@@ -94,7 +99,8 @@ def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
     for n in (1, 2):
         record = load(made / f"toy/words={n}-seed1.json")
         assert lines[f"words={n}"]["dev/exact"] == record.score("dev", "exact")
-        assert lines[f"words={n}"]["dev/ppl"] == record.score("dev", "ppl")
+        for name in ("ppl", "accuracy"):
+            assert lines[f"words={n}"][f"dev/{name}"] == record.score("dev", name)
         assert lines[f"words={n}"]["dev/bleu"] != lines[f"words={n}"]["dev/bleu"]  # not a number: it has none
     assert lines["base"]["dev/bleu"] == lines["base"]["dev/bleu"]
     assert "test/exact" in frame  # so in the sheet as well

@@ -12,7 +12,7 @@ from training.test_loop import BUDGET, HYPER, MICRO, V, same_arithmetic, text, t
 
 from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
-from repro.decoding.translate import mean_nll
+from repro.decoding.translate import score_tokens
 from repro.training import checkpoint
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
@@ -84,7 +84,7 @@ def test_the_example_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert made["trainer"].current_epoch == 3
     assert made["trainer"].global_step == 3 * len(made["data"].train_dataloader()) > 0
     found = made["trainer"].callback_metrics["test/nll"].item()
-    assert found == pytest.approx(mean_nll(made["model"].model, made["data"].test_dataloader()), rel=1e-5)
+    assert found == pytest.approx(score_tokens(made["model"].model, made["data"].test_dataloader()).nll, rel=1e-5)
     assert found < math.log(made["data"].vocab_size)  # it has learned something
 
 
@@ -118,5 +118,5 @@ def test_each_reading_of_dev_is_for_itself() -> None:
     module = TranslationModule(HYPER, V, seed=1)
     one = trainer()
     found = [one.validate(module, data(), verbose=False)[0]["dev/nll"] for _ in range(2)]
-    expected = mean_nll(module.model, data().val_dataloader())
+    expected = score_tokens(module.model, data().val_dataloader()).nll
     assert found == [pytest.approx(expected, rel=1e-5)] * 2

@@ -29,7 +29,7 @@ from torch import Tensor
 from repro.data import order_digest
 from repro.data.batching import updates, updates_per_epoch
 from repro.data.datamodule import DevBatches, TranslationData
-from repro.decoding.translate import mean_nll
+from repro.decoding.translate import score_tokens
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS
 from repro.training import checkpoint
@@ -301,7 +301,7 @@ def test_dev_perplexity_is_that_of_the_weights(tmp_path: Path) -> None:
     model = TranslationModule(replace(HYPER, steps=6), V, seed=9).model
     model.load_state_dict(averaged(tmp_path, RUN, range(6, 7)))
     batches = DevBatches(*text(31, seed=1), budget=BUDGET, rank=0, world=1)
-    expected = mean_nll(model, [batches[i] for i in range(len(batches))])
+    expected = score_tokens(model, [batches[i] for i in range(len(batches))]).nll
     assert journal["dev", 6]["nll"] == pytest.approx(expected, rel=1e-5)
     assert journal["dev", 6]["ppl"] == pytest.approx(np.exp(expected), rel=1e-5)
 
