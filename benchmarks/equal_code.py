@@ -22,6 +22,7 @@ from typing import Any
 from safetensors.numpy import load_file
 
 from repro.results.equal_code import LIST, Code, EqualCode, Evidence, equal_codes, listed_pairs
+from repro.results.task import LATER_SCORES
 from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
@@ -92,9 +93,20 @@ def weights(checkpoint: Path) -> str:
 
 
 def unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
-    """What two outcomes differ in; what only one of them says is no difference."""
+    """What two outcomes differ in; what only one of them is old or new enough to say is no difference."""
     names = [name for name in one if name != "fingerprint" and None not in (one[name], other[name])]
-    return [name for name in names if one[name] != other[name]]
+    pairs = {name: (one[name], other[name]) for name in names}
+    if "scores" in pairs:
+        pairs["scores"] = shared_scores(one["scores"], other["scores"]), shared_scores(other["scores"], one["scores"])
+    return [name for name, (here, there) in pairs.items() if here != there]
+
+
+def shared_scores(scores: dict[str, Any], others: dict[str, Any]) -> dict[str, Any]:
+    """The scores of each split, but for those that came later and that the other record is too old to have."""
+    return {
+        split: {name: value for name, value in of.items() if name in others[split] or name not in LATER_SCORES}
+        for split, of in scores.items()
+    }
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
-"""Defects of accuracy and of what records and tables make of it, and the tests that must notice them."""
+"""Defects of accuracy and of what records, tables and equal code make of it, and the tests that must notice them."""
 
 from faults.defect import Defect
 
 LOSS, TRANSLATE, TRIAL = "repro/model/loss.py", "repro/decoding/translate.py", "repro/runs/trial.py"
 TASK, RECORD, FRAME = "repro/results/task.py", "repro/results/record.py", "repro/results/frame.py"
+BENCH = "benchmarks/equal_code.py"
 WAYS = ("at once", "in_chunks", "by_the_gpus_way")
 COUNTED = "((best.unsqueeze(1) == gold) & (gold != PAD)).sum()"
 BEST = "torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)"
@@ -136,5 +137,12 @@ DEFECTS: tuple[Defect, ...] = (
         " if None not in found else [])",
         ")",
         (f"{OF_TABLE}a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none",),
+    ),
+    Defect(
+        "codes are equal that have no score in common",
+        BENCH,
+        "if name in others[split] or name not in LATER_SCORES}",
+        "if name in others[split]}",
+        ("tests/results/test_equal_code.py::test_a_score_that_came_later_is_compared_where_both_have_it",),
     ),
 )

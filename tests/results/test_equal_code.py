@@ -122,16 +122,26 @@ def test_both_codes_give_the_same_run_to_the_last_digit(
 ) -> None:
     older, newer = (outcome_of(code, one["run"]) for code in one["codes"])
     assert [older["fingerprint"], newer["fingerprint"]] == [code["fingerprint"] for code in one["codes"]]
-    assert older["scores"] == newer["scores"]
-    assert older["curves"] == newer["curves"]
-    assert older["weights"] == newer["weights"]
-    assert older["translations"] == newer["translations"]
-    if older["order"]:  # records did not always say it
-        assert older["order"] == newer["order"]
+    assert bench().unlike(older, newer) == []
+    for name in ("scores", "curves", "weights", "translations"):  # records did not always say the order
+        assert older[name], "or nothing was compared"
+        assert newer[name], "or nothing was compared"
+    assert {"nll", "ppl", "bleu"} <= older["scores"]["dev"].keys() & newer["scores"]["dev"].keys()
 
 
 def test_a_run_that_differs_is_seen() -> None:
-    one = {"fingerprint": "a", "scores": {"dev": {"nll": 1.0}}, "order": None, "weights": "w"}
+    one: dict[str, Any] = {"fingerprint": "a", "scores": {"dev": {"nll": 1.0}}, "order": None, "weights": "w"}
     assert bench().unlike(one, {**one, "fingerprint": "b", "order": "o"}) == []
     assert bench().unlike(one, {**one, "scores": {"dev": {"nll": 1.0 + 2**-52}}}) == ["scores"]
     assert bench().unlike(one, {**one, "weights": "v"}) == ["weights"]
+
+
+def test_a_score_that_came_later_is_compared_where_both_have_it() -> None:
+    older: dict[str, Any] = {"scores": {"dev": {"nll": 1.0}, "test": {"nll": 2.0}}}
+    newer: dict[str, Any] = {split: {**of, "accuracy": 0.5} for split, of in older["scores"].items()}
+    assert bench().unlike(older, {"scores": newer}) == bench().unlike({"scores": newer}, older) == []
+    wrong = {**newer, "test": {**newer["test"], "accuracy": 0.5 + 2**-53}}
+    assert bench().unlike({"scores": newer}, {"scores": wrong}) == ["scores"]
+    for lost in ({"accuracy": 0.5}, {"accuracy": 0.5, "nll": 1.5}, {"nll": 1.0, "bleu": 1.0}):  # no other may be absent
+        assert bench().unlike(older, {"scores": {**newer, "dev": lost}}) == ["scores"], lost
+        assert bench().unlike({"scores": {**newer, "dev": lost}}, older) == ["scores"], lost
