@@ -12,7 +12,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from repro.figures import attention_maps, curves, mechanism, quality, style
+from repro.figures import attention_maps, curves, forest, mechanism, quality, style
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
@@ -41,7 +41,8 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
         "softmax saturation": partial(mechanism.draw_saturation, to),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
-        "quality and cost": partial(_quality, to, of, tables),
+        "differences": lambda: forest.draw_differences(to, _third(of, tables), results),
+        "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
     made: list[Path] = []
     skipped: list[str] = []
@@ -132,7 +133,7 @@ def _curves(to: Path, of: Load, table: str) -> list[Path]:
     return curves.draw_curves(to, table, [*of(BASE), *of(table)])
 
 
-def _quality(to: Path, of: Load, tables: Sequence[str]) -> list[Path]:
-    """Of Table 3: other tables ask other questions, on other text."""
+def _third(of: Load, tables: Sequence[str]) -> list[Record]:
+    """The records of Table 3: other tables ask other questions, on other text."""
     names = [BASE, *(table for table in tables if table.startswith(PARTS))]
-    return quality.draw_quality(to, [record for name in names for record in of(name)])
+    return [record for name in names for record in of(name)]

@@ -1,4 +1,4 @@
-"""What quality costs: each row's scores over the operations of its training. Paper: Table 2's question, of Table 3."""
+"""What quality costs: BLEU over the operations of training, of rows of Table 3 that differ in them. Paper: Table 2."""
 
 import functools
 import math
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+SAME_COST = 0.02  # part of the base's, below which a row costs the same
 # around a point in steps of 15 degrees: right, left, then further from the level; never straight above or below,
 # where the other rows of the same cost stand
 TURNS = (0, 12, 1, 23, 11, 13, 2, 22, 10, 14, 3, 21, 9, 15, 4, 20, 8, 16)
@@ -54,33 +55,34 @@ def points(records: Iterable[Record], score: str) -> list[Point]:
     return found
 
 
+def of_other_cost(found: Sequence[Point]) -> list[Point]:
+    """The base, and the rows that cost more or less than it: of the others this question is none."""
+    base = [point.flops for point in found if point.table == BASE]
+    return [point for point in found if point.table == BASE or not base or abs(point.flops / base[0] - 1) > SAME_COST]
+
+
 def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
-    """Dev BLEU and dev perplexity against training FLOPs, one point a row."""
-    found = {score: points(records, score) for score in ("bleu", "ppl")}
-    if len(found["bleu"]) < 2:
-        rows = ", ".join(point.row for point in found["bleu"]) or "none"
+    """Dev BLEU against training FLOPs, one point a row that differs in them from the base."""
+    found = of_other_cost(points(records, "bleu"))
+    if len(found) < 2:
+        rows = ", ".join(point.row for point in found) or "none"
         raise ValueError(
-            f"Expected finished runs of two rows or more, of committed code, got {rows}. Run experiments/all_tables.py."
+            f"Expected finished runs of two rows or more that differ in cost, of committed code, got {rows}. Run "
+            "experiments/all_tables.py."
         )
-    paint = functools.partial(_paint, bleu=found["bleu"], ppl=found["ppl"])
-    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 7.4), paint)
+    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), functools.partial(_paint, found=found))
 
 
-def _paint(figure: "Figure", bleu: Sequence[Point], ppl: Sequence[Point]) -> None:
-    above, below = figure.subplots(2, 1, sharex=True)
-    for axes, found, name in ((above, bleu, "BLEU (dev, sacreBLEU)"), (below, ppl, "perplexity (dev, per word-piece)")):
-        _points(axes, found)
-        axes.set(ylabel=name, xscale="log")
-        axes.grid(True)
-    below.set_yscale("log")
-    _room(above, bleu)
-    _room(below, ppl)
-    _ticks(below)
-    below.set_xlabel(_under("training cost (floating-point operations)", bleu))
-    above.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncols=8, columnspacing=1.2, handletextpad=0.2)
+def _paint(figure: "Figure", found: Sequence[Point]) -> None:
+    axes = figure.subplots()
+    _points(axes, found)
+    axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
+    axes.grid(True)
+    _room(axes, found)
+    axes.set_xlabel(_under("training cost (floating-point operations)", found))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.15), ncols=8, columnspacing=1.2, handletextpad=0.2)
     figure.tight_layout()
-    for axes, found in ((above, bleu), (below, ppl)):
-        _labels(axes, found)
+    _labels(axes, found)
 
 
 def _under(cost: str, found: Sequence[Point]) -> str:
@@ -120,14 +122,6 @@ def _room(axes: "Axes", found: Sequence[Point]) -> None:
     spread = max(1.6, max(costs) / min(costs)) ** 0.12
     axes.set_xlim(min(costs) / spread, max(costs) * spread)
     axes.margins(y=0.08)
-
-
-def _ticks(axes: "Axes") -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 4, 5, 7)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 @dataclass(frozen=True)
@@ -212,7 +206,7 @@ def _labels(axes: "Axes", found: Sequence[Point]) -> None:
         at = tuple(axes.transData.transform((point.flops, point.mean)))
         text = axes.text(0, 0, style.symbols(point.row), fontsize=8.5, va="center", ha="center", zorder=6)
         drawn = text.get_window_extent(renderer)
-        area = placed(at, (drawn.width + 2, drawn.height), marks, taken, within, unit)
+        area = placed(at, (drawn.width + 2, drawn.height + 3), marks, taken, within, unit)
         text.set_position(tuple(back.transform(((area.left + area.right) / 2, (area.low + area.high) / 2))))
         taken.append(area)
         if math.dist(nearest(at, area), at) > 1.6 * unit:

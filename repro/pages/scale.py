@@ -43,7 +43,8 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "positional_encoding": "Positional encoding (section 3.5)",
     "learning_rate": "The learning rate over the updates (section 5.3)",
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
-    "quality_and_cost": "Quality against the cost of training, every row of Table 3",
+    "differences": "Each row of Table 3 less the base, beside what the paper prints",
+    "quality_and_cost": "Quality against the cost of training",
 }
 ABOUT_REASONS = (
     "In brackets stand the claim's number and what its rows showed on each score: bounds of a difference, or of a "

@@ -22,7 +22,7 @@ DEFECTS: tuple[Defect, ...] = (
         KEPT,
         '"bleu_published": False}',
         '"bleu_published": True}',
-        (f"{OF_KEPT}bleu_of_sums_is_sacrebleus", f"{OF_KEPT}counts_come_back_and_give_the_records_bleu"),
+        (f"{OF_COUNTS}where_no_4_gram_is_right_only_sacrebleu_smooths",),
     ),
     Defect(
         "a long translation is rewarded",

@@ -22,6 +22,7 @@ EACH = [
     "learning_rate",
     "softmax_saturation",
     "curves_table3_A",
+    "differences",
     "quality_and_cost",
 ]
 
@@ -106,14 +107,15 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, quality] = draw.draw_figures(
+    made, [attention, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
+    assert differences.startswith("differences: ")
     assert quality.startswith("quality and cost: ")
-    assert quality.endswith("Run experiments/all_tables.py.")
+    assert all(said.endswith("Run experiments/all_tables.py.") for said in (differences, quality))
 
 
 def test_a_damaged_record_costs_its_own_figures_only(
@@ -129,6 +131,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
         "curves of table3_B",
+        "differences",
         "quality and cost",
     ]
     assert "h=4-seed1.json" in skipped[1]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repro.figures import style
-from repro.figures.quality import Area, draw_quality, leader, placed, points
+from repro.figures.quality import Area, draw_quality, leader, of_other_cost, placed, points
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -52,10 +52,20 @@ def test_a_lone_label_stands_at_the_right_and_at_the_edge_at_the_left() -> None:
 
 
 def test_one_row_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"finished runs of two rows or more, of committed code, got base\. Run"):
+    expected = r"finished runs of two rows or more that differ in cost, of committed code, got base\. Run"
+    with pytest.raises(ValueError, match=expected):
         draw_quality(tmp_path, [a_record("base", 1)])
+    with pytest.raises(ValueError, match=expected):
+        draw_quality(tmp_path, [a_record("base", 1), a_record("h=4", 1)])
     with pytest.raises(ValueError, match=r"got none\. Run experiments/all_tables\.py"):
         draw_quality(tmp_path, [])
+
+
+def test_rows_of_the_bases_cost_are_left_out(a_record: Make) -> None:
+    costs = {"base": 1e9, "h=1": 1.01e9, "h=4": 1.03e9, "h=16": 0.9e9}
+    found = points([a_record(row, flops=flops) for row, flops in costs.items()], "bleu")
+    assert [point.row for point in of_other_cost(found)] == ["base", "h=16", "h=4"]
+    assert len(of_other_cost(found[1:])) == 3, "nobody knows what the base costs"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,189 @@
+"""How far each row of Table 3 is from the base, beside what the paper prints. Paper: Table 3.
+
+A difference is positive where the row is better. It has an interval over seeds, by the statistics of the verdicts, and
+in BLEU one over sentences, where the translations are kept: the wider one says of what there was too little.
+"""
+
+import functools
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.claims.bootstrap import OverSentences
+from repro.claims.claim import BLEU, LOG_PPL, Endpoint
+from repro.claims.statistics import difference, pool
+from repro.figures import style
+from repro.results.labels import label
+from repro.results.record import BASE, Record
+from repro.results.sentences import counts_of_runs, run_key
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "differences"
+ENDPOINTS = (LOG_PPL, BLEU)
+AXES = {LOG_PPL: "log PPL (dev): base − row", BLEU: "BLEU (dev): row − base"}
+BETTER = "the row is better →"
+ABOUT = {  # what the rows of a table have in common
+    "table3_A": "(A) heads",
+    "table3_B": "(B) width of the keys",
+    "table3_C": "(C) depth and width",
+    "table3_D": "(D) dropout, label smoothing",
+    "table3_E": "(E) positions",
+    "table3_big": "the big model",
+}
+MIN_RUNS = 3  # of a row and of the base, below which there is no interval
+OURS, SENTENCES, PAPER = "#0072b2", "#56b4e9", "#d55e00"  # of Okabe and Ito's colours
+LINE, HEAD, APART = 0.225, 0.30, 0.058  # inches: of a row, of the name of a group, between marks of a row
+ABOVE, BELOW = 0.45, 0.75  # inches: for the legend, for the axes
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A row less the base by one score, more is better."""
+
+    value: float
+    over_seeds: tuple[float, float] | None  # 95 %; None: too few runs
+    over_sentences: tuple[float, float] | None  # 95 %; None: no translations, or no score of sentences
+    paper: float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the picture."""
+
+    table: str
+    name: str  # with its value at this scale
+    n: int  # finished runs
+    found: dict[Endpoint, Difference]
+
+
+def differences(records: Iterable[Record], results: Path) -> list[Line]:
+    """Every row that has a finished run, in the paper's order; none where the base has none.
+
+    Beside the records under `results` stand their translations.
+    """
+    clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
+    ordered = sorted(clean, key=lambda record: (record.table != BASE, record.table, record.position, record.seed))
+    rows: dict[tuple[str, str], list[Record]] = {}
+    for record in ordered:
+        rows.setdefault((record.table, record.row), []).append(record)
+    base = rows.pop((BASE, BASE), [])
+    if not base:
+        return []
+    over = OverSentences(counts_of_runs(results, clean))
+    everything = {(BASE, BASE): base, **rows}
+    lines = []
+    for (table, row), runs in rows.items():
+        found = {one: _difference(one, (table, row), everything, over) for one in ENDPOINTS}
+        lines.append(Line(table, label(row, runs[0].hyper), len(runs), found))
+    return lines
+
+
+def _difference(
+    endpoint: Endpoint, row: tuple[str, str], rows: dict[tuple[str, str], list[Record]], over: OverSentences
+) -> Difference:
+    values = {"/".join(key): [endpoint.of(run) or 0.0 for run in runs] for key, runs in rows.items()}
+    names, pair = ("/".join(row), f"{BASE}/{BASE}"), (rows[row], rows[BASE, BASE])
+    noise = pool(values, reference=names[1])
+    is_known = all(len(runs) >= MIN_RUNS for runs in pair) and noise.variance > 0
+    over_seeds = difference(values, *names, noise).interval() if is_known else None
+    drawn = over(map(run_key, pair[0]), map(run_key, pair[1])) if endpoint is BLEU else None
+    printed = [endpoint.printed(runs[0].paper) for runs in pair]
+    paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
+    value = statistics.fmean(values[names[0]]) - statistics.fmean(values[names[1]])
+    return Difference(value, over_seeds, drawn and drawn[1:3], paper)
+
+
+def draw_differences(folder: Path, records: Sequence[Record], results: Path) -> list[Path]:
+    """Two panels, log PPL and BLEU, a line for each row."""
+    if not (lines := differences(records, results)):
+        raise ValueError(
+            "Expected finished runs of the base and of another row, of committed code. Run experiments/all_tables.py."
+        )
+    return style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines))
+
+
+def size(lines: Sequence[Line]) -> tuple[float, float]:
+    """Inches: as high as the lines are many."""
+    groups = len({line.table for line in lines})
+    return style.WIDTH, LINE * len(lines) + HEAD * groups + ABOVE + BELOW
+
+
+def _paint(figure: "Figure", lines: Sequence[Line]) -> None:
+    places, heads, bottom = _places(lines)
+    left, right = figure.subplots(1, 2, sharey=True)
+    height = figure.get_size_inches()[1]
+    figure.subplots_adjust(left=0.30, right=0.985, wspace=0.10, top=1 - ABOVE / height, bottom=BELOW / height)
+    for axes, endpoint in ((left, LOG_PPL), (right, BLEU)):
+        for place, line in zip(places, lines, strict=True):
+            _mark(axes, place, line.found[endpoint])
+        axes.axvline(0, color=style.INK, lw=0.8, zorder=1)
+        axes.grid(True, axis="x")
+        axes.set(xlabel=f"{AXES[endpoint]}\n{BETTER}", ylim=(bottom, 0))
+        axes.tick_params(axis="y", length=0, labelleft=False)
+        axes.spines["left"].set_visible(False)
+        axes.margins(x=0.06)
+        _bands(axes, heads, bottom)
+    for place, line in zip(places, lines, strict=True):
+        at = {"transform": left.get_yaxis_transform(), "va": "center", "fontsize": 9}
+        left.text(-0.19, place, style.symbols(line.name), ha="right", **at)
+        left.text(-0.035, place, f"n = {line.n}", ha="right", color=style.SOFT, **at)
+    for table, place in heads.items():
+        text = ABOUT.get(table, table)
+        left.text(-0.86, place, text, transform=left.get_yaxis_transform(), va="center", fontsize=9, fontweight="bold")
+    _legend(figure, lines)
+
+
+def _places(lines: Sequence[Line]) -> tuple[list[float], dict[str, float], float]:
+    """Where each line and the name of each group stand, in inches below the upper edge, and the lower edge."""
+    at, places, heads = 0.0, list[float](), dict[str, float]()
+    for line in lines:
+        if line.table not in heads:
+            heads[line.table] = -(at + 0.6 * HEAD)
+            at += HEAD
+        places.append(-(at + LINE / 2))
+        at += LINE
+    return places, heads, -(at + 0.06)
+
+
+def _bands(axes: "Axes", heads: dict[str, float], bottom: float) -> None:
+    """Every other group on a pale ground."""
+    tops = [place + 0.6 * HEAD for place in heads.values()]
+    for i, (top, low) in enumerate(zip(tops, [*tops[1:], bottom], strict=True)):
+        if i % 2 == 0:
+            axes.axhspan(low, top, color="#f5f5f5", lw=0, zorder=0)
+
+
+def _mark(axes: "Axes", place: float, found: Difference) -> None:
+    """Ours with its interval on the line, that over sentences below it, and above it the paper's as an open diamond."""
+    if found.over_sentences:
+        axes.plot(found.over_sentences, [place - APART] * 2, color=SENTENCES, lw=1.4, solid_capstyle="butt", zorder=2)
+    if found.over_seeds:
+        axes.plot(found.over_seeds, [place] * 2, color=OURS, lw=2.6, solid_capstyle="butt", zorder=3)
+    face = OURS if found.over_seeds else "white"
+    axes.plot([found.value], [place], "o", color=OURS, mfc=face, ms=5, zorder=4)
+    if found.paper is not None:
+        axes.plot([found.paper], [place + APART], "D", color=PAPER, mfc="none", mew=1.1, ms=4.2, zorder=5)
+
+
+def _legend(figure: "Figure", lines: Sequence[Line]) -> None:
+    """Only what occurs."""
+    from matplotlib.lines import Line2D
+
+    shown = [difference for line in lines for difference in line.found.values()]
+    handles = []
+    if any(one.over_seeds for one in shown):
+        text = "ours, 95 % interval over seeds"
+        handles.append(Line2D([], [], color=OURS, lw=2.6, marker="o", ms=5, label=text))
+    if any(not one.over_seeds for one in shown):
+        text = f"ours, fewer than {MIN_RUNS} runs"
+        handles.append(Line2D([], [], color=OURS, lw=0, marker="o", mfc="white", ms=5, label=text))
+    if any(one.over_sentences for one in shown):
+        handles.append(Line2D([], [], color=SENTENCES, lw=1.3, label="95 % interval over sentences"))
+    if any(one.paper is not None for one in shown):
+        handles.append(Line2D([], [], color=PAPER, lw=0, marker="D", mfc="none", mew=1.1, ms=4.2, label="paper"))
+    figure.legend(handles=handles, loc="upper center", ncols=len(handles), columnspacing=1.8, handlelength=1.6)

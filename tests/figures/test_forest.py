@@ -1,0 +1,113 @@
+"""Differences to the base with the right sign, both intervals and the paper's; no word over another."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_sentences import REFERENCES, hypotheses, leave, with_scores
+from matplotlib.figure import Figure
+from sacrebleu.metrics.bleu import BLEU as SACREBLEU
+
+from repro.claims.claim import BLEU, LOG_PPL
+from repro.figures import forest, style
+from repro.figures.forest import differences, draw_differences
+from repro.results.record import Record
+
+Make = Callable[..., Record]
+PRINTED: dict[str, Any] = {
+    "base": {"ppl": 4.92, "bleu": 25.8, "params": 65},
+    "h=1": {"ppl": 5.29, "bleu": 24.9, "params": None},
+}
+
+
+def test_a_better_row_stands_at_the_right_by_either_score(a_record: Make, tmp_path: Path) -> None:
+    base = [a_record("base", seed, ppl=2.0, bleu=60 + seed, paper=PRINTED["base"]) for seed in (1, 2, 3)]
+    row = [a_record("h=1", seed, ppl=1.6, bleu=63 + 2 * seed, paper=PRINTED["h=1"]) for seed in (1, 2, 3)]
+    [line] = differences([*row, *base], tmp_path)
+    assert (line.table, line.name, line.n) == ("table3_A", "h=1 (here 2)", 3)
+    by_bleu, by_ppl = line.found[BLEU], line.found[LOG_PPL]
+    assert by_bleu.value == pytest.approx(67 - 62)
+    assert by_ppl.value == pytest.approx(math.log(2.0 / 1.6))
+    assert by_bleu.paper == pytest.approx(24.9 - 25.8)
+    assert by_ppl.paper == pytest.approx(math.log(4.92 / 5.29))
+    assert by_bleu.over_seeds is not None
+    assert by_bleu.over_seeds[0] < 5 < by_bleu.over_seeds[1]
+    assert by_bleu.over_sentences is None, "no translations"
+
+
+def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_the_records(
+    a_record: Make, tmp_path: Path
+) -> None:
+    runs = [with_scores(a_record(row, seed, run=f"{seed}" * 16)) for row, seed in (("base", 1), ("h=1", 2))]
+    leave(tmp_path, runs)
+    [line] = differences(runs, tmp_path)
+    found = line.found[BLEU]
+    worth = [SACREBLEU().corpus_score(hypotheses(seed, "dev"), [REFERENCES["dev"]]).score for seed in (1, 2)]
+    assert found.value == pytest.approx(worth[1] - worth[0])
+    assert found.over_sentences is not None
+    assert found.over_sentences[0] <= found.value <= found.over_sentences[1]
+    assert found.over_seeds is None, "one run of each"
+    assert line.found[LOG_PPL].over_sentences is None
+
+
+def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is_left_out(
+    a_record: Make, tmp_path: Path
+) -> None:
+    rows = [
+        a_record("d_k=16", table="table3_B"),
+        a_record("h=4", position=1),
+        a_record("h=1", position=0),
+        a_record("h=16", position=2, dirty=True),
+        a_record("big", table="table3_big"),
+        a_record("base"),
+    ]
+    assert [line.name.split(" ")[0] for line in differences(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
+
+
+@pytest.mark.parametrize("rows", [(), ("base",), ("h=1",)])
+def test_without_the_base_or_another_row_there_is_no_picture(
+    rows: Sequence[str], a_record: Make, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=r"finished runs of the base and of another row.*Run experiments/all_tables"):
+        draw_differences(tmp_path, [a_record(row) for row in rows], tmp_path)
+
+
+def words(figure: Figure) -> list[tuple[str, Any]]:
+    """The texts that are seen, with the rectangle of each."""
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    figure.canvas.draw()
+    seen = [*figure.legends[0].get_texts()]
+    for axes in figure.axes:
+        (low, high), ticks = axes.get_xlim(), zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
+        seen += [*axes.texts, axes.xaxis.label, *(text for place, text in ticks if low <= place <= high)]
+    return [(one.get_text(), one.get_window_extent(renderer)) for one in seen]
+
+
+@pytest.mark.parametrize("names", [["h=1"], ["h=1", "h=4", "h=16", "h=32", "a row with rather a long name"]])
+def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Make, tmp_path: Path) -> None:
+    runs = [
+        a_record(row, seed, bleu=50 + 3 * seed + len(row), ppl=2 + seed / 10, position=i, paper=PRINTED["h=1"])
+        for i, row in enumerate(["base", *names])
+        for seed in (1, 2, 3)
+    ]
+    lines = differences([*runs, *(replace(run, table="table3_C") for run in runs if run.row != "base")], tmp_path)
+    assert len(lines) == 2 * len(names)
+    with style.house():
+        figure = style.painted(forest.size(lines), partial(forest._paint, lines=lines))
+        found = words(figure)
+    for (one, area), (other, elsewhere) in itertools.combinations(found, 2):
+        assert not area.overlaps(elsewhere), f"{one} lies over {other}"
+    for text, area in found:
+        assert figure.bbox.x0 <= area.x0, text
+        assert area.x1 <= figure.bbox.x1, text
+        assert figure.bbox.y0 <= area.y0, text
+        assert area.y1 <= figure.bbox.y1, text
+    shown = [text for text, _ in found]
+    assert "the row is better →" in "\n".join(shown)
+    assert "ours, 95 % interval over seeds" in shown
+    assert "95 % interval over sentences" not in shown, "there is none"
