@@ -65,21 +65,22 @@ def test_a_row_taken_out_is_compared_by_welch() -> None:
 
 
 def test_the_reference_keeps_its_own_spread_and_lends_it_to_nobody() -> None:
-    # variances 1 (a, b pooled, 4 degrees) and 16 (the reference, 2 degrees)
-    rows = {"base": [0.0, 4.0, 8.0], "a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0]}
+    # variances 1 (a, b pooled, 4 degrees) and 2.25 (the reference, 2 degrees), too near to be taken out as wider
+    rows = {"base": [0.0, 1.5, 3.0], "a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0]}
+    assert pool(rows).taken_out == ()
     noise = pool(rows, reference="base")
     assert (noise.variance, noise.df, noise.reference) == (pytest.approx(1.0), 4, "base")
     assert difference(rows, "a", "b", noise).se == pytest.approx(math.sqrt(1 / 3 + 1 / 3))
-    found = difference(rows, "base", "a", noise)
-    assert found.se**2 == pytest.approx(16 / 3 + 1 / 3)
-    assert found.df == pytest.approx((17 / 3) ** 2 / ((16 / 3) ** 2 / 2 + (1 / 3) ** 2 / 4))
+    found, (own, shared) = difference(rows, "base", "a", noise), (2.25 / 3, 1 / 3)
+    assert found.se**2 == pytest.approx(own + shared)
+    assert found.df == pytest.approx((own + shared) ** 2 / (own**2 / 2 + shared**2 / 4))
 
 
 def test_a_slope_over_pooled_rows_and_the_reference() -> None:
-    rows = {"base": [0.0, 4.0, 8.0], "a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0]}
+    rows = {"base": [0.0, 1.5, 3.0], "a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0]}
     total = contrast(rows, ("a", "b", "base"), (-0.5, 0.25, 0.25), pool(rows, reference="base"))
-    shared, own = (0.25 + 0.0625) / 3, 16 * 0.0625 / 3  # squared error: of a and b, which share an estimate; of base
-    assert total.value == pytest.approx(-0.5 * 2 + 0.25 * 6 + 0.25 * 4)
+    shared, own = (0.25 + 0.0625) / 3, 2.25 * 0.0625 / 3  # squared error: of a and b, which share an estimate; of base
+    assert total.value == pytest.approx(-0.5 * 2 + 0.25 * 6 + 0.25 * 1.5)
     assert total.se**2 == pytest.approx(shared + own)
     assert total.df == pytest.approx((shared + own) ** 2 / (shared**2 / 4 + own**2 / 2))
 
