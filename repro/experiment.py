@@ -60,7 +60,14 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
         options = options.started_as(peer)
         scale = chosen_scale(options)
-        whole = cells(tables, scale.base, seeds=options.seeds, chosen=options.rows, task=Translation(options.pair))
+        whole = cells(
+            tables,
+            scale.base,
+            seeds=options.seeds,
+            chosen=options.rows,
+            task=Translation(options.pair),
+            equal_updates=scale.equal_updates,
+        )
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
         if channel:

@@ -35,6 +35,7 @@ class Scale:
     validate_every: int
     checkpoint_every: int
     claim: str
+    equal_updates: bool = False  # every row makes as many as the base, so that none is bought by more training
 
     def subwords(self, pair: str) -> Subwords:
         """The vocabulary of a language pair."""

@@ -195,7 +195,8 @@ class Sweep:
         records = [one.record for one in outcomes if one.record]
         scale = self.workshop.scale.name
         folder, names = self.results / scale, [table.name for table in self.tables]
-        note_rows(folder, listed(self.tables, self.workshop.scale.base))
+        of_scale = self.workshop.scale
+        note_rows(folder, listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates))
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
         written = write_scale(mine) if records else []

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,11 @@ class Row:
     task: Task | None = None  # where the table says it; else translation between the languages asked for
     system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
+    def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
+        """What it is at a scale with this base: with as many updates as the base where all rows have them equal."""
+        hyper = self.change(base)
+        return replace(hyper, steps=base.steps) if equal_updates else hyper
+
 
 BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=65))
 """The base model belongs to every table, and is trained once for all of them. Paper: Table 3, first line."""
@@ -72,7 +77,13 @@ class Cell:
 
 
 def cells(
-    tables: Sequence[Table], base: Hyper, *, seeds: Iterable[int], chosen: Sequence[str], task: Task
+    tables: Sequence[Table],
+    base: Hyper,
+    *,
+    seeds: Iterable[int],
+    chosen: Sequence[str],
+    task: Task,
+    equal_updates: bool = False,
 ) -> list[Cell]:
     """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
 
@@ -86,16 +97,17 @@ def cells(
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
+    at_scale = [(of, i, row, row.at(base, equal_updates=equal_updates)) for of, i, row in placed]
     _refuse_twins(
         [
-            (f"row {row.name!r} of {of}", row.change(base), row.task or task, systems.system_text(row.system))
-            for of, _, row in placed
+            (f"row {row.name!r} of {of}", hyper, row.task or task, systems.system_text(row.system))
+            for of, _, row, hyper in at_scale
         ]
     )
     return [
-        Cell(table=of, position=i, row=row, hyper=row.change(base), seed=seed, task=row.task or task)
+        Cell(table=of, position=i, row=row, hyper=hyper, seed=seed, task=row.task or task)
         for seed in seeds
-        for of, i, row in placed
+        for of, i, row, hyper in at_scale
         if not chosen or row.name in chosen
     ]
 
@@ -146,7 +158,7 @@ def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
         seen[hyper, task, of] = who
 
 
-def listed(tables: Sequence[Table], base: Hyper) -> dict[tuple[str, str], Listed]:
+def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False) -> dict[tuple[str, str], Listed]:
     """Base and the rows of all tables as `rows.json` keeps them: their places, what is printed, what they change.
 
     `base` is that of the scale.
@@ -155,7 +167,8 @@ def listed(tables: Sequence[Table], base: Hyper) -> dict[tuple[str, str], Listed
     for of, position, row in _placed(tables):
         at_paper_size = vars(row.change(BASE))
         changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
-        found[of, row.name] = Listed(position, row.paper.numbers, changes, written(vars(row.change(base))))
+        here = written(vars(row.at(base, equal_updates=equal_updates)))
+        found[of, row.name] = Listed(position, row.paper.numbers, changes, here)
     return found
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table, cells, shard_of
+from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table, cells, listed, shard_of
 from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -224,5 +224,34 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
 def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
     files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
     tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
-    made = cells(tables, SCALES[scale].base, seeds=[1, 2], chosen=[], task=Translation(pair))
+    of_scale = SCALES[scale]
+    made = cells(
+        tables,
+        of_scale.base,
+        seeds=[1, 2],
+        chosen=[],
+        task=Translation(pair),
+        equal_updates=of_scale.equal_updates,
+    )
     assert len(made) == 2 * (1 + sum(len(table.rows) for table in tables))
+
+
+def test_where_updates_are_equal_no_row_makes_more_than_the_base() -> None:
+    longer = Row("longer", lambda base: replace(base, steps=3 * base.steps, d_ff=2 * base.d_ff), Paper())
+    tables, base = [Table(name="lab", rows=[longer], title="")], replace(BASE, steps=70)
+
+    def made(*, equal_updates: bool) -> list[tuple[int, int]]:  # of the tables of the moment
+        asked = cells(
+            tables, base, seeds=[1], chosen=[], task=Translation("en-de"), equal_updates=equal_updates
+        )  # fmt: skip
+        return [(cell.hyper.steps, cell.hyper.d_ff) for cell in asked]
+
+    assert made(equal_updates=False) == [(70, 2048), (210, 4096)]
+    assert made(equal_updates=True) == [(70, 2048), (70, 4096)]
+    noted = listed(tables, base, equal_updates=True)["lab", "longer"]
+    assert noted.here is not None
+    assert noted.here["steps"] == 70
+    assert noted.changes == {"steps": 300_000, "d_ff": 4096}  # at the paper's size
+    tables = [Table(name="lab", rows=[Row("longer", lambda base: replace(base, steps=210), Paper())], title="")]
+    with pytest.raises(ValueError, match="is row 'base' of base again"):
+        made(equal_updates=True)
