@@ -25,8 +25,8 @@ DEFECTS = (
     Defect(
         "the run of a dead worker is forgotten",
         DISPATCH,
-        'goes on from the last checkpoint.")\n            self.waiting.appendleft(work)',
-        'goes on from the last checkpoint.")',
+        'takes its place{from_there}.")\n            self.waiting.appendleft(work)',
+        'takes its place{from_there}.")',
         (f"{OF_DISPATCH}who_dies_is_replaced_and_the_run_goes_on",),
     ),
     Defect(

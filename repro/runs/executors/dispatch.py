@@ -253,7 +253,8 @@ class _Shift:
             self.progress.say(f"{said}. For want of memory? It is tried again when no other run is made.")
             self.alone.append(work)
         else:
-            self.progress.say(f"{said}. Another takes its place, and goes on from the last checkpoint.")
+            from_there = ", and goes on from the last checkpoint" if self.verb == "make" else ""
+            self.progress.say(f"{said}. Another takes its place{from_there}.")
             self.waiting.appendleft(work)
 
     def _end_silent(self) -> None:
