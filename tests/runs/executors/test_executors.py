@@ -39,6 +39,9 @@ def swept(folder: Path, *options: str, **sizes: Any) -> str:
     return done.stdout
 
 
+HAPPENED = ("replayed", "repeated_lines")  # a record tells what was made twice after a loss
+
+
 def facts(folder: Path) -> dict[str, Any]:
     """All that the records of a folder say, but for times and places; by run."""
     found = {}
@@ -47,6 +50,9 @@ def facts(folder: Path) -> dict[str, Any]:
         content = record.get("content", record)
         cost = {name: value for name, value in content["cost"].items() if name not in TIMED}
         unstamped = {name: value for name, value in content.items() if name not in ("stamp", "sha256")}
+        unstamped["determinism"] = {
+            name: value for name, value in content["determinism"].items() if name not in HAPPENED
+        }
         lines = [json.loads(line) for line in (file.parent / "journal.jsonl").read_bytes().split(b"\n") if line]
         journal = {(line["kind"], line["step"]): line.get("nll") for line in lines}
         found[file.parent.name] = (unstamped | {"cost": cost}, journal)
