@@ -21,10 +21,11 @@ from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
+from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.elsewhere import forecast_elsewhere
-from repro.runs.table import Paper, Row, Table, cells, printed, shard_of
+from repro.runs.table import Cell, Paper, Row, Table, cells, printed, shard_of
 from repro.runs.task import Task, Translation
 from repro.runs.workshop import Workshop
 from repro.storage.atomic import DiskError
@@ -60,14 +61,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
         options = options.started_as(peer)
         scale = chosen_scale(options)
-        whole = cells(
-            tables,
-            scale.base,
-            seeds=options.seeds,
-            chosen=options.rows,
-            task=Translation(options.pair),
-            equal_updates=scale.equal_updates,
-        )
+        whole = _asked(tables, scale, options)
         asked = shard_of(whole, options.shard)
         of = f", shard {options.shard}" if options.shard else ""
         if channel:
@@ -112,6 +106,18 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return DISK if isinstance(error, DiskError) else BAD_INPUT
+
+
+def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
+    """The runs of the sweep."""
+    return cells(
+        tables,
+        scale.base,
+        seeds=options.seeds,
+        chosen=options.rows,
+        task=Translation(options.pair),
+        equal_updates=scale.equal_updates,
+    )
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
