@@ -61,11 +61,13 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     judged = judge(evidence, result_set.rows, layers)
 
     pages = {
-        name: table2.page(frame, runs.scale) if name == table2.NAME else tables.page(frame, runs.scale, name)
+        name: table2.page(frame, runs.scale, judged)
+        if name == table2.NAME
+        else tables.page(frame, runs.scale, name, judged)
         for name, frame in frames.items()
     }
     if whole is not None:
-        frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale)
+        frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale, judged)
     of_scale = scale.page(runs, whole, judged, evidence, links, pictures)
     of_claims = claims.page(judged, evidence, runs, to_project="../../.." if result_set.own else "../..")
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}

@@ -8,7 +8,7 @@ from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
 from repro.pages import table2, table3
 from repro.pages.claims import BELOW, PROMISE, exploration, sizes_here
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.words import departure_notes, explained_table, notes
+from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -76,7 +76,7 @@ def page(
                     ", and says so where the paper claims more.",
                 )
             ),
-            _table3(frame) if frame is not None else (),
+            _table3(frame, judged) if frame is not None else (),
             Heading("Verdicts on the paper's claims"),
             Text(PROMISE + BELOW * (not may_judge_sizes(runs.scale))),
             exploration(evidence),
@@ -98,10 +98,10 @@ def page(
     )
 
 
-def _table3(frame: "DataFrame") -> tuple[Block, ...]:
+def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
     return blocks(
         Heading("Table 3"),
-        explained_table(table3.page_columns(frame)[0]),
+        explained_table(table3.page_columns(frame, judged)[0]),
         Text(
             (
                 "What the rows change, here and at the paper's size: ",
@@ -112,6 +112,8 @@ def _table3(frame: "DataFrame") -> tuple[Block, ...]:
         Text("What departs from the paper's recipe:"),
         departure_notes(frame),
         notes(frame, Text("Notes on the table:")),
+        Text(f"{MADE_AGAIN}:"),
+        made_again(frame),
     )
 
 

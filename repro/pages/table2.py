@@ -1,7 +1,9 @@
 """Table 2: other systems as printed, their training cost worked out again, and our own runs. Paper: section 6.1."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.judge import Judged
 from repro.pages.columns import (
     MISSING,
     TEST,
@@ -13,7 +15,17 @@ from repro.pages.columns import (
     size_columns,
     spreads,
 )
-from repro.pages.words import ABOUT_SETTINGS, claim, departure_notes, explained, explained_table, notes
+from repro.pages.verdicts import verdict_columns
+from repro.pages.words import (
+    ABOUT_SETTINGS,
+    MADE_AGAIN,
+    claim,
+    departure_notes,
+    explained,
+    explained_table,
+    made_again,
+    notes,
+)
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -78,8 +90,8 @@ def printed_columns() -> list[Column]:
     return shown
 
 
-def own_columns(frame: "DataFrame") -> list[Column]:
-    """Our runs: test scores by both scorers beside the print, what they computed and how long they took."""
+def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column]:
+    """Our runs: test scores by both scorers beside the print, the verdict, what they computed and how long it took."""
     is_base = frame["table"] == BASE
     subset = []
     if "test_subset/bleu" in frame:
@@ -96,6 +108,7 @@ def own_columns(frame: "DataFrame") -> list[Column]:
         Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
         Column(TEST, "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
+        *verdict_columns(frame, judged),
         Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
         Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
@@ -119,9 +132,9 @@ def _about_subset(frame: "DataFrame") -> Words:
     )
 
 
-def page(frame: "DataFrame", scale: str) -> Page:
+def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
-    own, size = own_columns(frame), size_of_rows(frame)
+    own, size = own_columns(frame, judged), size_of_rows(frame)
     base = frozenset({int((frame["table"] == BASE).sum())})
     kinds = [line.kind for line in TABLE_2]
     return Page(
@@ -145,6 +158,8 @@ def page(frame: "DataFrame", scale: str) -> Page:
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),
+            Heading(MADE_AGAIN),
+            made_again(frame),
         ),
     )
 

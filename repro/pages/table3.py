@@ -3,10 +3,13 @@
 Made from the records of all its experiment files. A row that has no run stands there as missing.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.judge import Judged
 from repro.pages.columns import DELTA, columns_of_dev, row_column, setting_columns, size_columns
-from repro.pages.words import about_settings, claim, departure_notes, explained_table, notes
+from repro.pages.verdicts import verdict_columns
+from repro.pages.words import MADE_AGAIN, about_settings, claim, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
 
@@ -17,20 +20,20 @@ NAME = "table3"
 PARTS = "table3_"  # what the names of its experiment files begin with
 
 
-def page_columns(frame: "DataFrame") -> tuple[list[Column], list[Column]]:
-    """The columns of the paper's table: the scores beside the paper's and the size; what varies."""
+def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:
+    """The columns of the paper's table: the scores beside the paper's, the verdict and the size; what varies."""
     row = row_column(frame)
     letters = [of.removeprefix(PARTS) for of in frame["table"]]
     under = [f"({letter}) " if len(letter) == 1 else "" for letter in letters]
     row = row._replace(texts=[letter + plain(name) for letter, name in zip(under, row.texts, strict=True)])
     scores = [column for column in columns_of_dev(frame) if column.heading != DELTA]
     varies = setting_columns(frame)
-    return [row, *scores, *size_columns(frame)], [row, *varies] if varies else []
+    return [row, *scores, *verdict_columns(frame, judged), *size_columns(frame)], [row, *varies] if varies else []
 
 
-def page(frame: "DataFrame", scale: str) -> Page:
+def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Ruled between the groups as in the paper."""
-    scores, varies = page_columns(frame)
+    scores, varies = page_columns(frame, judged)
     of = list(frame["table"])
     ruled = tuple(i for i in range(1, len(of)) if of[i] != of[i - 1])
     return Page(
@@ -44,5 +47,7 @@ def page(frame: "DataFrame", scale: str) -> Page:
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),
+            Heading(MADE_AGAIN),
+            made_again(frame),
         ),
     )

@@ -1,7 +1,9 @@
 """The page of one experiment's table: dev scores, what the rows are, test scores, and how all of it was made."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.judge import Judged
 from repro.pages.columns import (
     closing,
     columns_of_dev,
@@ -11,7 +13,18 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
 )
-from repro.pages.words import about_settings, claim, departure_notes, explained, explained_table, facts, notes
+from repro.pages.verdicts import verdict_columns
+from repro.pages.words import (
+    MADE_AGAIN,
+    about_settings,
+    claim,
+    departure_notes,
+    explained,
+    explained_table,
+    facts,
+    made_again,
+    notes,
+)
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.record import BASE
@@ -22,7 +35,7 @@ if TYPE_CHECKING:
 OF = "at scale"  # what stands between the name of a table and that of its scale
 
 
-def page(frame: "DataFrame", scale: str, name: str) -> Page:
+def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
     settings, sizes = setting_columns(frame), size_columns(frame)
@@ -32,7 +45,7 @@ def page(frame: "DataFrame", scale: str, name: str) -> Page:
         blocks(
             Heading(f"{name} {OF} {scale}", 1),
             Text(claim(frame)),
-            explained_table([row, *dev], ruled),
+            explained_table([row, *dev, *verdict_columns(frame, judged)], ruled),
             Heading("What the rows are"),
             Table(tuple(size), ruled),
             about_settings(frame),
@@ -52,6 +65,8 @@ def page(frame: "DataFrame", scale: str, name: str) -> Page:
                 )
             ),
             facts(frame),
+            Heading(MADE_AGAIN),
+            made_again(frame),
         ),
     )
 

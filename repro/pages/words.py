@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
-from repro.render.page import Column, Heading, Inline, Listing, Strong, Table, Text, Words, plain
+from repro.render.page import Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
 from repro.results.labels import AT_PAPER_SIZE, both
@@ -47,6 +47,12 @@ ABOUT_MARKS: Words = (
 )
 ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
 ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, and stand in no mean.")
+ABOUT_VERDICT: Words = (
+    Strong("verdict"),
+    " is what came of the claims that compare the row with the base; what it rests on stands in ",
+    Link("claims.md", "claims", to_page=True),
+    ".",
+)
 ABOUT_SETTINGS: Words = (
     "A row is a function of the base and shows what it changes. ",
     Strong("(In brackets)"),
@@ -64,6 +70,9 @@ ABOUT_SIZE: Words = (
 )
 
 
+MADE_AGAIN = "How far these runs can be made again"
+
+
 def _in_cells(sign: str) -> Callable[[Sequence[Column]], bool]:
     return lambda shown: any(sign in plain(text) for column in shown for text in column.texts)
 
@@ -79,6 +88,7 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_has("PPL (dev)"), ABOUT_DEV),
     (_has(DELTA), ABOUT_DELTA),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
+    (_has("verdict"), ABOUT_VERDICT),
     (_has(SIZE), ABOUT_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
     (_in_cells(MISSING), ABOUT_MISSING),
@@ -139,6 +149,12 @@ def departure_notes(frame: "DataFrame") -> Text | Listing:
 def notes(frame: "DataFrame", heading: Heading | Text) -> tuple[Heading | Text | Listing, ...]:
     """What a reader must know about a table, under a heading; nothing where there is nothing."""
     return (heading, Listing(tuple(frame.attrs["notes"]))) if frame.attrs["notes"] else ()
+
+
+def made_again(frame: "DataFrame") -> Text | Listing:
+    """A line for each badge that the runs of a table earned, and each processor."""
+    lines: list[str] = frame.attrs["repeatable"]
+    return Listing(tuple(lines)) if lines else Text("No run to tell.")
 
 
 def facts(frame: "DataFrame") -> Listing:

@@ -19,6 +19,7 @@ from repro.results.equal_code import code_name
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.record import BASE, PaperNumbers, Record, load, path
+from repro.results.repeatable import repeatable
 from repro.results.repeats import repeated
 from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number, signature
 from repro.storage.atomic import write_json
@@ -252,6 +253,7 @@ def table(
     about_rows, about_facts = [*_exclusions(everything, frame), *_unpublished(shown)], [*_disagreements(facts)]
     frame.attrs["notes"] = [*about_rows, *_repeats(shown), *about_facts]
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
+    frame.attrs["repeatable"] = repeatable(itertools.chain(*runs.values()))
     return frame
 
 

@@ -149,4 +149,33 @@ DEFECTS: tuple[Defect, ...] = (
         "OUTSIDE = 20",
         (f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",),
     ),
+    # verdicts in tables
+    Defect(
+        "a row shows the verdict on any claim that names it",
+        "repro/pages/verdicts.py",
+        'if one.claim.kind == "direction" and len(others) == 1:',
+        "for _ in others:",
+        ("tests/pages/test_verdicts.py::test_claims_about_other_pairs_and_trends_say_nothing_of_a_row",),
+    ),
+    Defect(
+        "of several verdicts on a row the last is shown",
+        "repro/pages/verdicts.py",
+        "            said.setdefault(others[0], {})[one.verdict] = None\n",
+        "            said[others[0]] = {one.verdict: None}\n",
+        ("tests/pages/test_verdicts.py::test_several_claims_are_joined_where_their_words_differ",),
+    ),
+    Defect(
+        "a table has no verdicts",
+        "repro/pages/build.py",
+        "tables.page(frame, runs.scale, name, judged)",
+        "tables.page(frame, runs.scale, name)",
+        ("tests/pages/test_verdicts.py::test_the_pages_of_a_scale_have_their_verdicts",),
+    ),
+    Defect(
+        "a badge is given to runs that nobody looked at",
+        "repro/results/repeatable.py",
+        "        return Shown(NOT_LOOKED_AT, processor)\n",
+        '        return Shown("L1", processor)\n',
+        ("tests/results/test_repeatable.py::test_what_came_before_badges_says_so",),
+    ),
 )

@@ -1,0 +1,107 @@
+"""Each row of a table shows what came of the claims that compare it with the base, and of no others."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import paper_run
+
+from repro.claims.catalogue import CLAIMS
+from repro.claims.claim import B0, BASE_DE, BIG_DE, D256, H1, H4, Claim, direction, trend
+from repro.claims.decisions import Outcome
+from repro.claims.judge import Judged
+from repro.pages import build, table2, table3, tables
+from repro.pages.verdicts import verdict_columns
+from repro.render.markdown import markdown
+from repro.results.frame import ResultSet, table
+from repro.results.record import path
+
+
+def frame(*rows: tuple[str, str]) -> Any:
+    runs = [paper_run(row, of, position=i, seed=seed) for i, (of, row) in enumerate(rows) for seed in (1, 2)]
+    return table(runs, base=[paper_run(seed=seed) for seed in (1, 2)])
+
+
+def judged(claim: Claim, verdict: Outcome) -> Judged:
+    return Judged(claim=claim, verdict=verdict, reason="")
+
+
+def worse(row: str) -> Claim:
+    return direction("C1", "6.2", "The base is better", B0, row, scale="laptop")
+
+
+def shown(frame: Any, *of: Judged) -> dict[str, str]:
+    columns = verdict_columns(frame, of)
+    return dict(zip(frame["row"], columns[0].texts, strict=True)) if columns else {}  # type: ignore[arg-type]
+
+
+HEADS = (("table3_A", "h=1"), ("table3_A", "h=4"))
+
+
+def test_a_row_has_the_words_of_its_own_claims() -> None:
+    assert shown(frame(*HEADS), judged(worse(H1), "same sign"), judged(worse(D256), "open")) == {
+        "base": "",
+        "h=1": "same sign",
+        "h=4": "",
+    }
+
+
+def test_the_base_may_be_the_worse_of_the_two() -> None:
+    better = direction("C2", "6.2", "More heads are better", H4, B0, scale="laptop")
+    assert shown(frame(*HEADS), judged(better, "opposite sign"))["h=4"] == "opposite sign"
+
+
+def test_several_claims_are_joined_where_their_words_differ() -> None:
+    found = shown(frame(*HEADS), *(judged(worse(H1), word) for word in ("same sign", "open", "same sign")))
+    assert found["h=1"] == "same sign, open"
+
+
+def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
+    among_others = direction("C3", "6.2", "One head is worse than four", H4, H1, scale="laptop")
+    along = trend("C4", "6.2", "More is better", {H1: 1, B0: 8})
+    found = judged(among_others, "same sign"), judged(along, "same sign")
+    assert not verdict_columns(frame(*HEADS), found)
+
+
+def test_rows_of_table_2_are_compared_with_the_base_of_their_pair() -> None:
+    big = direction("C5", "6.1", "Big is better", BIG_DE, BASE_DE, scale="captions")
+    of_2 = frame(("table2", "base en-de"), ("table2", "big en-de"))
+    assert shown(of_2, judged(big, "same sign")) == {"base": "", "base en-de": "", "big en-de": "same sign"}
+    [column] = [
+        column for column in table2.own_columns(of_2, [judged(big, "same sign")]) if column.heading == "verdict"
+    ]
+    assert list(column.texts) == ["", "", "same sign"]
+
+
+def test_every_page_of_a_table_has_the_column_and_says_what_it_is() -> None:
+    of = [judged(worse(H1), "same sign")]
+    pages = [
+        tables.page(frame(*HEADS), "laptop", "table3_A", of),
+        table3.page(frame(*HEADS), "laptop", of),
+        table2.page(frame(("table2", "base en-de"), *HEADS), "laptop", of),
+    ]
+    for page in pages:
+        text = markdown(page)
+        assert text.count("| same sign") == 1
+        assert "**verdict** is what came of the claims that compare the row with the base" in text
+        assert "[claims.md](claims.md)" in text
+        assert "## How far these runs can be made again" in text
+    without = tables.page(frame(*HEADS), "laptop", "table3_A")
+    assert "verdict" not in markdown(without)
+
+
+def test_the_pages_of_a_scale_have_their_verdicts(tmp_path: Path) -> None:
+    for of, row in (("base", "base"), *HEADS):
+        record = paper_run(row, of, position=-1 if of == "base" else 0, scale="laptop")
+        record.save(path(tmp_path, record))
+    made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))
+    for name in ("README", "table3", "table3_A"):
+        text = made[tmp_path / f"laptop/{name}.md"]
+        assert any("h=1 " in line and "| not judged" in line for line in text.split("\n")), name
+
+
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.kind == "direction"], ids=lambda claim: claim.id)
+def test_no_direction_of_the_list_names_a_base_twice(claim: Claim) -> None:
+    of = [row.split("/", 1) for row in claim.rows]
+    assert len({*claim.rows}) == 2
+    assert len([row for table, row in of if row.startswith("base")]) <= 1

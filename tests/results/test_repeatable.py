@@ -1,0 +1,51 @@
+"""One line for each badge and processor, with what stands against more."""
+
+from typing import Any
+
+from paper_runs import paper_run
+
+from repro.results.frame import table
+from repro.results.record import Record
+from repro.results.repeatable import repeatable
+
+
+def run(badge: str | None = "L1", *against: str, replayed: int = 2, **stamp: Any) -> Record:
+    told: Any = {
+        "badge": badge, "against": list(against), "order": "ab", "plan": "ab", "weights": None, "replayed": replayed,
+        "repeated_lines": 0,
+    }  # fmt: skip
+    origin: Any = paper_run().stamp | {"device": "AMD EPYC", "instructions": "AVX2"} | stamp
+    return paper_run(determinism=told, stamp=origin)
+
+
+def test_runs_that_earned_the_same_on_one_processor_share_a_line() -> None:
+    assert repeatable([run(), run(replayed=3)]) == [
+        "L1, one CPU process, the same to the bit on such a processor: 2 runs; AMD EPYC, AVX2; "
+        "5 micro-batches computed twice."
+    ]
+
+
+def test_each_badge_processor_and_reason_has_a_line() -> None:
+    found = repeatable(
+        [run(), run("L0", "the processor was another", replayed=0), run(instructions="AVX512"), run(None)]
+    )
+    assert [line.partition(":")[0] for line in found] == [
+        "L0, read what the plan says, the same on every machine",
+        "L1, one CPU process, the same to the bit on such a processor",
+        "L1, one CPU process, the same to the bit on such a processor",
+        "No badge, for what was read is not what was planned",
+    ]
+    assert found[0].endswith(": 1 run; AMD EPYC, AVX2; against more: the processor was another.")
+    assert "AMD EPYC, AVX512" in found[2]
+
+
+def test_what_came_before_badges_says_so() -> None:
+    old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
+    assert repeatable([old, old]) == [
+        "Not looked at, of the time before badges: 2 runs; AMD EPYC, instructions not noted."
+    ]
+
+
+def test_a_table_carries_its_lines() -> None:
+    assert table([], base=[run()]).attrs["repeatable"] == repeatable([run()])
+    assert repeatable([]) == []
