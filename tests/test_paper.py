@@ -1,10 +1,16 @@
 """Table 2's costs, worked out again from hours and devices, and the two places where it needs a word."""
 
 import dataclasses
+import runpy
+from pathlib import Path
 
 import pytest
 
+from repro.model.config import BASE
 from repro.paper import (
+    N_REGULARISERS,
+    PRINTED_STEPS,
+    REGULARISERS,
     SECONDS_A_STEP,
     TABLE_2,
     TABLE_4,
@@ -90,6 +96,21 @@ def test_the_printed_step_time_gives_another_cost_than_the_printed_hours() -> No
     seconds = 100_000 * SECONDS_A_STEP["Transformer (base model)"]
     hours = Hardware(n_gpus=8, gpu="P100", days=seconds / 86_400)
     assert f"{printed_training_flops(hours):.1e}" == "3.0e+18"
+
+
+def test_of_every_system_the_steps_are_those_of_its_settings() -> None:
+    big = runpy.run_path(str(Path(__file__).parents[1] / "experiments" / "table3_big.py"))["big"]
+    assert {"Transformer (base model)": BASE.steps, "Transformer (big)": big(BASE).steps} == PRINTED_STEPS
+
+
+def test_convs2s_is_the_one_whose_hardware_was_fitted() -> None:
+    fitted = {line.name for line in TABLE_2 for hardware in line.hardware.values() if hardware.fitted}
+    assert fitted == {"ConvS2S"}
+    assert all(hardware.fitted for hardware in system("ConvS2S").hardware.values())
+
+
+def test_three_kinds_of_regularisation_are_announced_and_two_described() -> None:
+    assert (N_REGULARISERS, REGULARISERS) == (3, ("residual dropout", "label smoothing"))
 
 
 def test_a_device_without_a_printed_rate_is_refused() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from repro.claims.sizes import Hypers, filled, printed_sizes
 from repro.results.record import BASE, PaperNumbers, Record
 
 Kind = Literal[
@@ -43,11 +44,15 @@ class Endpoint:
         value = record.score(self.split, self.score)
         return None if record.status == "diverged" or value is None else self.sign * value
 
+    def is_told(self, record: Record) -> bool:
+        """Whether the run says it: one that diverged does, one made before the score was taken does not."""
+        return record.status == "diverged" or record.score(self.split, self.score) is not None
+
     def printed(self, paper: PaperNumbers) -> float | None:
         """The paper's number for it, more is better; None where nothing is printed."""
         if self.score == "nll":
             return None if paper["ppl"] is None else self.sign * math.log(paper["ppl"])
-        return paper["bleu"]
+        return paper["bleu"] if self.score in ("bleu", "bleu_published") else None
 
 
 LOG_PPL = Endpoint(name="log PPL", split="dev", score="nll", sign=-1, margin=0.01, widest=0.03, decimals=3)
@@ -55,6 +60,7 @@ BLEU = Endpoint(name="BLEU", split="dev", score="bleu", sign=+1, margin=0.3, wid
 TEST_BLEU = Endpoint(
     name="BLEU (test)", split="test", score="bleu_published", sign=+1, margin=0.3, widest=1.0, decimals=2
 )
+ACCURACY = Endpoint(name="accuracy", split="dev", score="accuracy", sign=+1, margin=0.003, widest=0.01, decimals=4)
 BOTH = (LOG_PPL, BLEU)
 
 
@@ -113,11 +119,20 @@ class Claim:
     tests: tuple[str, ...] = ()  # which settle it
     holds: bool = True  # what they settle
     missing: str = ""  # what it would take, where nothing here settles it
+    template: str = ""  # the sentence with {better.d_k} and {worse.d_k} for the sizes of its two rows
+    note: str = ""  # what a reader of its verdict must know
 
     @property
     def is_trained(self) -> bool:
         """Whether it is settled by records."""
         return self.kind in ("direction", "magnitude", "equivalence", "best of family", "trend", "point value")
+
+    def sentence_here(self, hypers: Hypers) -> str:
+        """The sentence with the sizes that its rows have at a scale; with the paper's where a row was not run."""
+        if not self.template or not {*self.rows} <= hypers.keys():
+            return self.sentence
+        better, worse = self.rows
+        return filled(self.template, hypers[better], hypers[worse])
 
     @property
     def table(self) -> str:
@@ -160,11 +175,12 @@ def direction(
     endpoints: tuple[Endpoint, ...] = BOTH,
     needs: ByHeart | None = None,
 ) -> Claim:
-    """One row is better than another."""
+    """One row is better than another; the sentence may name their sizes, as {better.d_k}."""
     return Claim(
         id=id,
         where=where,
-        sentence=sentence,
+        sentence=filled(sentence, printed_sizes(better), printed_sizes(worse)),
+        template=sentence,
         kind="direction",
         rows=(better, worse),
         scale=scale,
@@ -183,9 +199,16 @@ def magnitude(
     endpoints: tuple[Endpoint, ...] = BOTH,
     needs: ByHeart | None = None,
 ) -> Claim:
-    """By as much as the paper prints; its numbers come with the records."""
+    """By as much as the paper prints; its numbers come with the records. A sentence as of `direction`."""
     return Claim(
-        id=id, where=where, sentence=sentence, kind="magnitude", rows=(better, worse), endpoints=endpoints, needs=needs
+        id=id,
+        where=where,
+        sentence=filled(sentence, printed_sizes(better), printed_sizes(worse)),
+        template=sentence,
+        kind="magnitude",
+        rows=(better, worse),
+        endpoints=endpoints,
+        needs=needs,
     )
 
 
@@ -217,8 +240,8 @@ def arithmetic(id: str, where: str, sentence: str, compute: Callable[[PrintedRow
     return Claim(id=id, where=where, sentence=sentence, kind="arithmetic", compute=compute, rows=rows, scale="smoke")
 
 
-def structural(id: str, where: str, sentence: str, *tests: str, holds: bool = True) -> Claim:
-    """Settled by tests, to be found under tests/."""
+def structural(id: str, where: str, sentence: str, *tests: str, holds: bool = True, note: str = "") -> Claim:
+    """Settled by tests, to be found under tests/: where they pass they show it, or the opposite (`holds` False)."""
     return Claim(
         id=id,
         where=where,
@@ -227,9 +250,10 @@ def structural(id: str, where: str, sentence: str, *tests: str, holds: bool = Tr
         tests=tuple(f"tests/{test}" for test in tests),
         holds=holds,
         scale="smoke",
+        note=note,
     )
 
 
-def elsewhere(id: str, where: str, sentence: str, kind: Kind, missing: str) -> Claim:
+def elsewhere(id: str, where: str, sentence: str, kind: Kind, missing: str, *, note: str = "") -> Claim:
     """Not settled by records of translation; says where, or what is missing."""
-    return Claim(id=id, where=where, sentence=sentence, kind=kind, missing=missing, scale="smoke")
+    return Claim(id=id, where=where, sentence=sentence, kind=kind, missing=missing, scale="smoke", note=note)

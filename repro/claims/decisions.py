@@ -105,12 +105,12 @@ class Sign:
     """
 
     contrast: Contrast
-    reported: float  # by the paper, above zero
+    reported: float | None  # by the paper, above zero; None: it prints nothing
     sized: bool = True
     of: str = ""  # what the sum is, in words, where it is no difference
 
     def __post_init__(self) -> None:
-        if not self.reported > 0:
+        if self.reported is not None and not self.reported > 0:
             raise ValueError(f"reported: expected a number above zero, got {self.reported}. Turn the rows round.")
 
     @property
@@ -128,7 +128,7 @@ class Sign:
         low, high = self.contrast.interval(alpha)
         outcome, text = self.words.neither, f"between {low:.3g} and {high:.3g}"
         if low > 0:
-            smaller = self.sized and high < self.reported / 2
+            smaller = self.sized and self.reported is not None and high < self.reported / 2
             outcome, text = self.words.yes, f"smaller than printed, {text}" if smaller else f"above {low:.3g}"
         elif high < 0:
             outcome, text = self.words.no, f"the other way round: below {high:.3g}"
@@ -136,7 +136,7 @@ class Sign:
             outcome=outcome,
             reason=f"{self.of} {text}".strip(),
             detectable=self.contrast.detectable(alpha / 2),
-            power=self.contrast.power(self.reported, alpha / 2) if self.sized else None,
+            power=self.contrast.power(self.reported, alpha / 2) if self.sized and self.reported is not None else None,
         )
 
 

@@ -115,7 +115,7 @@ def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NO
     """Every claim with its verdict, in the paper's order: at the last look that its rows have the seeds for.
 
     `rows` are those of which the printed numbers are known without a run; `measured` are the verdicts on layers, from
-    Table 1. Raises ValueError where the records are of several scales.
+    Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
     """
     looks = [judge_suite(suite(evidence, look, rows)) for look in LOOKS]
     latest = [next((one for one in reversed(of) if one.look), of[0]) for of in zip(*looks, strict=True)]
@@ -139,7 +139,10 @@ def suite(evidence: Evidence, look: Look = LOOKS[-1], rows: Rows = NO_ROWS) -> S
     return Suite(
         scale=scales[0] if scales else SCALE_ORDER[0],
         runs={
-            name: {row: sample(row, [(run.seed, one.of(run)) for run in runs]) for row, runs in taken.items()}
+            name: {
+                row: sample(row, [(run.seed, one.of(run)) for run in runs if one.is_told(run)])
+                for row, runs in taken.items()
+            }
             for name, one in endpoints.items()
         },
         printed={f"{table}/{row}": listed.paper for (table, row), listed in rows.items()} | named,
@@ -241,6 +244,8 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: f
         return cell(refused)
     if claim.kind == "best of family":
         return cell(Best(rows=values, named=claim.named, noise=noise, sized=suite.sized).verdict(level))
+    if total and claim.kind == "direction":  # of which the paper need not print a size
+        return _Cell(found, Sign(contrast=total, reported=printed, sized=suite.sized))
     if total is None or printed is None:
         return cell(_not_judged("the paper prints no number for it"))
     if claim.kind == "magnitude":
@@ -275,7 +280,12 @@ def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | No
 def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: Noise) -> Verdict | None:
     """Why these rows cannot be judged, if they cannot."""
     if missing := [row for row, runs in samples.items() if not runs.values and not runs.diverged]:
-        counts = [f"{_row(row)} {suite.waiting.get(row, 0)} of {needed(row, suite.look)}" for row in missing]
+        counts = [
+            f"{_row(row)} without this score"
+            if row in suite.records
+            else f"{_row(row)} {suite.waiting.get(row, 0)} of {needed(row, suite.look)}"
+            for row in missing
+        ]
         return _not_judged(f"too few runs that count: {', '.join(counts)}")
     if verdict := unfit({_row(row): runs for row, runs in samples.items()}):
         return verdict
@@ -290,8 +300,7 @@ def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: N
 def _test(claim: Claim, endpoint: Endpoint, suite: Suite, total: Contrast, printed: float) -> Tested:
     if claim.kind == "equivalence":
         return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
-    of = "slope per doubling" if claim.kind == "trend" else ""
-    return Sign(contrast=total, reported=printed, sized=suite.sized, of=of)
+    return Sign(contrast=total, reported=printed, sized=suite.sized, of="slope per doubling")
 
 
 def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:

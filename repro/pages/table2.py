@@ -54,8 +54,9 @@ ABOUT_PRINTED: Words = (
     " are those printed, and again ",
     Strong("worked out"),
     " as GPUs x days x the sustained rate that section 6.1 grants each kind of GPU; an ensemble costs its 8 members. "
-    "What Deep-Att ran on is not known. For English-French, section 6.1 and the NeurIPS version print 41.0 for the big "
-    "model where this table has 41.8.",
+    "What Deep-Att ran on is not known, and ConvS2S's GPUs and days are fitted: chosen because they give its printed "
+    "costs, they confirm nothing. For English-French, section 6.1 and the NeurIPS version print 41.0 for the big model "
+    "where this table has 41.8.",
 )
 ABOUT_OURS: Words = (
     "BLEU on the test set of this scale, read once: mean and half-width of the 95 % t-interval over n seeds. ",

@@ -1,0 +1,100 @@
+"""What the paper's own numbers come to, each held against a sum that a reader can do."""
+
+from dataclasses import replace
+
+import pytest
+
+from repro.claims import arithmetic
+from repro.claims.arithmetic import BASE_MODEL, BIG_MODEL, LADDERS
+from repro.claims.catalogue import CLAIMS
+from repro.claims.claim import ACCURACY, BLEU, LOG_PPL, Checked, PrintedRows
+from repro.paper import Hardware
+from repro.results.record import PaperNumbers
+
+# Table 3 (C) and base, as printed: perplexity and BLEU
+SIZES = {
+    "base/base": (4.92, 25.8),
+    "table3_C/N=2": (6.11, 23.7),
+    "table3_C/N=4": (5.19, 25.3),
+    "table3_C/N=8": (4.88, 25.5),
+    "table3_C/d_model=256": (5.75, 24.5),
+    "table3_C/d_model=1024": (4.66, 26.0),
+    "table3_C/d_ff=1024": (5.12, 25.4),
+    "table3_C/d_ff=4096": (4.75, 26.2),
+}
+PRINTED: PrintedRows = {row: PaperNumbers(ppl=ppl, bleu=bleu, params=None) for row, (ppl, bleu) in SIZES.items()}
+
+
+def computed(id: str, printed: PrintedRows = PRINTED) -> Checked:
+    """What a claim's numbers come to."""
+    compute = next(one.compute for one in CLAIMS if one.id == id)
+    assert compute is not None
+    return compute(printed)
+
+
+@pytest.mark.parametrize(
+    ("id", "holds", "words"),
+    [
+        # 12 x 3,600 / 100,000 = 0.432, printed as 0.4; 3.5 x 86,400 / 300,000 = 1.008, printed as 1.0
+        ("C03e", True, "12 hours / 100,000 steps = 0.432 s, printed 0.4 s"),
+        ("C03e", True, "100,000 x 0.4 s = 11.1 hours = 0.46 days"),
+        ("C03f", True, "84 hours / 300,000 steps = 1.008 s, printed 1.0 s"),
+        ("C03f", True, "300,000 x 1.0 s = 83.3 hours = 3.47 days"),
+        ("C02b", False, "two editions print two numbers: 41.8 in the abstract and Table 2 of one, 41.0 in the other"),
+        ("C30d", False, "better BLEU at 6 of 7 steps; N=8 has 25.5 and base 25.8"),
+        ("C30p", True, "better PPL at 7 of 7 steps"),
+        ("C41", False, "3 are announced; described are residual dropout and label smoothing"),
+        # 8 x 0.5 x 86,400 x 9.5e12 = 3.28e18 and 8 x 3.5 x 86,400 x 9.5e12 = 2.30e19
+        ("C43a", True, "Transformer (base model) en-de 3.3e18, printed 3.3e18"),
+        ("C43a", True, "Transformer (big) en-fr 2.3e19, printed 2.3e19"),
+        ("C43b", True, "GNMT + RL en-de 2.3e19, printed 2.3e19; GNMT + RL en-fr 1.4e20, printed 1.4e20; MoE en-de"),
+        ("C43c", True, "ConvS2S Ensemble en-de 7.7e19, printed 7.7e19"),
+        ("C43c", True, "Deep-Att + PosUnk Ensemble en-fr 8.0e20, printed 8.0e20"),
+    ],
+)
+def test_what_the_papers_numbers_come_to(id: str, holds: bool, words: str) -> None:
+    found = computed(id)
+    assert found.holds is holds
+    assert words in found.text
+
+
+def test_what_was_fitted_or_is_not_known_confirms_nothing() -> None:
+    assert "ConvS2S" not in computed("C43b").text
+    assert "Deep-Att" not in computed("C43b").text
+    [apart] = [one for one in CLAIMS if one.id == "C43d"]
+    assert "fitted" in apart.missing
+
+
+@pytest.mark.parametrize(("days", "holds"), [(0.45, True), (0.52, True), (0.53, False), (0.40, False)])
+def test_a_step_time_is_compared_to_its_printed_digit(
+    days: float, holds: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # 0.4 s of 100,000 steps are anything from 0.35 s (0.405 days) to 0.45 s (0.52 days)
+    hardware = {"en-de": Hardware(n_gpus=8, gpu="P100", days=days)}
+    monkeypatch.setattr(arithmetic, "BASE_MODEL", replace(BASE_MODEL, hardware=hardware))
+    assert computed("C03e").holds is holds
+
+
+def test_one_cost_beside_its_print_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arithmetic, "BIG_MODEL", replace(BIG_MODEL, flops={"en-de": 2.2e19, "en-fr": 2.3e19}))
+    assert not computed("C43a").holds
+
+
+def test_every_step_in_size_is_looked_at() -> None:
+    assert sum(len(ladder) - 1 for ladder in LADDERS) == 7
+    assert {row for ladder in LADDERS for row in ladder} == SIZES.keys()
+    same: PrintedRows = {row: PaperNumbers(ppl=5.0, bleu=25.0, params=None) for row in SIZES}
+    assert "better PPL at 0 of 7 steps" in computed("C30p", same).text
+    assert not computed("C30p", same).holds
+
+
+def test_a_row_without_print_is_named() -> None:
+    nothing: PrintedRows = PRINTED | {"table3_C/N=4": PaperNumbers(ppl=None, bleu=25.3, params=None)}
+    with pytest.raises(ValueError, match="table3_C/N=4: expected printed scores, got none"):
+        computed("C30p", nothing)
+
+
+def test_the_paper_prints_no_accuracy() -> None:
+    numbers = PaperNumbers(ppl=4.92, bleu=25.8, params=None)
+    assert [one.printed(numbers) for one in (ACCURACY, BLEU)] == [None, 25.8]
+    assert LOG_PPL.printed(numbers) == pytest.approx(-1.593_308_5)
