@@ -40,6 +40,7 @@ from repro.claims.statistics import (
     sample,
     slope_weights,
 )
+from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.record import PaperNumbers, Record
 
@@ -347,8 +348,7 @@ def _untrained(claim: Claim, suite: Suite) -> Judged:
         holds, text = claim.compute(suite.printed)
         return Judged(claim=claim, verdict=OF_PRINT.yes if holds else OF_PRINT.no, reason=text)
     if claim.tests:
-        verdict = OF_HOUSE.yes if claim.holds else OF_HOUSE.no
-        return Judged(claim=claim, verdict=verdict, reason=", ".join(claim.tests))
+        return Judged(claim=claim, verdict="not judged", reason=NOT_RUN)
     return Judged(claim=claim, verdict="not judged", reason=claim.missing)
 
 

@@ -4,6 +4,7 @@ python -m repro report              make every published file under results/ aga
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
 python -m repro report --html DIR   write every page as HTML into a folder, with its pictures
 python -m repro report --own        the same for your own results, in results/own/
+python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
 python -m repro publish             put your own results among the published ones, or say why not
 """
 
@@ -14,6 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
+from repro.results.provenance import PACKAGE
 from repro.runs.command import DISK, Parser, ours
 from repro.storage.atomic import DiskError, write_text
 
@@ -29,21 +31,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--html", type=Path, metavar="FOLDER", help="write only this: every page as HTML, with its pictures"
     )
+    parser.add_argument(
+        "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
+    )
     options = parser.parse_args(arguments)
     from repro.pages.build import build_all, write_html  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
+    if options.tests and options.check:
+        parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Take --tests first.")
     try:
         if options.html:
             print(write_html(results, options.html, own=options.own)[0])
             return 0
-        return _made(build_all(results, own=options.own), check=options.check)
+        failed = _tested(options.results or PUBLISHED) if options.tests else False
+        return _made(build_all(results, own=options.own), check=options.check) or int(failed)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
     except DiskError as error:
         parser.exit(DISK, f"error: {error}\n")
+
+
+def _tested(results: Path) -> bool:
+    """Run the tests that settle claims and keep what came out; whether one of them did not pass."""
+    from repro.claims.catalogue import CLAIMS
+    from repro.claims.tested import named_tests, run, save
+
+    tests = run(named_tests(CLAIMS), PACKAGE.parent)
+    missed = [f"{one.test} {one.outcome}" for one in tests.ran if one.outcome != "passed"]
+    print(f"{save(results, tests)}: {len(tests.ran)} tests, {'; '.join(missed) or 'all passed'}")
+    return bool(missed)
 
 
 def _made(texts: Mapping[Path, str], *, check: bool) -> int:

@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from repro.claims import tested
+from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
 from repro.pages import claims, scale, table1, table2, table3, tables
@@ -105,12 +107,13 @@ def build_layers(results: Path) -> Documents:
     return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
 
 
-def judged_layers(result_set: ResultSet) -> LayerOutcomes:
-    """The verdicts on the claims about layers, for the pages of a scale; none where nothing was measured."""
-    measured = _measured(result_set.folder.parent)
-    if measured is None and result_set.own:
-        measured = _measured(PUBLISHED)
-    return verdicts(measured) if measured else NOTHING_MEASURED
+def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
+    """The verdicts on claims that no run settles, for the pages of a scale: by named tests, by measured layers."""
+    results = result_set.folder.parent
+    measured, tests = _measured(results), tested.load(results)
+    if result_set.own:  # beside which neither is made
+        measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.load(PUBLISHED)
+    return tested.verdicts_of_tests(CLAIMS, tests) | (verdicts(measured) if measured else {})
 
 
 def _measured(results: Path) -> layer_costs.Measured | None:
@@ -152,7 +155,7 @@ def write(documents: Documents) -> list[Path]:
 
 def write_scale(result_set: ResultSet) -> list[Path]:
     """Write all files of one scale anew; returns them."""
-    return write(build_scale(result_set, judged_layers(result_set)))
+    return write(build_scale(result_set, judged_without_runs(result_set)))
 
 
 def write_layers(results: Path) -> list[Path]:
@@ -174,7 +177,7 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
     """Every page that is made of what stands under `results`."""
     made = build_layers(results)
     for result_set in result_sets:
-        made |= build_scale(result_set, judged_layers(result_set))
+        made |= build_scale(result_set, judged_without_runs(result_set))
     return made
 
 

@@ -181,7 +181,9 @@ def _verdict(one: Judged) -> Words:
 
 
 def _by(one: Judged) -> Words:
-    return joined([(Code(test),) for test in one.claim.tests], ", ") if one.claim.tests else one.reason
+    """What settles it, what that says, and what a reader must know of it."""
+    tests = joined([(Code(test),) for test in one.claim.tests], ", ")
+    return (*tests, ": " * bool(tests), one.reason, f". {one.claim.note}" * bool(one.claim.note))
 
 
 def _seeds(one: Judged) -> str:

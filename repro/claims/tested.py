@@ -1,0 +1,157 @@
+"""What the tests came to that settle claims, and the one file that keeps it: results/tests.json. Paper: section 3.
+
+A claim about how the model is built is settled by named tests. They must have been run for a page to say so:
+`python -m repro report --tests` runs exactly those, and pages read what came out.
+"""
+
+import ast
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+from xml.etree import ElementTree
+
+from repro.claims.claim import Claim
+from repro.claims.decisions import OF_HOUSE, Outcome
+from repro.claims.spelling import syntax
+from repro.results.provenance import Provenance, provenance
+from repro.storage import signed_json
+
+FORMAT = 1
+FILE = "tests.json"  # under results/
+COMMAND = "python -m repro report --tests"
+NOT_RUN = f"its tests were not run ({COMMAND})"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One named test, all its parameters together."""
+
+    test: str  # "tests/model/test_attention.py::test_equals_the_library"
+    outcome: Literal["passed", "failed", "not run"]  # the last where one of its cases was skipped, or none is there
+    cases: int
+    code: str  # digest of the test and of what its file imports of this package, see `code_of`
+
+
+class SuiteRun(NamedTuple):
+    """The named tests of one call, and where they ran."""
+
+    ran: tuple[Ran, ...]
+    stamp: Provenance
+
+
+NOTHING_RUN = SuiteRun((), {})  # type: ignore[typeddict-item]
+
+
+# Running
+
+
+def named_tests(claims: Iterable[Claim]) -> list[str]:
+    """The tests that claims name, each once, in the order of the list."""
+    return list(dict.fromkeys(test for claim in claims for test in claim.tests))
+
+
+def run(tests: Sequence[str], root: Path) -> SuiteRun:
+    """Have pytest run exactly these, in a process of its own. Raises ValueError where it cannot begin."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        options = ("-q", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib", f"--junitxml={report}")
+        # a report in memory only would be lost with the process; what it prints is for whoever waits
+        done = subprocess.run([sys.executable, "-m", "pytest", *options, *tests], cwd=root, env=os.environ, check=False)
+        if done.returncode not in (0, 1) or not report.exists():
+            raise ValueError(
+                f"pytest in {root}: expected the named tests to be run, got exit code {done.returncode}. The tests "
+                "stand in the checkout, not in an installed package; `pip install -e .[test]` brings pytest."
+            )
+        cases = _cases(report.read_bytes())
+    found = tuple(Ran(test, *_outcome(cases.get(test, Counter())), code_of(test, root)) for test in tests)
+    return SuiteRun(found, provenance("cpu"))
+
+
+def _cases(report: bytes) -> dict[str, Counter[str]]:
+    """ "tests/x/test_y.py::test_z" -> how many of its cases passed, failed or were skipped."""
+    found: dict[str, Counter[str]] = {}
+    for case in ElementTree.fromstring(report).iter("testcase"):
+        file = case.get("classname", "").replace(".", "/")
+        name = case.get("name", "").partition("[")[0]
+        ends = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
+        found.setdefault(f"{file}.py::{name}", Counter())[ends[0] if ends else "passed"] += 1
+    return found
+
+
+def _outcome(cases: Counter[str]) -> tuple[Literal["passed", "failed", "not run"], int]:
+    if cases["failure"] or cases["error"]:
+        return "failed", cases.total()
+    return ("not run" if cases["skipped"] or not cases["passed"] else "passed"), cases.total()
+
+
+def code_of(test: str, root: Path) -> str:
+    """16 digits of the SHA-256 of a test and of each module of ours that its file imports: what makes a run of it old.
+
+    Neither comments nor what those modules import in turn, or every commit would; the test suite runs them all anyway.
+    """
+    file, _, name = test.partition("::")
+    tree = ast.parse((root / file).read_bytes())
+    own = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
+    parts = [syntax(own), *(syntax(ast.parse(path.read_bytes())) for path in _imported(tree, root))]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _imported(tree: ast.Module, root: Path) -> list[Path]:
+    """The files of this package that a file imports, sorted."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    ours = [root / f"{name.replace('.', '/')}.py" for name in sorted(names) if name.split(".")[0] == "repro"]
+    return [path for path in ours if path.is_file()]
+
+
+# The file
+
+
+def save(results: Path, tests: SuiteRun) -> Path:
+    """Write what came out, signed; returns the file."""
+    content = {"format": FORMAT, "stamp": dict(tests.stamp), "tests": [asdict(one) for one in tests.ran]}
+    signed_json.write(results / FILE, content)
+    return results / FILE
+
+
+def load(results: Path) -> SuiteRun:
+    """Read it; nothing where no test was run. A ValueError names the file, what was found and what to do."""
+    file = results / FILE
+    if not file.exists():
+        return NOTHING_RUN
+    try:
+        content = signed_json.read(file, "outcomes of tests", FORMAT)
+        return SuiteRun(tuple(Ran(**one) for one in content["tests"]), content["stamp"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ValueError(f"{file}: {error}. Restore it from git, or make it anew: {COMMAND}.") from error
+
+
+# Verdicts
+
+
+def verdicts_of_tests(claims: Iterable[Claim], tests: SuiteRun) -> dict[str, tuple[Outcome, str]]:
+    """By claim: what its tests show, or that they were not run."""
+    outcomes = {one.test: one.outcome for one in tests.ran}
+    return {claim.id: _verdict(claim, outcomes) for claim in claims if claim.tests}
+
+
+def _verdict(claim: Claim, outcomes: Mapping[str, str]) -> tuple[Outcome, str]:
+    failed = [test for test in claim.tests if outcomes.get(test) == "failed"]
+    if failed:
+        return OF_HOUSE.no if claim.holds else "not judged", f"failed: {', '.join(failed)}"
+    if any(outcomes.get(test) != "passed" for test in claim.tests):
+        return "not judged", NOT_RUN
+    if not claim.holds:
+        return OF_HOUSE.no, "its tests pass, and they show the opposite"
+    return OF_HOUSE.yes, "its tests pass"

@@ -1,0 +1,61 @@
+"""`python -m repro report --tests`: the named tests are run, what came out is kept, and a failure is an exit code."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repro.claims import tested
+from repro.claims.catalogue import CLAIMS
+from repro.claims.tested import Ran, SuiteRun, load, named_tests
+from repro.cli.report import main
+
+STAMP: Any = {"commit": "1" * 40, "dirty": False}
+
+
+def all_with(outcome: Any) -> SuiteRun:
+    """As if every named test had come out so."""
+    return SuiteRun(tuple(Ran(test, outcome, 1, "0") for test in named_tests(CLAIMS)), STAMP)
+
+
+@pytest.mark.parametrize(("outcome", "code", "said"), [("passed", 0, "all passed"), ("failed", 1, "failed; tests/")])
+def test_tests_are_run_kept_and_said(
+    outcome: str,
+    code: int,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[str] = []
+
+    def run(tests: list[str], root: Path) -> SuiteRun:
+        asked.extend(tests)
+        return all_with(outcome)
+
+    monkeypatch.setattr(tested, "run", run)
+    (tmp_path / "results").mkdir()
+    assert main(["--tests", "--results", str(tmp_path / "results")]) == code
+    assert asked == named_tests(CLAIMS)
+    assert load(tmp_path / "results") == all_with(outcome)
+    assert said in capsys.readouterr().out
+
+
+def test_what_cannot_be_run_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(tests: list[str], root: Path) -> SuiteRun:
+        raise ValueError("pytest in /x: expected the named tests to be run, got exit code 4.")
+
+    monkeypatch.setattr(tested, "run", run)
+    with pytest.raises(SystemExit) as ended:
+        main(["--tests", "--results", str(tmp_path)])
+    assert ended.value.code == 1
+    assert "got exit code 4" in capsys.readouterr().err
+
+
+def test_writing_and_not_writing_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--tests", "--check", "--results", str(tmp_path)])
+    assert ended.value.code == 2
+    assert "expected one of them, got both" in capsys.readouterr().err
