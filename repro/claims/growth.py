@@ -8,13 +8,14 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from repro.claims.decisions import Outcome
+from repro.claims.decisions import OF_HOUSE, Outcome
 from repro.claims.statistics import CONFIDENCE
 from repro.results.layer_costs import Count, Measured, Steps
 
 LABELS = {  # every layer that is measured
     "self_attention": "self-attention",
     "recurrent": "recurrent",
+    "library_recurrent": "recurrent (PyTorch's RNN)",
     "gated": "recurrent, gated (GRU)",
     "library_gated": "recurrent, gated (PyTorch's GRU)",
     "convolution": "convolutional",
@@ -148,27 +149,32 @@ def _some(lines: list[L], what: str) -> list[L]:
 # Times, two at a time
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """An interval of two of the values that holds their median with at least 95 %, whatever they are drawn from.
+def median_interval(values: Sequence[float], error: float = 1 - CONFIDENCE) -> tuple[float, float] | None:
+    """An interval of two of the values that misses their median at most so often, whatever they are drawn from.
 
-    Below six values there is none.
+    None where there are too few values: at 5 % below six.
     """
     n, ordered = len(values), sorted(values)
     cut, beyond = -1, 0.0  # values cut off at either end, and the chance that the median lies there
-    while (beyond := beyond + math.comb(n, cut + 1) / 2**n) <= (1 - CONFIDENCE) / 2:
+    while (beyond := beyond + math.comb(n, cut + 1) / 2**n) <= error / 2:
         cut += 1
     return (ordered[cut], ordered[-1 - cut]) if cut >= 0 else None
 
 
-def compare(slower: Sequence[float], faster: Sequence[float]) -> int:
-    """1 where the first takes longer in the median of the rounds, -1 where the second does, 0 where it is open."""
-    ratios = median_interval([a / b for a, b in zip(slower, faster, strict=True)])
-    if ratios is None or ratios[0] <= 1 <= ratios[1]:
-        return 0
-    return 1 if ratios[0] > 1 else -1
+def compare(slower: Sequence[float], faster: Sequence[float], *, sizes: int = 1) -> int:
+    """1 where the first takes longer in the median of the rounds, -1 where the second does, 0 where it is open.
+
+    That a statement holds at every one of so many `sizes` needs each at 5 %. That it fails at one of them is found with
+    5 % over all together, or the more sizes are asked, the surer one would fail by chance.
+    """
+    ratios = [a / b for a, b in zip(slower, faster, strict=True)]
+    one, all_together = median_interval(ratios), median_interval(ratios, (1 - CONFIDENCE) / sizes)
+    if one is not None and one[0] > 1:
+        return 1
+    return -1 if all_together is not None and all_together[1] < 1 else 0
 
 
 def judged_growth(outcomes: Iterable[int]) -> Outcome:
     """The verdict on "takes longer, at every size"."""
     found = set(outcomes)
-    return "contradicted" if -1 in found else "reproduced" if found == {1} else "inconclusive"
+    return OF_HOUSE.no if -1 in found else OF_HOUSE.yes if found == {1} else "inconclusive"

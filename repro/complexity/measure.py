@@ -260,19 +260,21 @@ def times(grid: Grid, clock: Clock) -> list[Time]:
     work: dict[tuple[str, int, int, int | None], Callable[[], object]] = {}
     for d in grid.d_timed:
         ours = list(layers(d, [window]))
-        library = nn.GRU(d, d, batch_first=True)  # the recurrence as fast as PyTorch has it
+        # the recurrences as fast as PyTorch has them
+        library = {"library_recurrent": nn.RNN(d, d, batch_first=True), "library_gated": nn.GRU(d, d, batch_first=True)}
         for n in grid.n_timed:
             x = torch.randn(1, n, d, requires_grad=True)
             for name, of, layer in ours:
                 work[name, n, d, of] = partial(forward_backward, layer, x)
-            work["library_gated", n, d, None] = partial(forward_backward, library, x)
+            for name, compiled in library.items():
+                work[name, n, d, None] = partial(forward_backward, compiled, x)
     return [Time(*key, seconds) for key, seconds in interleaved(work, grid.rounds, clock).items()]
 
 
 def forward_backward(layer: nn.Module, x: Tensor) -> None:
     """The layer's output and the gradients of every parameter and of the input."""
     result = layer(x)
-    if isinstance(layer, nn.GRU):
+    if isinstance(layer, nn.RNNBase):
         result, _ = result  # the library gives the last state as well
     torch.autograd.grad(result.sum(), (x, *layer.parameters()))
 

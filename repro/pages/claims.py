@@ -248,7 +248,9 @@ def sheet(judged: Iterable[Judged]) -> str:
         }
         writer.writerows(shared | _sheet_cells(found) for found in one.found)
         if not one.found:
-            writer.writerow(shared | {"reason": sheet_text(one.reason)})
+            writer.writerow(
+                shared | {"reason": sheet_text(": ".join([*filter(None, [" ".join(claim.tests)]), one.reason]))}
+            )
     return lines.getvalue()
 
 

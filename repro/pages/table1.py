@@ -2,6 +2,7 @@
 
 import math
 
+from repro.claims.catalogue import CLAIMS
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
 from repro.pages.cells import sheet_number
@@ -86,7 +87,7 @@ def page(measured: Measured) -> Page:
             Heading("Verdicts"),
             Listing(
                 tuple(
-                    (Strong(claim), f" {LAYER_CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}")
+                    (Strong(claim), f" {LAYER_CLAIMS[claim]}: ", Strong(word), f". {_sentence(evidence)}{_note(claim)}")
                     for claim, (word, evidence) in verdicts(measured).items()
                 )
             ),
@@ -124,6 +125,11 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
             )
         ),
     )
+
+
+def _note(claim: str) -> str:
+    """What a reader of the verdict must know, after a space."""
+    return next((f" {one.note}" for one in CLAIMS if one.id == claim and one.note), "")
 
 
 def _sentence(evidence: str) -> str:

@@ -206,7 +206,9 @@ def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
     assert again.times == measured.times
     assert {(time.layer, time.n, time.d) for time in again.times} == {
         *itertools.product(
-            (*WITHOUT_WINDOW, "convolution", "separable", "restricted", "library_gated"), TINY.n_timed, TINY.d_timed
+            (*WITHOUT_WINDOW, "convolution", "separable", "restricted", "library_recurrent", "library_gated"),
+            TINY.n_timed,
+            TINY.d_timed,
         )
     }
     assert again.grid["windows"] == [3, 5]
