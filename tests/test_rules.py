@@ -97,6 +97,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     },  # a part of an archive, nameless before its hash is known
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
+    "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
     "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
     "runs/executors/channel.py": {"os.write", "os.fdopen"},  # lines to the process at the other end of a pipe
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal

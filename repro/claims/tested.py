@@ -118,14 +118,14 @@ def _imported(tree: ast.Module, root: Path) -> list[Path]:
 # The file
 
 
-def save(results: Path, tests: SuiteRun) -> Path:
+def write_outcomes(results: Path, tests: SuiteRun) -> Path:
     """Write what came out, signed; returns the file."""
     content = {"format": FORMAT, "stamp": dict(tests.stamp), "tests": [asdict(one) for one in tests.ran]}
     signed_json.write(results / FILE, content)
     return results / FILE
 
 
-def load(results: Path) -> SuiteRun:
+def read_outcomes(results: Path) -> SuiteRun:
     """Read it; nothing where no test was run. A ValueError names the file, what was found and what to do."""
     file = results / FILE
     if not file.exists():

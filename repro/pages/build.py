@@ -110,9 +110,9 @@ def build_layers(results: Path) -> Documents:
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     """The verdicts on claims that no run settles, for the pages of a scale: by named tests, by measured layers."""
     results = result_set.folder.parent
-    measured, tests = _measured(results), tested.load(results)
+    measured, tests = _measured(results), tested.read_outcomes(results)
     if result_set.own:  # beside which neither is made
-        measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.load(PUBLISHED)
+        measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.read_outcomes(PUBLISHED)
     return tested.verdicts_of_tests(CLAIMS, tests) | (verdicts(measured) if measured else {})
 
 

@@ -16,11 +16,11 @@ from repro.claims.tested import (
     Ran,
     SuiteRun,
     code_of,
-    load,
     named_tests,
+    read_outcomes,
     run,
-    save,
     verdicts_of_tests,
+    write_outcomes,
 )
 from repro.storage import signed_json
 
@@ -115,8 +115,8 @@ def test_a_run_is_old_when_the_test_or_what_its_file_imports_is_another(tmp_path
 
 def test_what_came_out_survives_its_file(tmp_path: Path) -> None:
     tests = ran("passed", "failed")
-    assert load(tmp_path).ran == ()
-    assert load(save(tmp_path, tests).parent) == tests
+    assert read_outcomes(tmp_path).ran == ()
+    assert read_outcomes(write_outcomes(tmp_path, tests).parent) == tests
 
 
 @pytest.mark.parametrize(
@@ -128,25 +128,25 @@ def test_what_came_out_survives_its_file(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_believed_is_named(spoil: Any, complaint: str, tmp_path: Path) -> None:
-    file = save(tmp_path, ran("passed", "failed"))
+    file = write_outcomes(tmp_path, ran("passed", "failed"))
     file.write_text(spoil(file.read_text()))
     with pytest.raises(ValueError, match=complaint) as error:
-        load(tmp_path)
+        read_outcomes(tmp_path)
     assert str(error.value).startswith(f"{file}: ")
     assert str(error.value).endswith(f"make it anew: {COMMAND}.")
 
 
 def test_a_line_without_its_fields_is_refused(tmp_path: Path) -> None:
-    file = save(tmp_path, ran("passed"))
+    file = write_outcomes(tmp_path, ran("passed"))
     content = json.loads(file.read_bytes())
     del content["sha256"], content["tests"][0]["code"]
     signed_json.write(file, content)
     with pytest.raises(ValueError, match="missing 1 required positional argument: 'code'"):
-        load(tmp_path)
+        read_outcomes(tmp_path)
 
 
 def test_the_published_outcomes_are_those_of_the_list_and_of_this_code() -> None:
-    published = load(ROOT / "results")
+    published = read_outcomes(ROOT / "results")
     assert [one.test for one in published.ran] == named_tests(CLAIMS), (
         f"{FILE}: other tests are named by now: {COMMAND}"
     )

@@ -7,7 +7,7 @@ import pytest
 
 from repro.claims import tested
 from repro.claims.catalogue import CLAIMS
-from repro.claims.tested import Ran, SuiteRun, load, named_tests
+from repro.claims.tested import Ran, SuiteRun, named_tests, read_outcomes
 from repro.cli.report import main
 
 STAMP: Any = {"commit": "1" * 40, "dirty": False}
@@ -37,7 +37,7 @@ def test_tests_are_run_kept_and_said(
     (tmp_path / "results").mkdir()
     assert main(["--tests", "--results", str(tmp_path / "results")]) == code
     assert asked == named_tests(CLAIMS)
-    assert load(tmp_path / "results") == all_with(outcome)
+    assert read_outcomes(tmp_path / "results") == all_with(outcome)
     assert said in capsys.readouterr().out
 
 
