@@ -189,19 +189,19 @@ CLAIMS: tuple[Claim, ...] = (
         "C13",
         "3.2.1",
         "A product of two vectors of d_k unit numbers has variance d_k, and unscaled starves the softmax of gradient",
-        "claims/test_judge.py::test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient",
+        "claims/test_structural.py::test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient",
     ),
     structural(
         "C14",
         "3.2.2",
         "Several narrow heads cost what one wide head costs",
-        "claims/test_judge.py::test_heads_that_share_the_width_cost_the_same",
+        "claims/test_structural.py::test_heads_that_share_the_width_cost_the_same",
     ),
     structural(
         "C15",
         "3.3",
         "The feed-forward network is two convolutions with kernel 1",
-        "claims/test_judge.py::test_the_feed_forward_network_is_two_convolutions",
+        "claims/test_structural.py::test_the_feed_forward_network_is_two_convolutions",
     ),
     structural(
         "C16",
@@ -214,7 +214,7 @@ CLAIMS: tuple[Claim, ...] = (
         "C17a",
         "3.5",
         "The wavelengths of the positions are a geometric progression from 2 pi",
-        "claims/test_judge.py::test_wavelengths_are_a_geometric_progression",
+        "claims/test_structural.py::test_wavelengths_are_a_geometric_progression",
     ),
     arithmetic("C17b", "3.5", "It ends at 10,000 x 2 pi", longest_wave),
     structural(

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from paper_runs import told_apart
 
 from repro.claims import judge as judging
@@ -26,9 +25,6 @@ from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
 from repro.claims.statistics import Sample
 from repro.model.config import BASE
-from repro.model.cost import TextSizes, n_parameters, training_flops
-from repro.model.embedding import sinusoids
-from repro.model.layers import FeedForward
 from repro.results.record import PaperNumbers, Record
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW
@@ -137,57 +133,7 @@ def test_the_hash_is_that_of_what_decides() -> None:
     assert catalogue_digest(CLAIMS[1:]) != catalogue_digest()
 
 
-# Claims that are settled here
-
-
-def test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient() -> None:
-    # section 3.2.1 and its footnote: q.k is a sum of d_k products of mean 0 and variance 1
-    random = np.random.default_rng(1)
-
-    def gradient(scores: Any) -> float:
-        """Mean size of the softmax's Jacobian, diag(p) - p p^T, over rows of 16 scores."""
-        p = np.exp(scores - scores.max(-1, keepdims=True))
-        p /= p.sum(-1, keepdims=True)
-        jacobians = p[:, :, None] * np.eye(16) - p[:, :, None] * p[:, None, :]
-        return float(np.linalg.norm(jacobians, axis=(1, 2)).mean())
-
-    sizes = {}
-    for d_k in (4, 64, 1024):
-        q, k = random.standard_normal((400, 1, d_k)), random.standard_normal((400, 16, d_k))
-        scores = (q * k).sum(-1)
-        assert scores.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k / scores.size))
-        assert scores.var() == pytest.approx(d_k, rel=0.15)
-        sizes[d_k] = gradient(scores), gradient(scores / math.sqrt(d_k))
-    unscaled = [of_both[0] for of_both in sizes.values()]
-    assert unscaled == sorted(unscaled, reverse=True)
-    assert sizes[1024][0] < sizes[4][0] / 4
-    assert sizes[1024][1] == pytest.approx(sizes[4][1], rel=0.1)
-
-
-def test_heads_that_share_the_width_cost_the_same() -> None:
-    text = TextSizes(sentences=7, source_tokens=190, target_tokens=210)
-    costs = set()
-    for h in (1, 4, 8, 16, 32):
-        hyper = replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h)
-        costs.add((n_parameters(hyper, 40_960), training_flops(hyper, 40_960, text)))
-    assert len(costs) == 1
-
-
-def test_the_feed_forward_network_is_two_convolutions() -> None:
-    feed_forward = FeedForward(d_model=7, d_ff=11).double()
-    x = torch.randn(3, 5, 7, dtype=torch.float64)  # [B, S, D]
-    hidden = torch.conv1d(x.transpose(1, 2), feed_forward[0].weight[:, :, None], feed_forward[0].bias).relu()
-    expected = torch.conv1d(hidden, feed_forward[2].weight[:, :, None], feed_forward[2].bias).transpose(1, 2)
-    torch.testing.assert_close(feed_forward(x), expected)
-
-
-def test_wavelengths_are_a_geometric_progression() -> None:
-    # of each pair, the angle of one step: its wavelength is 2 pi over that
-    sine, cosine = sinusoids(2, 512)[1].double().view(256, 2).unbind(-1)
-    wavelengths = 2 * math.pi / torch.atan2(sine, cosine)
-    assert wavelengths[0].item() == pytest.approx(2 * math.pi, rel=1e-6)
-    ratios = wavelengths[1:] / wavelengths[:-1]
-    torch.testing.assert_close(ratios, torch.full_like(ratios, 10_000 ** (2 / 512)), rtol=1e-5, atol=0)
+# What the paper's own numbers say
 
 
 @pytest.mark.parametrize(

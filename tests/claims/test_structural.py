@@ -1,7 +1,11 @@
 """What the paper says of how the model is built, settled by the modules themselves; the catalogue names these tests."""
 
 import itertools
+import math
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -9,7 +13,9 @@ from torch.nn.modules.conv import _ConvNd
 
 from repro.complexity.layers import Convolution, ElmanCell, Recurrent
 from repro.complexity.measure import chain
-from repro.model.config import Hyper
+from repro.model.config import BASE, Hyper
+from repro.model.cost import TextSizes, n_parameters, training_flops
+from repro.model.embedding import sinusoids
 from repro.model.layers import FeedForward
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
@@ -77,3 +83,53 @@ def test_every_layer_has_a_feed_forward_network_of_its_own() -> None:
         assert not {p.data_ptr() for p in one.parameters()} & {p.data_ptr() for p in other.parameters()}
         weights = [[p for p in network.parameters() if p.dim() == 2] for network in (one, other)]
         assert not any(torch.equal(a, b) for a, b in zip(*weights, strict=True))
+
+
+def test_a_dot_product_has_variance_d_k_and_scaling_saves_the_gradient() -> None:
+    # section 3.2.1 and its footnote: q.k is a sum of d_k products of mean 0 and variance 1
+    random = np.random.default_rng(1)
+
+    def gradient(scores: Any) -> float:
+        """Mean size of the softmax's Jacobian, diag(p) - p p^T, over rows of 16 scores."""
+        p = np.exp(scores - scores.max(-1, keepdims=True))
+        p /= p.sum(-1, keepdims=True)
+        jacobians = p[:, :, None] * np.eye(16) - p[:, :, None] * p[:, None, :]
+        return float(np.linalg.norm(jacobians, axis=(1, 2)).mean())
+
+    sizes = {}
+    for d_k in (4, 64, 1024):
+        q, k = random.standard_normal((400, 1, d_k)), random.standard_normal((400, 16, d_k))
+        scores = (q * k).sum(-1)
+        assert scores.mean() == pytest.approx(0, abs=4 * math.sqrt(d_k / scores.size))
+        assert scores.var() == pytest.approx(d_k, rel=0.15)
+        sizes[d_k] = gradient(scores), gradient(scores / math.sqrt(d_k))
+    unscaled = [of_both[0] for of_both in sizes.values()]
+    assert unscaled == sorted(unscaled, reverse=True)
+    assert sizes[1024][0] < sizes[4][0] / 4
+    assert sizes[1024][1] == pytest.approx(sizes[4][1], rel=0.1)
+
+
+def test_heads_that_share_the_width_cost_the_same() -> None:
+    text = TextSizes(sentences=7, source_tokens=190, target_tokens=210)
+    costs = set()
+    for h in (1, 4, 8, 16, 32):
+        hyper = replace(BASE, n_heads=h, d_k=512 // h, d_v=512 // h)
+        costs.add((n_parameters(hyper, 40_960), training_flops(hyper, 40_960, text)))
+    assert len(costs) == 1
+
+
+def test_the_feed_forward_network_is_two_convolutions() -> None:
+    feed_forward = FeedForward(d_model=7, d_ff=11).double()
+    x = torch.randn(3, 5, 7, dtype=torch.float64)  # [B, S, D]
+    hidden = torch.conv1d(x.transpose(1, 2), feed_forward[0].weight[:, :, None], feed_forward[0].bias).relu()
+    expected = torch.conv1d(hidden, feed_forward[2].weight[:, :, None], feed_forward[2].bias).transpose(1, 2)
+    torch.testing.assert_close(feed_forward(x), expected)
+
+
+def test_wavelengths_are_a_geometric_progression() -> None:
+    # of each pair, the angle of one step: its wavelength is 2 pi over that
+    sine, cosine = sinusoids(2, 512)[1].double().view(256, 2).unbind(-1)
+    wavelengths = 2 * math.pi / torch.atan2(sine, cosine)
+    assert wavelengths[0].item() == pytest.approx(2 * math.pi, rel=1e-6)
+    ratios = wavelengths[1:] / wavelengths[:-1]
+    torch.testing.assert_close(ratios, torch.full_like(ratios, 10_000 ** (2 / 512)), rtol=1e-5, atol=0)
