@@ -119,13 +119,18 @@ def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NO
     Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
     """
     looks = [judge_suite(suite(evidence, look, rows)) for look in LOOKS]
-    latest = [next((one for one in reversed(of) if one.look), of[0]) for of in zip(*looks, strict=True)]
+    latest = [next((one for one in reversed(of) if _has_runs(one)), of[0]) for of in zip(*looks, strict=True)]
     return [
         Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
         if one.claim.id in measured
         else one
         for one in latest
     ]
+
+
+def _has_runs(one: Judged) -> bool:
+    """Whether the look had runs of every row of a claim."""
+    return bool(one.found) and all(all(found.runs) or found.diverged for found in one.found)
 
 
 def suite(evidence: Evidence, look: Look = LOOKS[-1], rows: Rows = NO_ROWS) -> Suite:

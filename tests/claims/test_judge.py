@@ -23,7 +23,7 @@ from repro.claims.claim import ACCURACY, B0, BLEU, BOTH, DROP_0, H1, H32, LOG_PP
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
-from repro.claims.statistics import Sample
+from repro.claims.statistics import Sample, t_value
 from repro.model.config import BASE
 from repro.results.record import PaperNumbers, Record
 from repro.runs.scales import SCALES
@@ -181,7 +181,7 @@ def made(
     """Runs with these true scores, more is better: BLEU as given, log PPL a thirtieth of it. Base has its eight."""
     random = np.random.default_rng(seed)
     runs: dict[str, dict[str, Sample]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in sorted(ENDPOINTS, key=lambda one: one.name):  # the same numbers in every process
         unit = 1 / 30 if endpoint.score == "nll" else 1.0
         runs[endpoint.name] = {
             row: Sample(values=tuple(unit * (score + s * random.standard_normal(BASE_SEEDS if row == B0 else n))))
@@ -311,13 +311,12 @@ def test_the_base_keeps_its_own_spread() -> None:
     own = Sample(values=tuple(25 + 0.3 * z for z in (-1.5, -1.0, -0.5, 0.0, 0.0, 0.5, 1.0, 1.5)))
     runs = {**suite.runs, "BLEU": {**suite.runs["BLEU"], B0: own}}
     found = of(judge_suite(replace(suite, runs=runs)), "C28b").found[1]
-    row = [of_row.values for name, of_row in runs["BLEU"].items() if name != B0 and name in TABLE3]
-    pooled = float(np.mean([np.var(values, ddof=1) for values in row]))
-    se = math.sqrt(float(np.var(own.values, ddof=1)) / 8 + pooled / 5)
+    others = [of_row.values for row, of_row in runs["BLEU"].items() if row != B0 and row in TABLE3]
+    parts = float(np.var(own.values, ddof=1)) / 8, float(np.mean([np.var(values, ddof=1) for values in others])) / 5
+    df = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / (4 * len(others)))
     assert found.low is not None
     assert found.high is not None
-    assert (found.high - found.low) / 2 == pytest.approx(2.0 * se, rel=0.06)  # t of about 30 degrees
-    assert (found.high - found.low) / 2 > 2.0 * math.sqrt(pooled * (1 / 8 + 1 / 5)) * 1.06
+    assert found.high - found.low == pytest.approx(2 * t_value(0.025, df) * math.sqrt(sum(parts)), rel=1e-9)
 
 
 def test_a_direction_of_which_no_size_is_printed_is_judged_by_its_sign() -> None:
@@ -405,6 +404,14 @@ def test_the_first_look_takes_three_seeds_and_has_its_own_level() -> None:
         result = of(judge([*some(B0, 25.8), *some(H1, 14.9, n)]), "C28b")
         assert (result.verdict, result.look, result.found[1].runs) == ("reproduced", LOOKS[0], (8, 3))
         assert {one.level for one in result.found} <= {LOOKS[0].alpha / m for m in range(1, 400)}
+
+
+def test_what_is_not_judged_here_shows_all_seeds_of_the_last_look() -> None:
+    result = of(judge([*some(B0, 25.8), *some(H32, 24.9)]), "C28f")  # of h=1, which has no runs
+    assert (result.verdict, result.found[1].runs) == ("not judged", (8, 0))
+    smaller = [replace(record, scale="laptop") for record in (*some(B0, 25.8), *some(H1, 24.9))]
+    result = of(judge(smaller), "C28f")  # needs scale paper
+    assert (result.verdict, result.found[1].runs) == ("not judged", (8, 5))
 
 
 def test_seeds_beyond_those_declared_change_nothing() -> None:
