@@ -7,16 +7,23 @@ what there is too little. Koehn (2004), as sacreBLEU draws: 1,000 resamples, see
 
 import functools
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu
+from repro.claims.claim import Kind
+from repro.claims.decisions import LOOKS
+from repro.claims.evidence import Evidence
+from repro.claims.judge import Judged
+from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu, counts_of_runs, run_key
 
 RESAMPLES, SEED = 1_000, 12_345  # sacreBLEU's
 OUTSIDE = 40  # a 95 % interval leaves out one part in so many at each end, as sacreBLEU counts them
 Split = Literal["dev", "test"]
+Place = tuple[str, str]  # the id of a claim, the name of an endpoint
+DIFFERENCES: tuple[Kind, ...] = ("direction", "magnitude", "equivalence")  # claims about two rows, the better first
 
 
 class Interval(NamedTuple):
@@ -68,6 +75,31 @@ class OverSentences:
             sums = np.concatenate([whole, draws(len(summands)) @ summands])
             self._scored[key] = bleu(sums, smoothed=SMOOTHED[score])
         return self._scored[key]
+
+
+def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) -> dict[Place, Interval]:
+    """The intervals of the differences between two rows, by claim and endpoint, at the look that judged them.
+
+    `results` is the folder of the records, which have their counts beside them; a difference of which a run has none,
+    or that is no difference in BLEU, is not there.
+    """
+    over = OverSentences(counts_of_runs(results, evidence.records))
+    found = {}
+    for one in judged:
+        if one.claim.kind not in DIFFERENCES or not all(seen := _runs(evidence, one)):
+            continue
+        for endpoint in one.claim.endpoints:
+            if endpoint.score in SMOOTHED and (interval := over(*seen, endpoint.split, endpoint.score)):
+                found[one.claim.id, endpoint.name] = interval
+    return found
+
+
+def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
+    """The finished runs of the better row and of the worse, as its look takes them."""
+    taken = evidence.at(one.look or LOOKS[0])
+    better, worse = (taken.get(row, []) for row in one.claim.rows)
+    finished = ([run_key(record) for record in of if record.status == "finished"] for of in (better, worse))
+    return next(finished), next(finished)
 
 
 @functools.lru_cache(maxsize=4)

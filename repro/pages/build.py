@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from repro.claims import tested
+from repro.claims.bootstrap import over_sentences
 from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
@@ -71,7 +72,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     if whole is not None:
         frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale, judged)
     of_scale = scale.page(runs, whole, judged, evidence, links, pictures)
-    of_claims = claims.page(judged, evidence, runs, to_project="../../.." if result_set.own else "../..")
+    sentences = over_sentences(judged, evidence, result_set.folder.parent)
+    of_claims = claims.page(judged, evidence, runs, sentences, to_project="../../.." if result_set.own else "../..")
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
     made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
     return {result_set.folder / name: document for name, document in made.items()}

@@ -4,9 +4,11 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
+from repro.claims.bootstrap import RESAMPLES, Interval, Place
 from repro.claims.catalogue import catalogue_digest
-from repro.claims.claim import Claim
+from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
@@ -62,6 +64,14 @@ ABOUT_NUMBERS: Words = (
     Strong("detectable"),
     " is what this many runs find with a chance of 80 %",
 )
+OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
+ABOUT_SENTENCES: Words = (
+    Strong(OVER_SENTENCES),
+    " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: these very runs on sentences drawn "
+    f"{RESAMPLES:,} times, the same for all. Where it is ",
+    Strong("wider"),
+    " than the interval over seeds, more sentences would tell more than more seeds. A verdict speaks of seeds.",
+)
 OF_POWER = ', and in brackets the chance of "reproduced" if the truth is what the paper prints'
 ABOUT_PROCEDURE = (
     f"Seeds from {FIRST_SEED} on count, of runs that began under this list of claims: {BASE_SEEDS} of the base, and "
@@ -84,8 +94,18 @@ BELOW = (
 RULES = "docs/claims.md"  # of the project: the procedure in full
 
 
-def page(judged: Sequence[Judged], evidence: Evidence, runs: Summary, *, to_project: str = "../..") -> Page:
-    """The verdicts of one scale; `to_project` leads from the page to the project's folder."""
+def page(
+    judged: Sequence[Judged],
+    evidence: Evidence,
+    runs: Summary,
+    sentences: Mapping[Place, Interval] = NO_SENTENCES,
+    *,
+    to_project: str = "../..",
+) -> Page:
+    """The verdicts of one scale; `to_project` leads from the page to the project's folder.
+
+    `sentences` are the differences in BLEU with their intervals over sentences.
+    """
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for one in judged:
         groups[_group(one.claim)].append(one)
@@ -101,7 +121,8 @@ def page(judged: Sequence[Judged], evidence: Evidence, runs: Summary, *, to_proj
             _counts(groups),
             Text(sizes_here(runs)),
             Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}.")),
-            (part for key, members in groups.items() for part in (Heading(ABOUT[key]), *_section(members))),
+            Text(ABOUT_SENTENCES if sentences else ""),
+            (part for key, members in groups.items() for part in (Heading(ABOUT[key]), *_section(members, sentences))),
             Heading("How it was judged"),
             Text((ABOUT_PROCEDURE, Link("how verdicts are made", f"{to_project}/{RULES}"), ".")),
             Text(f"List of claims: {catalogue_digest()}."),
@@ -150,7 +171,7 @@ def _counts(groups: Mapping[str, Sequence[Judged]]) -> Table:
     )
 
 
-def _section(members: Sequence[Judged]) -> Iterator[Block]:
+def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Block]:
     """The claims of one group; of trained rows their numbers too, and why those that are judged came out so."""
     claims = [one.claim for one in members]
     what = Column("", "what the paper says", [claim.sentence for claim in claims], is_words=True)
@@ -163,7 +184,7 @@ def _section(members: Sequence[Judged]) -> Iterator[Block]:
     kind = Column("", "kind", [claim.kind for claim in claims], is_words=True)
     yield Table((names, what, kind, Column("", "n", [_seeds(one) for one in members]), verdict))
     if any(one.value is not None or one.printed is not None for member in members for one in member.found):
-        numbers = tuple(_numbers(members))
+        numbers = tuple(_numbers(members, sentences))
         yield Table((names, *numbers))
         yield Text(_about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
     yield Listing(tuple(f"{one.claim.id}: {one.reason}." for one in members if _is_judged(one)))
@@ -192,15 +213,32 @@ def _seeds(one: Judged) -> str:
     return str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def _numbers(members: Sequence[Judged]) -> Iterator[Column]:
-    """On each endpoint ours with its interval and mark, the paper's, and what could have been detected."""
+def _numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Column]:
+    """On each endpoint ours with its intervals and mark, the paper's, and what could have been detected."""
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         cells = []
         for member in members:
             found = {one.endpoint: one for one in member.found}.get(endpoint)
             cells.append(_cells_of(found, is_score=member.claim.kind == "point value") if found else ("", "", ""))
-        for heading, texts in zip(("ours", "paper", "detectable"), zip(*cells, strict=True), strict=True):
+        ours, *others = zip(*cells, strict=True)
+        yield Column(endpoint.name, "ours", ours)
+        over = [_over_sentences(member, endpoint, sentences) for member in members]
+        if any(over):
+            yield Column(endpoint.name, OVER_SENTENCES, over)
+        for heading, texts in zip(("paper", "detectable"), others, strict=True):
             yield Column(endpoint.name, heading, texts)
+
+
+def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:
+    """[-0.3, +1.2], narrower: than that over seeds; nothing where the translations are not kept."""
+    if (interval := sentences.get((one.claim.id, endpoint.name))) is None:
+        return ""
+    low, high = (format(end, f"+z.{endpoint.decimals}f").replace("-", MINUS) for end in (interval.low, interval.high))
+    found = next(found for found in one.found if found.endpoint == endpoint)
+    if found.low is None or found.high is None:
+        return f"[{low}, {high}]"
+    is_wider = interval.high - interval.low > found.high - found.low
+    return f"[{low}, {high}], {'wider' if is_wider else 'narrower'}"
 
 
 def _cells_of(found: Found, *, is_score: bool) -> tuple[str, str, str]:

@@ -3,16 +3,26 @@
 import os
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from kept_sentences import leave, with_scores
+from paper_runs import paper_run
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
-from repro.claims.bootstrap import RESAMPLES, Interval, OverSentences, draws
+from repro.claims.bootstrap import RESAMPLES, Interval, OverSentences, draws, over_sentences
+from repro.claims.catalogue import catalogue_digest
+from repro.claims.claim import B0, K16
+from repro.claims.evidence import Evidence
+from repro.claims.judge import evidence_of, judge
 from repro.decoding.counts import ngram_counts
-from repro.results.sentences import NgramCounts, RunKey, Scorers
+from repro.pages import build
+from repro.results.frame import ResultSet
+from repro.results.record import Record, path
+from repro.results.sentences import NgramCounts, RunKey, Scorers, counts_of_runs, drop_sentences
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Mann", "läuft", "schläft", "sieht", "heute", "schnell", "und", "gut"]
 N = 61  # sentences
@@ -139,3 +149,72 @@ def test_a_page_of_twenty_rows_takes_no_time() -> None:
     for row in range(20):
         assert over([(f"row {row}", seed) for seed in range(5)], [("row 0", seed) for seed in range(5)])
     assert time.process_time() - began < 3, "seconds of a processor"
+
+
+# Of claims
+
+
+PRINTED: dict[str, Any] = {
+    "base": {"ppl": 4.92, "bleu": 25.8, "params": 65.0},
+    "d_k=16": {"ppl": 5.16, "bleu": 25.1, "params": 58.0},
+}
+
+
+def counted(row: str, table: str, seeds: range) -> list[Record]:
+    """Runs that count as evidence, each with translations of its own."""
+    shown: Any = {
+        "badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 2, "repeated_lines": 0,
+    }  # fmt: skip
+    return [
+        with_scores(
+            paper_run(
+                row, table, seed=seed, run=f"{seed:08x}{len(row):08x}", scale="laptop", claims=catalogue_digest(),
+                determinism=shown, position=-1 if table == "base" else 0, paper=PRINTED[row],
+            )
+        )
+        for seed in seeds
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def evidence(tmp_path: Path) -> Evidence:
+    records = [*counted("base", "base", range(4, 12)), *counted("d_k=16", "table3_B", range(4, 9))]
+    leave(tmp_path, records)
+    return evidence_of(records)
+
+
+def test_a_claim_is_looked_at_by_the_runs_of_its_look(evidence: Evidence, tmp_path: Path) -> None:
+    assert not evidence.apart
+    judged = judge(evidence)
+    found = over_sentences(judged, evidence, tmp_path)
+    [one] = [one for one in judged if one.claim.kind == "direction" and one.claim.rows == (B0, K16)]
+    assert one.look is not None
+    runs = counts_of_runs(tmp_path, evidence.records)
+    rows = [(B0, seed) for seed in range(4, 12)], [(K16, seed) for seed in range(4, 4 + one.look.seeds)]
+    assert found[one.claim.id, "BLEU"] == OverSentences(runs)(*rows)
+    [bleu] = [found for found in one.found if found.endpoint.name == "BLEU"]
+    assert found[one.claim.id, "BLEU"].value == pytest.approx(bleu.value)
+    assert {endpoint for _, endpoint in found} == {"BLEU"}, "no score of sentences in log PPL, no runs of table 2"
+    drop_sentences(path(tmp_path, evidence.records[0]))
+    assert over_sentences(judged, evidence, tmp_path) == {}
+
+
+def test_the_page_says_which_interval_is_wider(evidence: Evidence, tmp_path: Path) -> None:
+    judged = judge(evidence)
+    found = over_sentences(judged, evidence, tmp_path)
+    [place] = [
+        (one.claim.id, "BLEU") for one in judged if one.claim.kind == "direction" and one.claim.rows == (B0, K16)
+    ]
+    made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))[tmp_path / "laptop/claims.md"]
+    assert "BLEU<br>over sentences" in made
+    assert "sacreBLEU's paired bootstrap: these very runs on sentences drawn 1,000 times" in made
+    low, high = (f"{end:+.2f}".replace("-", "−") for end in found[place][1:3])
+    [bleu] = [of for one in judged if one.claim.id == place[0] for of in one.found if of.endpoint.name == "BLEU"]
+    assert bleu.low is not None
+    assert bleu.high is not None
+    is_wider = found[place].high - found[place].low > bleu.high - bleu.low
+    assert f"[{low}, {high}], {'wider' if is_wider else 'narrower'}" in made.replace("\\", "")
+    for record in evidence.records:
+        drop_sentences(path(tmp_path, record))
+    made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))[tmp_path / "laptop/claims.md"]
+    assert "over sentences" not in made

@@ -178,4 +178,18 @@ DEFECTS: tuple[Defect, ...] = (
         '        return Shown("L1", processor)\n',
         ("tests/results/test_repeatable.py::test_what_came_before_badges_says_so",),
     ),
+    Defect(
+        "the bootstrap of a claim takes other runs than its look",
+        BOOTSTRAP,
+        "    taken = evidence.at(one.look or LOOKS[0])\n",
+        "    taken = evidence.at(LOOKS[0])\n",
+        (f"{OF_BOOTSTRAP}a_claim_is_looked_at_by_the_runs_of_its_look",),
+    ),
+    Defect(
+        "the wider interval is called the narrower",
+        "repro/pages/claims.py",
+        "is_wider = interval.high - interval.low > found.high - found.low",
+        "is_wider = interval.high - interval.low < found.high - found.low",
+        (f"{OF_BOOTSTRAP}the_page_says_which_interval_is_wider",),
+    ),
 )
