@@ -1,7 +1,7 @@
 """Table 1: what four types of layer cost, how many steps must wait, how far a signal travels.
 
 Paper: self-attention connects all positions in one step, and is cheaper than recurrence while n < d.
-Run:   python experiments/table1.py                        (about three minutes, one core)
+Run:   python experiments/table1.py                        (about five minutes, one core)
        python experiments/table1.py --quick                (seconds, too few repeats for a verdict on time)
 """
 
