@@ -95,8 +95,9 @@ def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) 
 
 
 def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
-    """The finished runs of the better row and of the worse, as its look takes them."""
-    taken = evidence.at(one.look or LOOKS[0])
+    """The finished runs of the better row and of the worse, of the last look that has both: it is what is judged."""
+    looks = (evidence.at(look) for look in reversed(LOOKS))
+    taken = next((found for found in looks if {*one.claim.rows} <= found.keys()), {})
     better, worse = (taken.get(row, []) for row in one.claim.rows)
     finished = ([run_key(record) for record in of if record.status == "finished"] for of in (better, worse))
     return next(finished), next(finished)

@@ -14,6 +14,7 @@ from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, sheet_number
+from repro.pages.words import MADE_AGAIN
 from repro.render.escape import sheet_text
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -32,6 +33,7 @@ from repro.render.page import (
     joined,
     plain,
 )
+from repro.results.repeatable import repeatable
 from repro.results.summary import Summary
 
 NAME = "claims"
@@ -126,6 +128,7 @@ def page(
             Heading("How it was judged"),
             Text((ABOUT_PROCEDURE, Link("how verdicts are made", f"{to_project}/{RULES}"), ".")),
             Text(f"List of claims: {catalogue_digest()}."),
+            (Heading(MADE_AGAIN), Listing(tuple(repeatable(evidence.records)))) if evidence.records else (),
         ),
     )
 

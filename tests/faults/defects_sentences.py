@@ -181,8 +181,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the bootstrap of a claim takes other runs than its look",
         BOOTSTRAP,
-        "    taken = evidence.at(one.look or LOOKS[0])\n",
-        "    taken = evidence.at(LOOKS[0])\n",
+        "(evidence.at(look) for look in reversed(LOOKS))",
+        "(evidence.at(look) for look in LOOKS)",
         (f"{OF_BOOTSTRAP}a_claim_is_looked_at_by_the_runs_of_its_look",),
     ),
     Defect(
