@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.claims.catalogue import CLAIMS, catalogue_digest
+from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, LOOKS, OF_SIGN, OF_SIZE, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, judge_suite, may_judge
+from repro.claims.lists import catalogue_digest
 from repro.claims.statistics import Sample, slope_weights
 from repro.results.frame import noted_rows
 from repro.results.provenance import provenance

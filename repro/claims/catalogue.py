@@ -4,8 +4,6 @@ The list is written before the runs that it judges, and its hash stands on every
 stands in `claim.py`; what the paper's own numbers come to in `arithmetic.py`.
 """
 
-import hashlib
-import json
 from string import ascii_lowercase
 
 from repro.claims.arithmetic import (
@@ -70,9 +68,6 @@ from repro.claims.claim import (
     trend,
     value,
 )
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, MAX_DIVERGED, MIN_RUNS
-from repro.claims.spelling import spelled
-from repro.claims.statistics import ALPHA, CONFIDENCE
 
 SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what each may judge, those after it may as well
 
@@ -477,17 +472,3 @@ CLAIMS: tuple[Claim, ...] = (
     ),
 )
 """In the paper's order, numbered; a letter splits a sentence that holds several claims."""
-
-
-WORDS = frozenset({"where", "sentence", "sentence_here", "template", "missing", "note", "decimals"})  # decide nothing
-LEVELS = (SCALE_ORDER, ALPHA, CONFIDENCE, LOOKS, FIRST_SEED, BASE_SEEDS, MIN_RUNS, MAX_DIVERGED)  # of all claims
-
-
-def catalogue_digest(claims: tuple[Claim, ...] = CLAIMS) -> str:
-    """16 digits of the SHA-256 of all that decides a verdict, and of no word.
-
-    Of each claim its kind, rows, scale, scores with their margins, what must hold for it, what is computed and which
-    printed numbers that asks; tests by their names, not by what they do. Of all the levels and bounds.
-    """
-    decides = [LEVELS, [spelled(claim, without=WORDS) for claim in claims]]
-    return hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:16]

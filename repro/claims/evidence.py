@@ -5,7 +5,7 @@ before the result, and the rows differ in what they are said to differ in. Runs 
 tables, and settle nothing. The rules in words: docs/claims.md.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -47,14 +47,15 @@ def needed(row: str, look: Look) -> int:
     return BASE_SEEDS if row == B0 else look.seeds
 
 
-def gather(records: Iterable[Record], digest: str, rows: Rows = NO_ROWS) -> Evidence:
-    """Tell the evidence under the list of claims of this `digest` from exploration.
+def gather(records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS) -> Evidence:
+    """Tell evidence from exploration: runs that began under one of these lists of claims, by their digests.
 
-    `rows` are those of the experiments, by which a run has the hyper-parameters that its row makes.
+    Whether that list held a claim is asked claim by claim. `rows` are those of the
+    experiments, by which a run has the hyper-parameters that its row makes.
     """
     everything = [*records]
     copies = _copies(everything)
-    looked_at = ((record, _set_apart(record, digest, rows) or copies.get(id(record))) for record in everything)
+    looked_at = ((record, _set_apart(record, lists, rows) or copies.get(id(record))) for record in everything)
     apart = [Apart(record, why) for record, why in looked_at if why]
     left = {id(one.record) for one in apart}
     kept, others = newest([record for record in everything if id(record) not in left])
@@ -72,12 +73,12 @@ def _seed(record: Record) -> int:
     return record.seed
 
 
-def _set_apart(record: Record, digest: str, rows: Rows) -> str | None:
+def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     """Why one run settles nothing, whatever the others are; None if it may."""
     if record.stamp["dirty"]:
         return "of uncommitted code"
-    if record.claims != digest:
-        return "begun under another list of claims" if record.claims else "begun before the list of claims was kept"
+    if record.claims not in lists:
+        return "begun under a list of claims that is not kept" if record.claims else "begun before lists were kept"
     if record.seed < FIRST_SEED:
         return f"of seeds below {FIRST_SEED}, which the choice of scales and claims has seen"
     if record.determinism is None or record.determinism["badge"] is None:

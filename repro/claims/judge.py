@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER
 from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import (
     LOOKS,
@@ -31,6 +31,7 @@ from repro.claims.decisions import (
     unfit,
 )
 from repro.claims.evidence import Evidence, gather, needed, unlike
+from repro.claims.lists import held, lists
 from repro.claims.statistics import (
     Contrast,
     Noise,
@@ -108,8 +109,8 @@ class Suite:
 
 
 def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS) -> Evidence:
-    """The runs that count under the list of today; `rows` are those of the experiments."""
-    return gather(records, catalogue_digest(), rows)
+    """The runs that count, each for the claims of its list; `rows` are those of the experiments."""
+    return gather(records, lists(), rows)
 
 
 def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NOTHING_MEASURED) -> list[Judged]:
@@ -296,6 +297,8 @@ def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: N
     if verdict := unfit({_row(row): runs for row, runs in samples.items()}):
         return verdict
     records = {row: suite.records[row] for row in claim.rows if row in suite.records}
+    if late := sum(not held(run.claims, claim) for of in records.values() for run in of):
+        return _not_judged(f"{late} of its runs began before the claim was listed as it stands")
     if records and (different := unlike(records)):
         return _not_judged(f"its rows differ in {', '.join(different)}")
     if claim.needs and records and (unmet := claim.needs.unmet(records[claim.needs.row])):

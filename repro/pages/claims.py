@@ -7,11 +7,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from repro.claims.bootstrap import RESAMPLES, Interval, Place
-from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
+from repro.claims.lists import catalogue_digest
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, sheet_number
 from repro.pages.words import MADE_AGAIN

@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 import torch
 
-from repro.claims.catalogue import catalogue_digest
+from repro.claims.lists import catalogue_digest
 from repro.data.batching import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends

@@ -30,7 +30,7 @@ def seeds(evidence: Evidence) -> list[int]:
 
 
 def test_the_first_declared_seeds_count() -> None:
-    found = gather([run(6), run(4), run(5)], LIST)
+    found = gather([run(6), run(4), run(5)], {LIST})
     assert seeds(found) == [4, 5, 6]
     assert not found.apart
 
@@ -38,8 +38,8 @@ def test_the_first_declared_seeds_count() -> None:
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
-        (lambda record: replace(record, claims=None), "begun before the list of claims was kept"),
-        (lambda record: replace(record, claims="f" * 16), "begun under another list of claims"),
+        (lambda record: replace(record, claims=None), "begun before lists were kept"),
+        (lambda record: replace(record, claims="f" * 16), "begun under a list of claims that is not kept"),
         (
             lambda record: replace(record, stamp={**record.stamp, "dirty": True}),
             "of uncommitted code",
@@ -58,13 +58,13 @@ def test_the_first_declared_seeds_count() -> None:
 )
 def test_what_does_not_count_is_set_apart_by_name(spoiled: Callable[[Record], Record], why: str) -> None:
     # the last of three seeds: the two before it count
-    found = gather([run(4), run(5), spoiled(run(6))], LIST)
+    found = gather([run(4), run(5), spoiled(run(6))], {LIST})
     assert seeds(found) == [4, 5]
     assert [(one.record.seed, one.why) for one in found.apart] == [(6, why)]
 
 
 def test_seeds_that_were_looked_at_before_do_not_count() -> None:
-    found = gather([run(seed) for seed in range(1, 7)], LIST)
+    found = gather([run(seed) for seed in range(1, 7)], {LIST})
     assert seeds(found) == [4, 5, 6]
     assert why_apart(found.apart) == [
         f"3 of seeds below {FIRST_SEED}, which the choice of scales and claims has seen: h=1 (seeds 1 to 3)"
@@ -72,14 +72,14 @@ def test_seeds_that_were_looked_at_before_do_not_count() -> None:
 
 
 def test_after_a_gap_nothing_counts() -> None:
-    found = gather([run(4), run(5), run(7), run(8)], LIST)
+    found = gather([run(4), run(5), run(7), run(8)], {LIST})
     assert seeds(found) == [4, 5]
     assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 4 on: h=1 (seeds 7 to 8)"]
 
 
 def test_a_run_set_apart_leaves_a_gap() -> None:
     # who throws a seed away that displeases keeps only those before it
-    found = gather([run(4), replace(run(5), claims=None), run(6), run(7), run(8)], LIST)
+    found = gather([run(4), replace(run(5), claims=None), run(6), run(7), run(8)], {LIST})
     assert seeds(found) == [4]
 
 
@@ -87,7 +87,7 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
     bf16 = {**run(4).settings, "precision": "bf16"}
     old = [replace(run(seed), settings=bf16, stamp={**run(seed).stamp, "started": "a"}) for seed in (4, 5)]
     new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (6, 7)]
-    found = gather([*old, *new], LIST)
+    found = gather([*old, *new], {LIST})
     assert seeds(found) == []
     assert "unlike the newest run of their row in precision" in why_apart(found.apart)[0]
 
@@ -95,29 +95,29 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
     of_row = Listed(0, PaperNumbers(ppl=None, bleu=None, params=None), None, written({**vars(BASE), "n_heads": 1}))
     right, wrong = run(4, hyper=changed(n_heads=1)), run(5, hyper=changed(n_heads=2))
-    found = gather([right, wrong], LIST, {("table3_A", "h=1"): of_row})
+    found = gather([right, wrong], {LIST}, {("table3_A", "h=1"): of_row})
     assert seeds(found) == [4]
     assert found.apart[0].why == "with other hyper-parameters than their row makes"
-    unknown = gather([right], LIST, {("table3_A", "h=4"): of_row})
+    unknown = gather([right], {LIST}, {("table3_A", "h=4"): of_row})
     assert unknown.apart[0].why == "of rows that their experiment does not have"
-    assert seeds(gather([right], LIST, {("table3_A", "h=1"): of_row._replace(here=None)})) == [4]
+    assert seeds(gather([right], {LIST}, {("table3_A", "h=1"): of_row._replace(here=None)})) == [4]
 
 
 def test_a_seed_copied_as_several_counts_not_even_once() -> None:
     copied = replace(run(4), seed=5, run="0" * 16)  # another name, the same weights
-    found = gather([run(4), copied], LIST)
+    found = gather([run(4), copied], {LIST})
     assert not found.records
     weights = run(4).determinism["weights"][:16]  # type: ignore[index]
     assert [one.why for one in found.apart] == [f"with the same weights {weights}, so copies of one run"] * 2
     renamed = replace(run(4), determinism={**SHOWN, "weights": "others"}, seed=5)
-    assert [one.why[:18] for one in gather([run(4), renamed], LIST).apart] == ["with the same run "] * 2
+    assert [one.why[:18] for one in gather([run(4), renamed], {LIST}).apart] == ["with the same run "] * 2
     as_row = replace(run(4), row="h=2", hyper=changed(n_heads=2))
-    assert seeds(gather([run(4), as_row, run(5)], LIST)) == []  # and after the gap nothing counts
+    assert seeds(gather([run(4), as_row, run(5)], {LIST})) == []  # and after the gap nothing counts
 
 
 def test_two_tables_may_show_one_run() -> None:
     again = replace(run(4), table="mine", row="one head")
-    assert len(gather([run(4), again], LIST).records) == 2
+    assert len(gather([run(4), again], {LIST}).records) == 2
 
 
 def test_runs_without_weights_are_no_copies_of_each_other() -> None:
@@ -126,12 +126,12 @@ def test_runs_without_weights_are_no_copies_of_each_other() -> None:
         run(seed, determinism={**SHOWN, "weights": None}, status="diverged", scores={"dev": nothing, "test": nothing})
         for seed in (4, 5)
     ]
-    assert seeds(gather(diverged, LIST)) == [4, 5]
+    assert seeds(gather(diverged, {LIST})) == [4, 5]
 
 
 def test_a_look_takes_the_declared_number_of_the_base_and_of_the_others() -> None:
     base = [run(seed, "base", "base") for seed in range(4, 4 + BASE_SEEDS + 2)]
-    found = gather([*base, *(run(seed) for seed in range(4, 8))], LIST)
+    found = gather([*base, *(run(seed) for seed in range(4, 8))], {LIST})
     first, second = (found.at(look) for look in LOOKS)
     assert {row: [record.seed for record in of] for row, of in first.items()} == {
         B0: [*range(4, 12)],
@@ -139,7 +139,7 @@ def test_a_look_takes_the_declared_number_of_the_base_and_of_the_others() -> Non
     }
     assert {*second} == {B0}
     assert found.count("table3_A/h=1") == 4
-    short = gather([*base[: BASE_SEEDS - 1], *(run(seed) for seed in range(4, 9))], LIST)
+    short = gather([*base[: BASE_SEEDS - 1], *(run(seed) for seed in range(4, 9))], {LIST})
     assert {*short.at(LOOKS[1])} == {"table3_A/h=1"}
 
 
@@ -156,5 +156,5 @@ def test_what_rows_differ_in_besides_their_own_numbers() -> None:
 
 
 def test_many_rows_are_counted() -> None:
-    found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], LIST)
+    found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], {LIST})
     assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")

@@ -18,11 +18,13 @@ import pytest
 from paper_runs import told_apart
 
 from repro.claims import judge as judging
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER, catalogue_digest
+from repro.claims import lists as lists_of_claims
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER
 from repro.claims.claim import ACCURACY, B0, BLEU, BOTH, DROP_0, H1, H32, LOG_PPL, TABLE3, TEST_BLEU, Claim
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
+from repro.claims.lists import catalogue_digest, claim_digest
 from repro.claims.statistics import Sample, t_value
 from repro.model.config import BASE
 from repro.results.record import PaperNumbers, Record
@@ -457,6 +459,19 @@ def test_rows_of_two_worlds_are_not_compared() -> None:
     other = [replace(record, settings={"precision": "bf16"}) for record in some(H1, 24.9)]
     result = of(judge([*some(B0, 25.8), *other]), "C28b")
     assert (result.verdict, result.reason) == ("not judged", "its rows differ in precision")
+
+
+def test_a_claim_that_came_later_is_not_judged_by_the_runs_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the list that was there held all claims but this one
+    before = "a" * 16
+    others = frozenset(claim_digest(one) for one in CLAIMS if one.id != "C28b")
+    monkeypatch.setattr(lists_of_claims, "lists", lambda: {LIST: {claim_digest(one) for one in CLAIMS}, before: others})
+    monkeypatch.setattr(judging, "lists", lists_of_claims.lists)
+    base = some(B0, 25.8)
+    older = [replace(record, claims=before) for record in (*some(H1, 14.9), *some(H32, 14.9))]
+    results = judge([*base, *older])
+    assert of(results, "C28b").reason == "5 of its runs began before the claim was listed as it stands"
+    assert of(results, "C28c").verdict == "reproduced"  # of h=32, which that list had
 
 
 def test_dropout_is_judged_only_where_a_text_is_learned_by_heart() -> None:

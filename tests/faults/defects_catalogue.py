@@ -40,7 +40,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "mending a word makes all records exploration",
-        "repro/claims/catalogue.py",
+        "repro/claims/lists.py",
         'WORDS = frozenset({"where", "sentence", ',
         'WORDS = frozenset({"where", ',
         (f"{OF_SPELLING}no_word_is_in_the_hash[sentence]",),

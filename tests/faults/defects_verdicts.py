@@ -14,9 +14,23 @@ DEFECTS = (
     Defect(
         "a list that came after the run judges it",
         EVIDENCE,
-        "if record.claims != digest:",
+        "if record.claims not in lists:",
         "if record.claims is None:",
         (f"{OF_EVIDENCE}what_does_not_count_is_set_apart_by_name",),
+    ),
+    Defect(
+        "a claim is judged by runs that began before it",
+        JUDGE,
+        "if late := sum(not held(run.claims, claim)",
+        "if late := sum(held(run.claims, claim) is None",
+        (f"{OF_JUDGE}a_claim_that_came_later_is_not_judged_by_the_runs_before_it",),
+    ),
+    Defect(
+        "a list that was edited is believed",
+        f"{CLAIMS}/lists.py",
+        "if digest_of(claims) != digest:",
+        "if not claims:",
+        ("tests/claims/test_lists.py::test_a_list_that_was_edited_is_refused",),
     ),
     Defect(
         "seeds that were used to choose count",

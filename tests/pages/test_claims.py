@@ -9,11 +9,12 @@ import pytest
 from markdown_it import MarkdownIt
 from paper_runs import changed, paper_run, perplexity, that_counts
 
-from repro.claims.catalogue import CLAIMS, catalogue_digest
+from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, H1, direction
 from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.claims.evidence import Evidence, needed
 from repro.claims.judge import Suite, judge, judge_suite, suite
+from repro.claims.lists import catalogue_digest
 from repro.pages import build, claims
 from repro.render.markdown import markdown
 from repro.render.page import Table, plain
@@ -55,7 +56,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     assert "| C28c " in page
     assert "not judged: too few runs that count: h=32 0 of 3" in page
     assert "13 of 14 runs count." in page
-    assert "1 begun before the list of claims was kept: x \\| y (seed 1)." in page
+    assert "1 begun before lists were kept: x \\| y (seed 1)." in page
     assert "at most 5 %" in page
     assert "✓ reproduced" in page
 

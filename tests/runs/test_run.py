@@ -18,7 +18,7 @@ from decoding.plain import plain_search
 from own_signals import own_signals
 from torch import Tensor
 
-from repro.claims.catalogue import catalogue_digest
+from repro.claims.lists import catalogue_digest
 from repro.data.batch import Batch
 from repro.data.batching import updates
 from repro.data.corpora import open_corpus
