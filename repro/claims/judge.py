@@ -81,6 +81,12 @@ class Judged:
     reason: str
     found: tuple[Found, ...] = ()
     look: Look | None = None  # at which it was judged; None: it was not, or needs no runs
+    sentence_here: str = ""  # the claim's sentence with the sizes of this scale
+
+    @property
+    def sentence(self) -> str:
+        """What a page says of it."""
+        return self.sentence_here or self.claim.sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +127,11 @@ def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NO
     """
     looks = [judge_suite(suite(evidence, look, rows)) for look in LOOKS]
     latest = [next((one for one in reversed(of) if _has_runs(one)), of[0]) for of in zip(*looks, strict=True)]
+    known = {f"{run.table}/{run.row}": run.hyper for run in (*(run for run, _ in evidence.apart), *evidence.records)}
     return [
         Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
         if one.claim.id in measured
-        else one
+        else replace(one, sentence_here=one.claim.sentence_here(known))
         for one in latest
     ]
 

@@ -142,9 +142,9 @@ def exploration(evidence: Evidence) -> Sequence[Block]:
 
 
 def sizes_here(runs: Summary) -> str:
-    """What the paper's sizes, of which claims speak, are at this scale; nothing where they are the same."""
+    """What the rows, which keep the paper's names, are at this scale; nothing where they are the same."""
     others = ", ".join(runs.rows_here)
-    return f"Claims speak of the paper's sizes. At this scale its rows are {others}." if others else ""
+    return f"Rows keep the paper's names. At this scale they are {others}." if others else ""
 
 
 def _group(claim: Claim) -> str:
@@ -177,7 +177,7 @@ def _counts(groups: Mapping[str, Sequence[Judged]]) -> Table:
 def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Block]:
     """The claims of one group; of trained rows their numbers too, and why those that are judged came out so."""
     claims = [one.claim for one in members]
-    what = Column("", "what the paper says", [claim.sentence for claim in claims], is_words=True)
+    what = Column("", "what the paper says", [one.sentence for one in members], is_words=True)
     names = Column("", "claim", [claim.id for claim in claims])
     verdict = Column("", "verdict", [_verdict(one) for one in members], is_words=True)
     if not claims[0].is_trained:
@@ -283,7 +283,7 @@ def sheet(judged: Iterable[Judged]) -> str:
             "claim": claim.id,
             "where": claim.where,
             "kind": claim.kind,
-            "sentence": claim.sentence,
+            "sentence": one.sentence,
             "rows": sheet_text(" ".join(claim.rows)),
             "verdict": one.verdict,
         }

@@ -138,7 +138,7 @@ def _settled(judged: Iterable[Judged]) -> Listing:
     """The claims about trained rows that were judged, each on a line."""
     return Listing(
         tuple(
-            (Strong(one.verdict), f": {one.claim.sentence} ({one.claim.id}; {one.reason})")
+            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {one.reason})")
             for verdict in OUTCOMES
             if verdict != "not judged"
             for one in judged

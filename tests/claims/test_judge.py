@@ -20,7 +20,7 @@ from paper_runs import told_apart
 from repro.claims import judge as judging
 from repro.claims import lists as lists_of_claims
 from repro.claims.catalogue import CLAIMS, SCALE_ORDER
-from repro.claims.claim import ACCURACY, B0, BLEU, BOTH, DROP_0, H1, H32, LOG_PPL, TABLE3, TEST_BLEU, Claim
+from repro.claims.claim import ACCURACY, B0, BLEU, BOTH, DROP_0, H1, H32, K16, LOG_PPL, TABLE3, TEST_BLEU, Claim
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
@@ -432,6 +432,15 @@ def test_runs_that_do_not_count_show_their_mean_and_no_interval() -> None:
     assert not of(judge([*some(B0, 25.8), *some(H1, 24.9)]), "C28b").found[1].explored
     dirty = [replace(record, stamp={**record.stamp, "dirty": True}) for record in explored]
     assert of(judge([*some(B0, 25.8), *dirty]), "C28b").found[1].value is None
+
+
+def test_a_claim_names_the_sizes_of_its_scale() -> None:
+    def small(records: Sequence[Record], d_k: int) -> list[Record]:
+        return [replace(record, hyper={**record.hyper, "d_k": d_k}) for record in records]
+
+    here = judge([*small(some(B0, 25.8), 8), *small(some(K16, 24.9), 2)])
+    assert of(here, "C29a").sentence == "Keys of 2 numbers are worse than of 8"
+    assert of(judge(some(B0, 25.8)), "C29a").sentence == claim("C29a").sentence
 
 
 def test_a_missing_row_is_named() -> None:

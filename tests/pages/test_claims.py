@@ -102,7 +102,7 @@ def test_text_on_the_page_is_text() -> None:
     page = markdown(claims.page(judge_suite(suite(NOTHING), [named]), NOTHING, runs))
     assert r"a \| b &lt;script&gt; \*c\*" in page
     assert r"at scale x_y\|" in page
-    assert r"its rows are a\|b (here &lt;i&gt;)." in page
+    assert r"At this scale they are a\|b (here &lt;i&gt;)." in page
 
 
 def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
@@ -110,7 +110,7 @@ def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
     text = markdown(claims.page(judge(NOTHING), NOTHING, runs))
     assert "0 of 3 runs count." in text
     assert "Exploration" not in text
-    assert "Claims speak of the paper's sizes" not in text
+    assert "Rows keep the paper's names" not in text
     assert "never of its size" not in text
 
 

@@ -210,7 +210,7 @@ def test_verdicts_say_what_the_sizes_of_their_claims_are_here(result_set: Result
     build.write_scale(ResultSet.read(result_set.folder))
     for page in ("claims.md", "README.md"):
         text = (result_set.folder / page).read_text("utf-8")
-        assert "At this scale its rows are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
+        assert "At this scale they are N=2 (here 1), P_drop=0.2 (here 0.4)." in text
     at_paper_size = [replace(record, hyper=changed()) for record in runs()[:1]]
     assert summary(replace(result_set, tables={"base": at_paper_size})).rows_here == ()  # type: ignore[union-attr]
 
