@@ -1,4 +1,4 @@
-"""Defects of what is kept of each sentence and of the bootstrap over them, each with the tests that notice it."""
+"""Defects of what is kept of each sentence, of the bootstrap and of what shows it, with the tests that notice each."""
 
 from faults.defect import Defect
 
@@ -6,6 +6,7 @@ KEPT, OF_KEPT = "repro/results/sentences.py", "tests/results/test_sentences.py::
 BOOTSTRAP, OF_BOOTSTRAP = "repro/claims/bootstrap.py", "tests/claims/test_bootstrap.py::test_"
 OUTPUTS, OF_OUTPUTS = "repro/runs/outputs.py", "tests/runs/test_outputs.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
+FOREST, OF_FOREST = "repro/figures/forest.py", "tests/figures/test_forest.py::test_"
 COUNTS, OF_COUNTS = "repro/decoding/counts.py", "tests/decoding/test_counts.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -191,5 +192,37 @@ DEFECTS: tuple[Defect, ...] = (
         "is_wider = interval.high - interval.low > found.high - found.low",
         "is_wider = interval.high - interval.low < found.high - found.low",
         (f"{OF_BOOTSTRAP}the_page_says_which_interval_is_wider",),
+    ),
+    # the picture of differences
+    Defect(
+        "a worse row stands at the right",
+        FOREST,
+        "    value = statistics.fmean(values[names[0]]) - statistics.fmean(values[names[1]])\n",
+        "    value = statistics.fmean(values[names[1]]) - statistics.fmean(values[names[0]])\n",
+        (
+            f"{OF_FOREST}a_better_row_stands_at_the_right_by_either_score",
+            f"{OF_FOREST}the_interval_over_sentences_is_of_the_translations_that_stand_beside_the_records",
+        ),
+    ),
+    Defect(
+        "two runs have an interval over seeds",
+        FOREST,
+        "MIN_RUNS = 3",
+        "MIN_RUNS = 2",
+        (f"{OF_FOREST}two_runs_have_no_interval",),
+    ),
+    Defect(
+        "the names of rows run into their numbers of runs",
+        FOREST,
+        "left.text(-0.19, place, style.symbols(line.name)",
+        "left.text(-0.06, place, style.symbols(line.name)",
+        (f"{OF_FOREST}no_word_lies_over_another_or_outside",),
+    ),
+    Defect(
+        "rows that cost the same crowd the picture of cost",
+        "repro/figures/quality.py",
+        "abs(point.flops / base[0] - 1) > SAME_COST",
+        "True",
+        ("tests/figures/test_quality.py::test_rows_of_the_bases_cost_are_left_out",),
     ),
 )

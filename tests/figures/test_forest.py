@@ -55,6 +55,15 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
     assert line.found[LOG_PPL].over_sentences is None
 
 
+@pytest.mark.parametrize("few", ["base", "h=1"])
+def test_two_runs_have_no_interval(a_record: Make, tmp_path: Path, few: str) -> None:
+    runs = [a_record(row, seed, bleu=60 + seed) for row in ("base", "h=1") for seed in (1, 2, 3, 4)]
+    [line] = differences(runs, tmp_path)
+    assert line.found[BLEU].over_seeds is not None
+    [line] = differences([run for run in runs if run.row != few or run.seed <= 2], tmp_path)
+    assert line.found[BLEU].over_seeds is None
+
+
 def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is_left_out(
     a_record: Make, tmp_path: Path
 ) -> None:
