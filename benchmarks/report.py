@@ -28,7 +28,8 @@ PARTS = {
         "write_scale(ResultSet.read(results / scale))"
     ),
     "figures": (
-        "from repro.figures.draw import draw; made, skipped = draw(results, scale, Path('none'), Path('none')); "
+        "from repro.figures.draw import draw_figures; "
+        "made, skipped = draw_figures(results, scale, Path('none'), Path('none')); "
         "assert len(made) >= 20, skipped"
     ),
 }

@@ -14,10 +14,10 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
 from repro.claims.bootstrap import RESAMPLES, Interval, OverSentences, draws, over_sentences
-from repro.claims.catalogue import catalogue_digest
 from repro.claims.claim import B0, K16
 from repro.claims.evidence import Evidence
 from repro.claims.judge import evidence_of, judge
+from repro.claims.lists import catalogue_digest
 from repro.decoding.counts import ngram_counts
 from repro.pages import build
 from repro.results.frame import ResultSet
