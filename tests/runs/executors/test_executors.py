@@ -117,7 +117,15 @@ def checkpoints(folder: Path) -> list[Path]:
 
 
 def workers_of(sweep: subprocess.Popen[str]) -> list[psutil.Process]:
-    return [one for one in psutil.Process(sweep.pid).children() if "table3_A.py" in " ".join(one.cmdline())]
+    return [one for one in psutil.Process(sweep.pid).children() if "table3_A.py" in command_of(one)]
+
+
+def command_of(one: psutil.Process) -> str:
+    """Nothing of one that has ended in between: a sweep asks git, too."""
+    try:
+        return " ".join(one.cmdline())
+    except psutil.NoSuchProcess:
+        return ""
 
 
 LONG = 60  # steps: six checkpoints
