@@ -21,7 +21,8 @@ RunScores = Mapping[str, Sequence[float]]  # name -> one number a run
 
 ALPHA = 0.05  # chance of any wrong verdict on a page
 CONFIDENCE = 0.95  # of the intervals of magnitudes and point values, which belong to no family
-RATIO = 4.0  # times the others' variance: a row above it is tested by itself, if chance does not explain it
+WIDE = 2.0  # times the others' variance: a row above it keeps its own, for the others' would be too small for it
+RATIO = 4.0  # times the others' variance: a row above it is not pooled either, if chance does not explain it
 DETECTED = 0.80  # a difference is "detectable" if it is found this often
 
 
@@ -62,14 +63,15 @@ class Noise:
 
     variance: float
     df: int  # degrees of freedom: runs less rows
-    taken_out: tuple[str, ...] = ()  # rows of a larger variance, which keep their own
+    taken_out: tuple[str, ...] = ()  # rows that were found wider, which are not pooled and keep their own
+    wide: tuple[str, ...] = ()  # rows that are pooled, and keep their own
     reference: str = ""  # the row that most others are compared with, which keeps its own
     equal: float = 1.0  # p-value of the check that the rows pooled have one variance
 
     @property
     def by_itself(self) -> frozenset[str]:
         """The rows whose variance is their own."""
-        return frozenset((*self.taken_out, self.reference))
+        return frozenset((*self.taken_out, *self.wide, self.reference))
 
 
 def pool(rows: RunScores, reference: str = "") -> Noise:
@@ -78,7 +80,9 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
     widest row against the others. Three seeds, pooled over many rows, are as good as five by themselves.
     The `reference` is never pooled: were it noisier than the others and not found out, all comparisons with it would
-    be wrong together.
+    be wrong together. A row of more than twice the others' variance keeps its own, found out or not: chance makes one
+    so in ten times at five seeds, and it loses little; one that is three times as noisy would be judged wrongly once in
+    five pages.
     """
     several = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
     kept = {name: values for name, values in several.items() if name != reference}
@@ -91,13 +95,21 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
         taken.append(widest)
         kept = others
     variance, df = _within(kept)
+    wide = [name for name, values in kept.items() if _variance(values) > WIDE * _others(kept, name)]
     return Noise(
+        wide=tuple(wide),
         variance=variance,
         df=df,
         taken_out=tuple(taken),
         reference=reference if reference in several else "",
         equal=brown_forsythe(list(kept.values())),
     )
+
+
+def _others(rows: RunScores, name: str) -> float:
+    """The variance within all rows but one; as if there were no bound where there is no other."""
+    others = {other: values for other, values in rows.items() if other != name}
+    return _within(others)[0] if others else math.inf
 
 
 def _is_wider(widest: Sequence[float], others: RunScores) -> bool:
