@@ -76,6 +76,17 @@ def test_the_reference_keeps_its_own_spread_and_lends_it_to_nobody() -> None:
     assert found.df == pytest.approx((own + shared) ** 2 / (own**2 / 2 + shared**2 / 4))
 
 
+def test_a_row_of_twice_the_others_variance_keeps_its_own_and_is_pooled_all_the_same() -> None:
+    # variances 1, 1 and 2.25: more than twice that of the others, and nothing that three seeds could tell from chance
+    rows = {"a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0], "wide": [0.0, 1.5, 3.0]}
+    noise = pool(rows)
+    assert (noise.wide, noise.taken_out, noise.variance) == (("wide",), (), pytest.approx(4.25 / 3))
+    assert difference(rows, "a", "b", noise).se ** 2 == pytest.approx(2 * 4.25 / 9)
+    assert difference(rows, "a", "wide", noise).se ** 2 == pytest.approx(4.25 / 9 + 2.25 / 3)
+    almost = {**rows, "wide": [0.0, 1.4, 2.8]}  # 1.96
+    assert pool(almost).wide == ()
+
+
 def test_a_slope_over_pooled_rows_and_the_reference() -> None:
     rows = {"base": [0.0, 1.5, 3.0], "a": [1.0, 2.0, 3.0], "b": [5.0, 6.0, 7.0]}
     total = contrast(rows, ("a", "b", "base"), (-0.5, 0.25, 0.25), pool(rows, reference="base"))

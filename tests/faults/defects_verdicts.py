@@ -130,6 +130,13 @@ DEFECTS = (
         (f"{OF_STATISTICS}the_reference_keeps_its_own_spread_and_lends_it_to_nobody",),
     ),
     Defect(
+        "a wide row is judged by the others' spread",
+        STATISTICS,
+        "(*self.taken_out, *self.wide, self.reference)",
+        "(*self.taken_out, self.reference)",
+        (f"{OF_STATISTICS}a_row_of_twice_the_others_variance_keeps_its_own_and_is_pooled_all_the_same",),
+    ),
+    Defect(
         "the level of both looks is spent at each",
         JUDGE,
         "results = judged([cell.test for cell in cells], suite.look.alpha,",
