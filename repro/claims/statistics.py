@@ -8,7 +8,6 @@ their means with a standard error (`Contrast`):
 The rules in words: docs/claims.md.
 """
 
-import functools
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,8 +20,8 @@ RunScores = Mapping[str, Sequence[float]]  # name -> one number a run
 
 ALPHA = 0.05  # chance of any wrong verdict on a page
 CONFIDENCE = 0.95  # of the intervals of magnitudes and point values, which belong to no family
-WIDE = 2.0  # times the others' variance: a row above it keeps its own, for the others' would be too small for it
-RATIO = 4.0  # times the others' variance: a row above it is not pooled either, if chance does not explain it
+RATIO = 4.0  # times the others' variance: a row above it is not pooled, if chance does not explain it
+ROUNDING = 1e-9  # of a variance: two that differ by less are the same
 DETECTED = 0.80  # a difference is "detectable" if it is found this often
 
 
@@ -64,7 +63,7 @@ class Noise:
     variance: float
     df: int  # degrees of freedom: runs less rows
     taken_out: tuple[str, ...] = ()  # rows that were found wider, which are not pooled and keep their own
-    wide: tuple[str, ...] = ()  # rows that are pooled, and keep their own
+    wide: tuple[str, ...] = ()  # rows that are pooled, and keep their own, which is the larger one
     reference: str = ""  # the row that most others are compared with, which keeps its own
     equal: float = 1.0  # p-value of the check that the rows pooled have one variance
 
@@ -80,9 +79,8 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
     widest row against the others. Three seeds, pooled over many rows, are as good as five by themselves.
     The `reference` is never pooled: were it noisier than the others and not found out, all comparisons with it would
-    be wrong together. A row of more than twice the others' variance keeps its own, found out or not: chance makes one
-    so in ten times at five seeds, and it loses little; one that is three times as noisy would be judged wrongly once in
-    five pages.
+    be wrong together. Of its own variance and the others' a row has the larger one, found out or not: one that is three
+    times as noisy as the rest, and judged by theirs, would make every fifth page wrong.
     """
     several = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
     kept = {name: values for name, values in several.items() if name != reference}
@@ -95,7 +93,7 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
         taken.append(widest)
         kept = others
     variance, df = _within(kept)
-    wide = [name for name, values in kept.items() if _variance(values) > WIDE * _others(kept, name)]
+    wide = [name for name, values in kept.items() if _variance(values) > (1 + ROUNDING) * _others(kept, name)]
     return Noise(
         wide=tuple(wide),
         variance=variance,
@@ -258,27 +256,3 @@ def holm(p_values: Sequence[float], alpha: float = ALPHA) -> list[float]:
         else:
             levels[i] = alpha / (m - rank)
     return levels
-
-
-@functools.cache
-def dunnett(ratios: tuple[tuple[float, int], ...], df: int, alpha: float) -> float:
-    """One-sided critical value for the largest of several differences to one control, all with a pooled variance.
-
-    `ratios`: (runs of the control / runs of a row, number of such rows). The differences share the control's
-    error, so given that and the spread they are independent: two integrals, done by quadrature.
-    """
-    z, z_weight = np.polynomial.hermite_e.hermegauss(48)
-    u = np.sqrt(special.chdtri(df, (np.arange(400) + 0.5) / 400) / df)[:, None]  # spread found / true spread
-
-    def exceeded(critical: float) -> float:
-        inside = np.ones((len(u), len(z)))
-        for ratio, count in ratios:
-            shared = math.sqrt(1 / (1 + ratio))  # correlation with the control's error
-            inside *= special.ndtr((critical * u - shared * z) / math.sqrt(1 - shared**2)) ** count
-        return 1 - float((inside @ z_weight).mean()) / math.sqrt(2 * math.pi)
-
-    low, high = 0.0, 100.0
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if exceeded(middle) > alpha else (low, middle)
-    return high

@@ -309,25 +309,19 @@ def test_a_claim_on_one_score_names_it() -> None:
 
 def test_the_base_keeps_its_own_spread() -> None:
     # half as noisy again as the others: not enough to be found wider, and in nearly every comparison
-    suite = made(FLAT, scale="laptop", s=0.2)
+    suite = made(FLAT, scale="laptop", s=0.2, seed=3)
     own = Sample(values=tuple(25 + 0.3 * z for z in (-1.5, -1.0, -0.5, 0.0, 0.0, 0.5, 1.0, 1.5)))
     runs = {**suite.runs, "BLEU": {**suite.runs["BLEU"], B0: own}}
     found = of(judge_suite(replace(suite, runs=runs)), "C28b").found[1]
-    others = [of_row.values for row, of_row in runs["BLEU"].items() if row != B0 and row in TABLE3]
-    parts = float(np.var(own.values, ddof=1)) / 8, float(np.mean([np.var(values, ddof=1) for values in others])) / 5
+    spreads = {row: np.var(of_row.values, ddof=1) for row, of_row in runs["BLEU"].items() if row in TABLE3}
+    others = [spread for row, spread in spreads.items() if row != B0]
+    shared = float(np.mean(others))
+    assert float(spreads[H1]) < shared, "else h=1 would keep its own"
+    parts = float(spreads[B0]) / 8, shared / 5
     df = sum(parts) ** 2 / (parts[0] ** 2 / 7 + parts[1] ** 2 / (4 * len(others)))
     assert found.low is not None
     assert found.high is not None
     assert found.high - found.low == pytest.approx(2 * t_value(0.025, df) * math.sqrt(sum(parts)), rel=1e-9)
-
-
-def test_a_direction_of_which_no_size_is_printed_is_judged_by_its_sign() -> None:
-    for scale, verdict in (("laptop", "same sign"), ("paper", "reproduced")):
-        result = of(judge_suite(made(AS_PRINTED, scale=scale, s=0.05)), "C27f")
-        assert result.verdict == verdict
-        assert (result.found[0].endpoint, result.found[0].printed) == (ACCURACY, None)
-        assert result.found[0].verdict.power is None
-        assert result.reason.startswith("accuracy above ")
 
 
 def test_endpoints_that_disagree_settle_nothing() -> None:

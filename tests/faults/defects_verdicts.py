@@ -134,7 +134,7 @@ DEFECTS = (
         STATISTICS,
         "(*self.taken_out, *self.wide, self.reference)",
         "(*self.taken_out, self.reference)",
-        (f"{OF_STATISTICS}a_row_of_twice_the_others_variance_keeps_its_own_and_is_pooled_all_the_same",),
+        (f"{OF_STATISTICS}of_its_own_variance_and_the_others_a_row_has_the_larger",),
     ),
     Defect(
         "the level of both looks is spent at each",
