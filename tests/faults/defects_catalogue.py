@@ -9,14 +9,14 @@ LAYERS, OF_LAYERS = "repro/claims/layers.py", "tests/pages/test_table1.py::test_
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the hash of the list leaves out the margins",
-        "repro/claims/catalogue.py",
+        "repro/claims/lists.py",
         '"note", "decimals"})',
         '"note", "decimals", "margin"})',
         (f"{OF_SPELLING}every_bound_of_a_score_is_in_the_hash",),
     ),
     Defect(
         "the hash of the list leaves out what must hold for a claim",
-        "repro/claims/catalogue.py",
+        "repro/claims/lists.py",
         '"note", "decimals"})',
         '"note", "decimals", "needs"})',
         (f"{OF_SPELLING}every_field_that_decides_is_in_the_hash[needs]",),

@@ -314,8 +314,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "claims about the test set are judged on dev",
         "repro/claims/claim.py",
-        "record.score(self.split, self.score)",
-        'record.score("dev", self.score)',
+        "value = record.score(self.split, self.score)",
+        'value = record.score("dev", self.score)',
         (OF_ENDPOINTS,),
     ),
     Defect(

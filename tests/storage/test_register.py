@@ -124,7 +124,7 @@ def test_a_machine_that_was_started_again_reads_again_and_forgets(
     for _ in range(2):
         assert found(tmp_path, folders) == [0, 1, 2]
     assert sorted(hashed) == ["0", "1", "2"]
-    assert b"1111" not in lock_of(tmp_path).read_bytes()
+    assert b"11111111-2222" not in lock_of(tmp_path).read_bytes()
 
 
 def test_a_machine_that_does_not_say_when_it_was_started_reads_always(
