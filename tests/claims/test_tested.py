@@ -107,10 +107,10 @@ def test_a_run_is_old_when_the_test_or_what_its_file_imports_is_another(tmp_path
         return before != after
 
     sizes = tmp_path / "repro" / "model" / "sizes.py"
-    assert changed(file, "assert BASE\n", "assert True\n")
+    assert changed(file, "assert 1\n", "assert True\n")
     assert changed(sizes, "N = 2", "N = 3")
-    assert not changed(file, "assert BASE\n", "assert BASE  # a word\n")
-    assert not changed(file, "assert not BASE", "assert BASE is None")  # another test
+    assert not changed(file, "assert 1\n", "assert 1  # a word\n")
+    assert not changed(file, "assert 0", "assert None")  # another test
     assert not changed(sizes, "N = 2\n", '"""A word."""\n\nN = 2\n')
 
 
