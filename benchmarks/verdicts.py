@@ -196,6 +196,7 @@ def section(record: Mapping[str, Any]) -> str:
     """What stands between the marks of docs/claims.md."""
     lines = record["lines"]
     pages = lines[0]["pages"]
+    unsure = 2 * (0.05 * 0.95 / pages) ** 0.5
     looks = " and ".join(f"{look.seeds} seeds at {100 * look.alpha:g} %" for look in LOOKS)
     by = {(line["scale"], line["world"]): line for line in lines}
     worlds = [world.name for world in WORLDS]
@@ -205,7 +206,8 @@ def section(record: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"{pages:,} pages a cell, base {BASE_SEEDS} seeds, the other rows {looks}; a page counts as wrong if a "
-            f"verdict of either look is. Spread between seeds {record['spread']} BLEU and a thirtieth of it in log "
+            f"verdict of either look is; by so many a share of 0.05 is known to ± {unsure:.2f}. "
+            f"Spread between seeds {record['spread']} BLEU and a thirtieth of it in log "
             f"PPL. List of claims {record['claims']}.",
             "",
             "### Pages with any wrong verdict (promised: at most 0.05)",
