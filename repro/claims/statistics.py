@@ -65,7 +65,6 @@ class Noise:
     taken_out: tuple[str, ...] = ()  # rows that were found wider, which are not pooled and keep their own
     wide: tuple[str, ...] = ()  # rows that are pooled, and keep their own, which is the larger one
     reference: str = ""  # the row that most others are compared with, which keeps its own
-    equal: float = 1.0  # p-value of the check that the rows pooled have one variance
 
     @property
     def by_itself(self) -> frozenset[str]:
@@ -100,7 +99,6 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
         df=df,
         taken_out=tuple(taken),
         reference=reference if reference in several else "",
-        equal=brown_forsythe(list(kept.values())),
     )
 
 

@@ -59,6 +59,7 @@ MARKS: dict[Outcome, str] = {
     "unstable": "!",
 }
 EXPLORED = "°"
+RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS: Words = (
     "Differences are turned so that a positive one is what the paper says: mean over seeds, [95 % t-interval]. ",
     Strong("paper"),
@@ -76,24 +77,25 @@ ABOUT_SENTENCES: Words = (
 )
 OF_POWER = ', and in brackets the chance of "reproduced" if the truth is what the paper prints'
 ABOUT_PROCEDURE = (
-    f"Seeds from {FIRST_SEED} on count, of runs that began under this list of claims: {BASE_SEEDS} of the base, and "
+    f"Seeds from {FIRST_SEED} on count, of runs that began when a claim was listed as it stands: {BASE_SEEDS} of the "
+    "base, and "
     + " or ".join(f"{look.seeds} of every other row (at {100 * look.alpha:g} %)" for look in LOOKS)
     + ", as it was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
-    "is pooled over the rows, the base keeps its own. All directions, trends and equivalences that this scale may "
+    "is pooled over the rows; the base keeps its own, and so does a row of which it is larger. All directions, trends "
+    "and equivalences that this scale may "
     "judge, on all scores, share the level of a look by Holm's procedure; what is not run yet keeps its place among "
     "them. Magnitudes and point values are consistent by a 95 % prediction interval and not consistent only by one "
     "that keeps to the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
     "on trained rows holds for the text and the model of this scale. In full: "
 )
 PROMISE = (
-    f"The chance that any verdict about trained rows on this page is wrong is at most {100 * ALPHA:g} %, over both "
-    "looks together."
+    f"The rules are to keep the chance of any wrong verdict about trained rows on this page to {100 * ALPHA:g} %, over "
+    f"both looks together; {RULES} has what simulations of them show, also where some rows are far noisier than others."
 )
 BELOW = (
     " At this scale a verdict speaks of the sign of a difference, never of its size: the model and the text are not "
     "the paper's."
 )
-RULES = "docs/claims.md"  # of the project: the procedure in full
 
 
 def page(
