@@ -1,0 +1,90 @@
+"""The list of claims holds together, and with it what the experiments print."""
+
+import ast
+import re
+from dataclasses import replace
+from pathlib import Path
+from string import ascii_lowercase
+
+import pytest
+from printed_rows import PRINTED
+
+from repro.claims.catalogue import CLAIMS, SCALE_ORDER
+from repro.claims.claim import ACCURACY, BLEU, LOG_PPL, TABLE3, Claim
+from repro.claims.lists import catalogue_digest
+from repro.runs.scales import SCALES
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_claim_of_the_paper_is_there_once() -> None:
+    ids = [one.id for one in CLAIMS]
+    assert len(ids) == len({*ids})
+    assert {int(re.fullmatch(r"C(\d\d)[a-z]?", id)[1]) for id in ids} >= set(range(1, 37))  # type: ignore[index]
+    assert ids == sorted(ids, key=ids.index)
+    for number in {id[:3] for id in ids}:
+        letters = [id[3:] for id in ids if id.startswith(number)]
+        assert letters in ([""], list(ascii_lowercase)[: len(letters)])
+
+
+def test_every_row_of_the_experiments_is_looked_at_and_no_other() -> None:
+    assert {row for one in CLAIMS for row in one.rows} == {*PRINTED}
+    assert {*TABLE3} == {row for row in PRINTED if not row.startswith("table2/")}
+
+
+@pytest.mark.parametrize("one", [one for one in CLAIMS if one.tests], ids=lambda one: one.id)
+def test_the_tests_that_settle_a_claim_exist(one: Claim) -> None:
+    for test in one.tests:
+        file, name = test.split("::")
+        names = {
+            node.name for node in ast.walk(ast.parse((ROOT / file).read_bytes())) if isinstance(node, ast.FunctionDef)
+        }
+        assert name in names, f"{one.id}: {test} is not there"
+
+
+def test_every_claim_can_be_settled_or_says_what_is_missing() -> None:
+    for one in CLAIMS:
+        ways = [one.is_trained, one.compute is not None, bool(one.tests), bool(one.missing)]
+        assert sum(ways) == 1, one.id
+        assert one.where, one.id
+        assert one.scale in SCALE_ORDER, one.id
+
+
+def test_the_scales_are_those_of_the_suite() -> None:
+    assert tuple(SCALES) == SCALE_ORDER
+
+
+def is_printed(one: Claim) -> bool:
+    """Whether the paper prints a number for it; of the accuracy it only says that it improves."""
+    return one.kind == "direction" and one.endpoints != (ACCURACY,)
+
+
+def test_a_direction_is_what_the_paper_prints() -> None:
+    assert [one.id for one in CLAIMS if one.kind == "direction" and not is_printed(one)] == ["C27f"]
+    for one in CLAIMS:
+        if is_printed(one):
+            better, worse = (PRINTED[row] for row in one.rows)
+            for endpoint in one.endpoints:
+                assert endpoint.printed(better) > endpoint.printed(worse), one.id  # type: ignore[operator]
+
+
+def test_a_laptop_judges_large_effects_only() -> None:
+    for one in CLAIMS:
+        if is_printed(one) and one.scale == "laptop":
+            better, worse = (PRINTED[row] for row in one.rows)
+            large = [
+                endpoint.printed(better) - endpoint.printed(worse) >= {LOG_PPL: 0.045, BLEU: 0.4999}[endpoint]  # type: ignore[operator]
+                for endpoint in one.endpoints
+            ]
+            assert all(large), one.id
+        if one.kind in ("magnitude", "point value", "equivalence"):
+            assert one.scale == "paper", one.id
+
+
+def test_the_hash_is_that_of_what_decides() -> None:
+    assert re.fullmatch("[0-9a-f]{16}", catalogue_digest())
+    reworded = (replace(CLAIMS[0], sentence="another"), *CLAIMS[1:])
+    assert catalogue_digest(reworded) == catalogue_digest()
+    wider = tuple(replace(one, endpoints=(replace(BLEU, margin=0.5),)) if one.id == "C19" else one for one in CLAIMS)
+    assert catalogue_digest(wider) != catalogue_digest()
+    assert catalogue_digest(CLAIMS[1:]) != catalogue_digest()
