@@ -1,7 +1,7 @@
 """Table 1 as a picture: what a layer costs, and how far a signal travels, against the length of the sequence."""
 
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -84,6 +84,12 @@ def _paint(figure: "Figure", shown: list[Panel], window: int) -> None:
     )
 
 
+def doublings(lengths: Collection[int]) -> list[int]:
+    """Those that are the shortest times a power of two: labels at all thirteen would cover one another."""
+    shortest = min(lengths)
+    return [n for n in sorted(lengths) if n % shortest == 0 and (n // shortest).bit_count() == 1]
+
+
 def _paint_panel(axes: "Axes", panel: Panel) -> dict[str, Any]:
     """Its lines; returns them by layer."""
     from matplotlib.ticker import NullLocator, ScalarFormatter
@@ -101,7 +107,7 @@ def _paint_panel(axes: "Axes", panel: Panel) -> dict[str, Any]:
             **hollow,
         )
     axes.set(xscale="log", yscale="log", xlabel="sequence length n (positions)", ylabel=panel.label)
-    axes.set_xticks(sorted({n for points in panel.lines.values() for n, _ in points}))
+    axes.set_xticks(doublings({n for points in panel.lines.values() for n, _ in points}))
     axes.xaxis.set_major_formatter(ScalarFormatter())
     axes.xaxis.set_minor_locator(NullLocator())
     axes.grid(True, which="major")

@@ -18,7 +18,7 @@ import pytest
 
 from repro.claims.growth import compare, growth, judged_growth, median_interval, order, power_law
 from repro.claims.layers import LAYER_CLAIMS, ROWS, verdicts
-from repro.figures.table1 import draw_table1, panels
+from repro.figures.table1 import doublings, draw_table1, panels
 from repro.pages.build import build_layers, texts, write_layers
 from repro.pages.table1 import columns, cost_columns, page
 from repro.render.markdown import markdown
@@ -474,6 +474,10 @@ def test_the_panels_show_one_width_and_one_window() -> None:
     assert time.lines["self_attention"] == [(n, pytest.approx(1060)) for n in (4, 6, 8, 12, 16)]  # ms
     assert memory.lines["recurrent"] == [(n, 4 * n * 16 / 2**20) for n in (4, 8, 16)]
     assert path.lines["convolution"] == [(n, n - 1) for n in (8, 16, 32, 64)]
+
+
+def test_lengths_that_lie_close_have_no_label_each() -> None:
+    assert doublings({512, 480, 96, 64, 60, 48, 32, 128, 120}) == [32, 64, 128, 512]
 
 
 def test_the_table_is_made_without_torch() -> None:
