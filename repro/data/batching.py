@@ -137,7 +137,6 @@ def by_tokens(runs: Runs, budget: int) -> Ints:
 
 
 BATCH_BY: dict[str, BatchBy] = {"padded_tokens": by_padded_tokens, "tokens": by_tokens}
-RECORDED = {"padded_tokens": "slots", "tokens": "tokens"}  # what records, run ids and names of folders call them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

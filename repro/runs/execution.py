@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import torch
 
 from repro.claims.lists import catalogue_digest
-from repro.data.batching import RECORDED
+from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.model.build import compile_layers, reads_ragged

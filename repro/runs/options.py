@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
-from repro.data.batching import RECORDED
+from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
-from repro.data.filters import FILTER_RULES, check_rules
 from repro.results.places import OWN
 from repro.results.record import short
 from repro.runs.command import Parser
@@ -24,6 +23,7 @@ from repro.training.processors import processors
 Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
+CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
@@ -87,7 +87,7 @@ class Options:
         None, "shared tokens instead of the scale's or the corpus's own; the paper's first code: 40960", metavar="N"
     )
     clean: tuple[str, ...] = _option(
-        (), f"leave out training pairs by these rules (the paper: none): {', '.join(FILTER_RULES)}", metavar="RULE"
+        (), f"leave out training pairs by these rules (the paper: none): {', '.join(CLEANING)}", metavar="RULE"
     )
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
         None,
@@ -210,7 +210,7 @@ def chosen_scale(options: Options) -> Scale:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
     _refuse_numbers(options)
     _refuse_forecasts(options)
-    rules, own = check_rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
+    rules, own = _rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
             f"--vocab-size {options.vocab_size}: the text of {corpus} comes split into sub-words of its own. "
@@ -241,6 +241,15 @@ def chosen_scale(options: Options) -> Scale:
         batch_by=batch_by,
         rules=rules,
     )
+
+
+def _rules(names: Sequence[str]) -> tuple[str, ...]:
+    """The cleaning rules of these names in the order in which they are applied."""
+    if not names:
+        return ()
+    from repro.data.filters import check_rules
+
+    return check_rules(names)
 
 
 def _refuse_numbers(options: Options) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from repro.data.batching import RECORDED
+from repro.data.batch_by import RECORDED
 from repro.data.shards import Prepared
 from repro.model.config import Hyper, written
 from repro.results.provenance import module_digest

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
-from repro.data.batching import RECORDED
+from repro.data.batch_by import RECORDED
 from repro.model.config import Hyper, written
 from repro.results import record
 from repro.results.systems import system_text
