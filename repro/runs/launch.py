@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from repro.runs import command
 from repro.runs.signals import STOPPING
 from repro.training.peer import Peer
 
@@ -160,10 +161,31 @@ def _what_to_type(devices: int, nodes: int) -> str:
     return (
         f"--num-nodes {nodes}: nobody started the processes of the other nodes, and this command starts those of one "
         f"machine only. On each node, K from 0 to {nodes - 1}, with the name of node 0 for HOST:\n"
-        f"  torchrun --nnodes={nodes} --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node={devices} "
-        f"{this}\nor once, under Slurm:\n"
-        f"  srun --nodes={nodes} --ntasks-per-node={devices} python {this}"
+        f"  {torchrun(devices, nodes)} {this}\nor once, under Slurm:\n  {srun(devices, nodes)} {this}"
     )
+
+
+def torchrun(devices: int, nodes: int) -> str:
+    """What stands before a script to start its processes on many nodes, typed on each, with K and HOST filled in."""
+    return f"torchrun --nnodes={nodes} --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node={devices}"
+
+
+def srun(devices: int, nodes: int) -> str:
+    """The same under Slurm, typed once."""
+    return f"srun --nodes={nodes} --ntasks-per-node={devices} {command.python()}"
+
+
+def started_again(peer: Peer) -> tuple[str, str, dict[str, int]]:
+    """How processes on several nodes are started again: what stands before the script, what there is to say, options.
+
+    Ray Train is no command: one machine makes the same runs by as many processes.
+    """
+    if peer.launcher == "torchrun":
+        where = f", typed on each node: K from 0 to {peer.nodes - 1}, the name of node 0 for HOST"
+        return torchrun(peer.devices, peer.nodes), where, {}
+    if peer.launcher == "srun":
+        return srun(peer.devices, peer.nodes), "", {}
+    return command.python(), ", on one machine", {"devices": peer.processes}
 
 
 def launch(command: Sequence[str], devices: int) -> int:

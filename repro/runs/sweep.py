@@ -19,6 +19,7 @@ from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
+from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Progress
@@ -42,6 +43,7 @@ SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 
 # options that say nothing of what comes next
 ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
+OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
 
 
 class Sweep:
@@ -210,7 +212,7 @@ class Sweep:
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
                 f"{len(records)} runs{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
-                *what_next(self.name, self.tables[0].name, scale, self.options.typed),
+                *what_next(self.name, self.tables[0].name, scale, self.options.typed, self.peer),
             ]
         )
 
@@ -236,16 +238,23 @@ def _page(folder: Path, written: Sequence[Path]) -> str:
     return f"Read {folder / 'README.md'}; tables and verdicts stand beside it." if written else "No table yet."
 
 
-def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any]) -> list[str]:
-    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept."""
+def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], peer: Peer | None = None) -> list[str]:
+    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
+
+    Of processes that `peer` is one of, on several nodes, what starts those is a part of the command.
+    """
     again = {option: value for option, value in typed.items() if option not in ONCE}
+    start, where = command.python(), ""
+    if peer is not None and peer.nodes > 1:
+        start, where, devices = started_again(peer)
+        again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
     more = again | {"seeds": typed.get("seeds", Seeds(1, 1)).more()}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
     translate = _with({}, typed, "runs_dir")
     commands = {
         f"{command.ours('ui')} {view}": "compare the runs in MLflow",
         f"{command.ours('translate', LATEST, 'TEXT')} {translate}".rstrip(): "translate with the newest run",
-        f"{command.python()} {command.script(name)} {command.command_line(more)}": "intervals over seeds",
+        f"{start} {command.script(name)} {command.command_line(more)}": f"intervals over seeds{where}",
     }
     width = max(map(len, commands))
     return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]

@@ -30,6 +30,13 @@ DEFECTS: tuple[Defect, ...] = (
         (FINDS,),
     ),
     Defect(
+        "what next after two nodes is refused when it is typed",
+        "repro/runs/sweep.py",
+        "    if peer is not None and peer.nodes > 1:\n",
+        "    if False:\n",
+        ("tests/runs/test_sweep.py::test_what_next_starts_the_processes_of_many_nodes",),
+    ),
+    Defect(
         "two torchruns that know nothing of each other train the same",
         LAUNCH,
         'if tasks != "1" and found.nodes == 1:',

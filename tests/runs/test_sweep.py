@@ -21,13 +21,14 @@ from repro.runs import sweep, workshop
 from repro.runs.board import board
 from repro.runs.executors.attempt import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
-from repro.runs.options import Seeds
+from repro.runs.options import Options, Seeds
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
 from repro.storage import atomic
 from repro.storage.journal import Journal
 from repro.tracking.tracker import Tracker
+from repro.training.peer import Peer
 
 SCALE = SCALES["smoke"]
 
@@ -277,6 +278,30 @@ def test_what_next_keeps_the_settings_and_the_folders(
 def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
     said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds(1, seeds)} if seeds > 1 else {})
     assert f"--seeds {more} " in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "start", "devices"),
+    [
+        ("torchrun", "torchrun --nnodes=2 --node-rank=K --master-addr=HOST --master-port=29500 --nproc-per-node=3", ""),
+        ("srun", "srun --nodes=2 --ntasks-per-node=3 python", ""),
+        ("Ray Train", "python", " --devices 6"),
+    ],
+)
+def test_what_next_starts_the_processes_of_many_nodes(
+    launcher: str, start: str, devices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repro.runs.command.python", lambda: "python")
+    numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
+    peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
+    typed = Options(steps=7).started_as(peer).typed
+    line = sweep.what_next("table_x", "table_x", "smoke", typed, peer)[-1]
+    assert line.startswith(f"  {start} experiments/table_x.py --steps 7{devices} --seeds 3   intervals over seeds")
+    assert ("K from 0 to 1" in line) == (launcher == "torchrun")
+    # on one node this command starts them itself
+    alone = replace(peer, processes=3, nodes=1)
+    line = sweep.what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, alone)[-1]
+    assert line.startswith("  python experiments/table_x.py --devices 3 --seeds 3   intervals over seeds")
 
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
