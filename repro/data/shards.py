@@ -31,8 +31,9 @@ from repro.data.tokenizer import Tokenizer
 from repro.storage import atomic
 
 SIDES = ("source", "target")
-OPEN_SHARDS = 512  # of a split at a time
 OPEN_FILES = 1_024  # a usual limit of a process
+OTHER_FILES = 512  # of them, for whatever else the process opens
+MOST_FILES = 32_768  # open at a time, where the system allows more; a process may map 65,530
 SHARD = "pairs"  # the name of its file
 GOES_ON = re.compile("@@( |$)")  # at the end of a given token that the next one goes on
 HEAD, OFFSETS = np.dtype("<u8"), np.dtype("<u4")
@@ -53,12 +54,14 @@ def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
     return np.asarray(np.memmap(path, dtype, mode="r"))
 
 
-def _allow_open_files() -> None:
-    """Raise this process's limit where it is lower than usual."""
+def _open_at_once(shards: int) -> int:
+    """How many of so many shards may be open; this process's limit is raised as far as that wants and may be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    wanted = min(max(OPEN_FILES, shards + OTHER_FILES), MOST_FILES)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    return max(1, allowed - OTHER_FILES)
 
 
 def write_shard(folder: Path, ids: tuple[Ids, Ids], lengths: tuple[NDArray[np.int64], NDArray[np.int64]]) -> None:
@@ -127,7 +130,7 @@ class Shard:
 
 
 class Shards:
-    """The shards of one split; of their files at most `OPEN_SHARDS` are open, those that were read last.
+    """The shards of one split; of their files as many are open as the process may have, those that were read last.
 
     Only names are pickled: a data worker opens what it reads instead of receiving a copy.
     """
@@ -156,8 +159,7 @@ class Shards:
     @cached_property
     def opened(self) -> Callable[[int], Shard]:
         """Open a shard, or find it open."""
-        _allow_open_files()
-        return functools.lru_cache(OPEN_SHARDS)(self._opened)
+        return functools.lru_cache(_open_at_once(self._n_shards))(self._opened)
 
     def _path(self, shard: int) -> Path:
         return shard_folder(self._folder, shard) / SHARD

@@ -12,9 +12,16 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "every shard that was read stays open",
         SHARDS,
-        "functools.lru_cache(OPEN_SHARDS)",
+        "functools.lru_cache(_open_at_once(self._n_shards))",
         "functools.lru_cache(None)",
         (f"{OF_SHARDS}test_few_files_are_open_however_many_there_are",),
+    ),
+    Defect(
+        "a batch that touches many shards opens them again and again",
+        SHARDS,
+        "max(OPEN_FILES, shards + OTHER_FILES)",
+        "OPEN_FILES",
+        (f"{OF_SHARDS}test_as_many_shards_are_open_as_the_system_allows",),
     ),
     Defect(
         "a shard that was cut short is read",
