@@ -43,14 +43,20 @@ class Backend(Protocol):
 def opened(name: Name, model: TranslationSystem, *, bf16: bool = False) -> Iterator[Backend]:
     """The backend of that name, given the weights of `model`; `bf16` has the own one make its products in bfloat16.
 
+    The own one takes the model to the GPU, if there is one: Lightning leaves it on the CPU when training ends.
     Raises ImportError where CTranslate2 is asked for and not installed.
     """
     if name == "torch":
-        yield _Own(model, bf16)
+        yield _Own(model.to(_device()), bf16)
         return
     with tempfile.TemporaryDirectory(prefix="ctranslate2-") as folder:
         ctranslate.export(model, Path(folder))
         yield _CTranslate2(ctranslate.load(Path(folder), compute_type=COMPUTE[name]))
+
+
+def _device() -> torch.device:
+    """Of the search. Apple's GPUs train, but nobody has tried to search on one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import copy
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,6 +31,17 @@ def test_our_own_is_what_the_functions_give(model: Transformer, text: Any) -> No
     with opened("torch", model) as backend:
         assert backend.translate(text) == translate(model, text)
         assert backend.score_tokens([pairs()]) == score_tokens(model, [pairs()])
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_our_own_works_where_the_gpu_is(gpu: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    # training leaves the model on the CPU, wherever it was
+    went: list[torch.device] = []
+    model: Any = SimpleNamespace(to=lambda device: went.append(device) or model)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    with opened("torch", model) as backend:
+        assert backend.model is model  # type: ignore[attr-defined]
+    assert went == [torch.device("cuda" if gpu else "cpu")]
 
 
 def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Transformer, text: Any) -> None:

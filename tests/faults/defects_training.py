@@ -8,6 +8,13 @@ RUNS, READS = "tests/training/test_loop.py::", "tests/data/test_datamodule.py::"
 DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
 
 DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "a run on a GPU is translated on the CPU, where training left it",
+        "repro/decoding/backend.py",
+        "model.to(_device())",
+        "model",
+        ("tests/decoding/test_backend.py::test_our_own_works_where_the_gpu_is",),
+    ),
     # resuming
     Defect(
         "the order begins anew after a stop",
