@@ -60,6 +60,7 @@ def test_three_nodes_make_the_same_runs(tmp_path: Path, alone: Any, shared: bool
 
 
 LONG = ("--steps", "40", "--seeds", "2")  # a checkpoint each 10 steps
+LONGER = ("--steps", "200", "--seeds", "2")  # 40 steps may be over when the first checkpoint of them has travelled
 
 
 @pytest.mark.faults
@@ -100,15 +101,15 @@ def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str, share
 def test_asked_to_stop_every_node_leaves_a_checkpoint(tmp_path: Path, alone: Any) -> None:
     folder = tmp_path / "sweep"
     with cluster(2) as nodes:
-        process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
+        process = begin(folder, *LONGER, "--on", "ray", RAY_ADDRESS=nodes.address)
         until(lambda: checkpointed(folder))
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 128 + signal.SIGINT
         assert "Stopping after this step" in said(folder)
         stopped = {path.name for path in checkpointed(folder)}
         assert any(int(name[5:14]) % 10 for name in stopped), stopped  # of the step it stood at
-        finish(begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
-    assert came(folder) == alone(*LONG)
+        finish(begin(folder, *LONGER, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
+    assert came(folder) == alone(*LONGER)
 
 
 @pytest.mark.faults
