@@ -4,6 +4,8 @@ Shapes: B batch, Q queries, K keys, H heads, E width of one head (d_k for q and 
 after the other without padding (`repro/model/ragged.py`) there is no B, and Q and K count the tokens of all of them.
 """
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -12,12 +14,21 @@ from repro.model.dropout import Dropout
 from repro.model.ragged import Sees, mixed
 
 
-def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-    """softmax(q k^T / sqrt(d_k) + bias), [B, H, Q, K]; each row sums to one. Paper: section 3.2.1."""
-    scores_BHQK = (q_BHQE * q_BHQE.shape[-1] ** -0.5) @ k_BHKE.transpose(-2, -1)
+def scaled_scores(q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+    """q k^T / sqrt(d_k), [B, H, Q, K]. Paper: section 3.2.1."""
+    return (q_BHQE * q_BHQE.shape[-1] ** -0.5) @ k_BHKE.transpose(-2, -1)
+
+
+def softmax_of_seen(scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
+    """softmax(scores + bias); each row sums to one."""
     if bias is not None:
         scores_BHQK = scores_BHQK + bias
     return scores_BHQK.softmax(dim=-1)
+
+
+def attention_weights(q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
+    """softmax(q k^T / sqrt(d_k) + bias), [B, H, Q, K]; each row sums to one. Paper: section 3.2.1."""
+    return softmax_of_seen(scaled_scores(q_BHQE, k_BHKE), bias)
 
 
 def attention(
@@ -39,20 +50,29 @@ def attention(
 
 
 class Mixing:
-    """How queries meet keys and values. A variant subclasses this, and `nn.Module` too where it learns something.
+    """How queries meet keys and values: scores, then weights by them, then sums of values.
 
-    Made once for each attention, which hands it over as `mix`: from the number of heads and d_k.
+    A variant subclasses this and exchanges one of the three; `nn.Module` too where it learns something. Made once for
+    each attention, from the number of heads and their widths.
     """
 
     in_kernel = False  # whether the kernel for unequal lengths computes the same
 
-    def __init__(self, *, n_heads: int, d_k: int) -> None:
+    def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__()
-        self.n_heads, self.d_k = n_heads, d_k
+        self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
+
+    def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+        """How well each key answers each query, [B, H, Q, K]."""
+        return scaled_scores(q_BHQE, k_BHKE)
+
+    def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
+        """From scores to weights; 0 for a key that the bias hides."""
+        return softmax_of_seen(scores_BHQK, bias)
 
     def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-        """Of each query over the keys, [B, H, Q, K]; 0 for a key that the bias hides."""
-        raise NotImplementedError
+        """Of each query over the keys, [B, H, Q, K]."""
+        return self.select(self.scores(q_BHQE, k_BHKE), bias)
 
     def __call__(
         self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None, dropout: nn.Module | None = None, /
@@ -66,9 +86,6 @@ class ScaledDotProduct(Mixing):
     """The paper's: equation (1)."""
 
     in_kernel = True
-
-    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:
-        return attention_weights(q_BHQE, k_BHKE, bias)
 
     def __call__(
         self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias: Tensor | None, dropout: nn.Module | None = None, /
@@ -92,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         d_k: int,
         d_v: int,
         dropout: float = 0.0,
-        mix: type[Mixing] = ScaledDotProduct,
+        mix: Callable[..., Mixing] = ScaledDotProduct,
     ) -> None:
         """`dropout` is of the weights, and `mix` how queries meet keys."""
         super().__init__()
@@ -102,7 +119,7 @@ class MultiHeadAttention(nn.Module):
         self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
         self.output = nn.Linear(n_heads * d_v, d_model)
         self.recorded: list[Tensor] | None = None  # per-head weights, kept while this is a list
-        self.mixing = mix(n_heads=n_heads, d_k=d_k)
+        self.mixing = mix(n_heads=n_heads, d_k=d_k, d_v=d_v)
         self.dropout = Dropout(dropout) if dropout else None
         self.reset_parameters()
 

@@ -24,10 +24,17 @@ def sketched(system: Any, hyper: Hyper, vocab_size: int) -> Any:
 
 
 def reads_ragged(system: Any) -> bool:
-    """Whether models of this system take ragged batches."""
+    """Whether models of this system take ragged batches: its class does, and no part handed over needs padded ones."""
+    handed: list[Any] = []
     while isinstance(system, partial):
+        handed += map(_called, system.keywords.values())
         system = system.func
-    return bool((Transformer if system is None else system).reads_ragged)
+    in_kernel = all(getattr(part, "in_kernel", True) for part in handed)
+    return in_kernel and bool((Transformer if system is None else system).reads_ragged)
+
+
+def _called(part: Any) -> Any:
+    return _called(part.func) if isinstance(part, partial) else part
 
 
 def compile_layers(model: Any) -> None:

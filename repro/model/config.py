@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
-LATER = ("attention_dropout", "lr_factor")  # fields that the first records and ids of runs do not have
+LATER = ("attention_dropout", "lr_factor", "warms_up")  # fields that the first records and ids of runs do not have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,7 @@ class Hyper:
     average_every: int = 1_500  # updates between them, for the 10 minutes of section 6.1: 1,500 of 0.4 s
     attention_dropout: float = 0.0  # of the weights after the softmax; the paper names none
     lr_factor: float = 1.0  # by which the rate of section 5.3 is multiplied
+    warms_up: bool = True  # the rate rises for `warmup` updates, else it stays at its peak as long
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

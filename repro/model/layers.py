@@ -1,7 +1,7 @@
 """Encoder and decoder layers: sub-layers with dropout, residual sum and normalisation. Paper: section 3.1, 3.3.
 
 Layers take numbers and ready masks; they know no configuration and no ids. What stands around a sub-layer, how queries
-meet keys and what stands for the feed-forward network are arguments, whose defaults are the paper's.
+meet keys and what stands for self-attention and the feed-forward network are arguments, whose defaults are the paper's.
 Shapes: B batch, S source tokens, T target tokens, D d_model.
 """
 
@@ -63,13 +63,14 @@ class EncoderLayer(nn.Module):
         d_v: int,
         dropout: float,
         attention_dropout: float = 0.0,
-        mix: type[Mixing] = ScaledDotProduct,
+        mix: Callable[..., Mixing] = ScaledDotProduct,
         around: type[PostNorm] = PostNorm,
+        self_attention: Callable[..., SelfAttention] = SelfAttention,
         feed_forward: Callable[..., nn.Module] = FeedForward,
     ) -> None:
         super().__init__()
         heads = {"n_heads": n_heads, "d_k": d_k, "d_v": d_v}
-        self.self_attention = SelfAttention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix)
+        self.self_attention = self_attention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix)
         self.feed_forward = feed_forward(d_model=d_model, d_ff=d_ff)
         self.norms = nn.ModuleList(around.norm(d_model) for _ in range(2))
         self.dropout = Dropout(dropout)
@@ -94,14 +95,16 @@ class DecoderLayer(nn.Module):
         d_v: int,
         dropout: float,
         attention_dropout: float = 0.0,
-        mix: type[Mixing] = ScaledDotProduct,
+        mix: Callable[..., Mixing] = ScaledDotProduct,
+        mix_source: Callable[..., Mixing] = ScaledDotProduct,
         around: type[PostNorm] = PostNorm,
+        self_attention: Callable[..., SelfAttention] = SelfAttention,
         feed_forward: Callable[..., nn.Module] = FeedForward,
     ) -> None:
         super().__init__()
         heads = {"n_heads": n_heads, "d_k": d_k, "d_v": d_v}
-        self.self_attention = SelfAttention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix)
-        self.cross_attention = MultiHeadAttention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix)
+        self.self_attention = self_attention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix)
+        self.cross_attention = MultiHeadAttention(d_model=d_model, **heads, dropout=attention_dropout, mix=mix_source)
         self.feed_forward = feed_forward(d_model=d_model, d_ff=d_ff)
         self.norms = nn.ModuleList(around.norm(d_model) for _ in range(3))
         self.dropout = Dropout(dropout)

@@ -21,6 +21,7 @@ class TranslationSystem(Protocol):
 
     reads_ragged: bool  # whether `encode` and `decode` take ragged batches, as a GPU reads them
     in_ctranslate2: bool  # whether CTranslate2 can express it
+    needs_whole_updates: bool  # a sentence meets all of its update, so that no part of one can be computed elsewhere
     embedding: TiedEmbedding  # its weight [V, D] is the matrix of the softmax, too
 
     def encode(self, source: Any) -> Tensor:
@@ -93,6 +94,7 @@ class Plain(nn.Module):
 
     reads_ragged = False
     in_ctranslate2 = False
+    needs_whole_updates = False
     embedding: TiedEmbedding
     encode: Callable[..., Tensor]
     decode: Callable[..., Tensor]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.model import prepacked
-from repro.model.attention import Mixing, MultiHeadAttention, ScaledDotProduct
+from repro.model.attention import Mixing, MultiHeadAttention, ScaledDotProduct, SelfAttention
 from repro.model.config import Hyper
 from repro.model.dropout import Dropout
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
@@ -26,20 +26,24 @@ from repro.model.ragged import Ragged, Sees, arranged
 class Transformer(nn.Module):
     """The model of one row; the vocabulary size is an argument, not part of the row.
 
-    What may be exchanged for a row of its own is an argument, too: how queries meet keys (`mix`), what stands `around`
-    a sub-layer, the `positions` (made from d_model), and what stands for the `feed_forward` network.
+    What may be exchanged for a row of its own is an argument, too: how queries meet keys (`mix`, and `mix_source` where
+    those of the source are met in another way), what stands `around` a sub-layer, the `positions` (made from d_model),
+    and what stands for `self_attention` and the `feed_forward` network. Who sees whom is three methods at the end.
     """
 
     reads_ragged = True
+    needs_whole_updates = False
 
     def __init__(
         self,
         hyper: Hyper,
         vocab_size: int,
         *,
-        mix: type[Mixing] = ScaledDotProduct,
+        mix: Callable[..., Mixing] = ScaledDotProduct,
+        mix_source: Callable[..., Mixing] | None = None,
         around: type[PostNorm] = PostNorm,
         positions: Callable[[int], nn.Module] | None = None,
+        self_attention: Callable[..., SelfAttention] = SelfAttention,
         feed_forward: Callable[..., nn.Module] = FeedForward,
     ) -> None:
         super().__init__()
@@ -47,15 +51,20 @@ class Transformer(nn.Module):
             name: getattr(hyper, name)
             for name in ("d_model", "d_ff", "n_heads", "d_k", "d_v", "dropout", "attention_dropout")
         }
-        parts: dict[str, Any] = {"mix": mix, "around": around, "feed_forward": feed_forward}
-        as_printed = (mix, around, positions, feed_forward) == (ScaledDotProduct, PostNorm, None, FeedForward)
+        parts: dict[str, Any] = {
+            "mix": mix, "around": around, "self_attention": self_attention, "feed_forward": feed_forward,
+        }  # fmt: skip
+        chosen = (mix, mix_source, around, positions, self_attention, feed_forward)
+        as_printed = chosen == (ScaledDotProduct, None, PostNorm, None, SelfAttention, FeedForward)
         self.in_ctranslate2 = as_printed and type(self) is Transformer
         positions = positions or (LearnedPositions if hyper.learned_positions else SinusoidalPositions)
         self.embedding = TiedEmbedding(vocab_size, hyper.d_model)
         self.source_positions = positions(hyper.d_model)
         self.target_positions = positions(hyper.d_model)
         self.encoder = nn.ModuleList(EncoderLayer(**sizes, **parts) for _ in range(hyper.n_layers))
-        self.decoder = nn.ModuleList(DecoderLayer(**sizes, **parts) for _ in range(hyper.n_layers))
+        self.decoder = nn.ModuleList(
+            DecoderLayer(**sizes, **parts, mix_source=mix_source or mix) for _ in range(hyper.n_layers)
+        )
         self.encoder_end, self.decoder_end = around.after_stack(hyper.d_model), around.after_stack(hyper.d_model)
         self.dropout = Dropout(hyper.dropout)
 
@@ -66,7 +75,7 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor | Ragged) -> Tensor:
         """int64 [B, S] -> memory [B, S, D]. Paper: section 3.1, encoder."""
         read = arranged(source)
-        x, sees = self._embedded(read, self.source_positions), self._sees_source(read, read)
+        x, sees = self._embedded(read, self.source_positions), self._sees_itself(read)
         for layer in self.encoder:
             x = layer(x, sees)
         return x if self.encoder_end is None else self.encoder_end(x)
@@ -141,6 +150,10 @@ class Transformer(nn.Module):
         """What a stack reads: token and position. Paper: sections 3.4, 3.5 and 5.4 (dropout of the sum)."""
         embedded: Tensor = self.dropout(self.embedding(read.ids) + read.encodings(positions))
         return embedded
+
+    def _sees_itself(self, source: Padded | Ragged) -> Sees:
+        """Each position of a source sees all of it: what the encoder's self-attention is masked by."""
+        return self._sees_source(source, source)
 
     def _sees_source(self, source: Any, read: Padded | Ragged) -> Sees:
         """All of a sentence's source, as the tokens read of the same sentence see it."""

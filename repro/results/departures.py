@@ -4,7 +4,7 @@ Every run is held against every rule, so a table says by name what makes its num
 looks at what no row of Table 3 changes; what a row changes is looked at in the base row alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -81,6 +81,11 @@ def _is_base_of_table_2(record: Record) -> bool:
 
 def _is_big(record: Record) -> bool:
     return record.table.startswith(("table2", "table3_big")) and record.row.startswith("big")
+
+
+def _begun(hyper: Mapping[str, Any]) -> str:
+    """How the rate gets to its peak."""
+    return "the printed formula with a warm-up" if hyper["warms_up"] else "no warm-up, the rate at the peak of one"
 
 
 def _times(factor: float) -> str:
@@ -179,11 +184,9 @@ RULES = (
     Rule(
         name="schedule",
         paper=f"warm-up of {PAPER_BASE.warmup:,} updates",
-        here=lambda record: (
-            f"the printed formula with a warm-up of {record.hyper['warmup']:,}{_times(record.hyper['lr_factor'])}"
-        ),
-        kept=lambda record: (
-            (record.hyper["warmup"], record.hyper["lr_factor"]) == (PAPER_BASE.warmup, PAPER_BASE.lr_factor)
+        here=lambda record: f"{_begun(record.hyper)} of {record.hyper['warmup']:,}{_times(record.hyper['lr_factor'])}",
+        kept=lambda record: all(
+            record.hyper[name] == getattr(PAPER_BASE, name) for name in ("warmup", "lr_factor", "warms_up")
         ),
     ),
     Rule(

@@ -27,6 +27,7 @@ SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "average_every": "apart",  # updates between averaged checkpoints
     "attention_dropout": "attention dropout",
     "lr_factor": "rate factor",
+    "warms_up": "rate rises",
 }
 FIELDS = {name: name for name in SYMBOLS} | {symbol.replace("ε", "eps"): name for name, symbol in SYMBOLS.items()}
 AT_PAPER_SIZE = "/paper_size"  # ends the names of columns that hold the same row of the paper's own base

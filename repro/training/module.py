@@ -165,7 +165,9 @@ class TranslationModule(L.LightningModule):
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
         """The learning rate is a function of the update; nothing of it is state. All must be finite."""
-        learning_rate = rate(self.updates + 1, self.hyper.d_model, self.hyper.warmup, self.hyper.lr_factor)
+        learning_rate = rate(
+            self.updates + 1, self.hyper.d_model, self.hyper.warmup, self.hyper.lr_factor, rises=self.hyper.warms_up
+        )
         if not math.isfinite(learning_rate):
             raise self.non_finite(f"The learning rate is {learning_rate}", self.update)
         for group in optimizer.param_groups:

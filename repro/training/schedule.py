@@ -1,11 +1,13 @@
 """The learning rate. Paper: section 5.3, equation (3)."""
 
 
-def rate(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+def rate(step: int, d_model: int, warmup: int, factor: float = 1.0, *, rises: bool = True) -> float:
     """factor d_model^-0.5 min(step^-0.5, step warmup^-1.5) of the optimizer step with this number (from 1).
 
-    Rises to its peak, factor (d_model warmup)^-0.5, at step `warmup`. The paper's factor is 1.
+    Rises to its peak, factor (d_model warmup)^-0.5, at step `warmup`; else it is there from the first step on. The
+    paper's rises, and its factor is 1.
     """
     if step < 1:
         raise ValueError(f"Optimizer steps are counted from 1, got {step}.")
-    return float(factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5))
+    before = step * warmup**-1.5 if rises else warmup**-0.5
+    return float(factor * d_model**-0.5 * min(step**-0.5, before))

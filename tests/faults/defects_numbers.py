@@ -346,8 +346,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "every row drops out like the base",
         TRANSFORMER,
-        '        parts: dict[str, Any] = {"mix"',
-        '        sizes["dropout"] = 0.1\n        parts: dict[str, Any] = {"mix"',
+        "        parts: dict[str, Any] = {",
+        '        sizes["dropout"] = 0.1\n        parts: dict[str, Any] = {',
         (f"{OF_TRANSFORMER}dropout_is_where_the_paper_prints_it[0.4]",),
     ),
     Defect(

@@ -253,8 +253,8 @@ class Unscaled(Mixing):
 class Bilinear(Mixing, nn.Module):
     """softmax(q W k^T), W learned for each head."""
 
-    def __init__(self, *, n_heads: int, d_k: int) -> None:
-        super().__init__(n_heads=n_heads, d_k=d_k)
+    def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
+        super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
         self.between = nn.Parameter(torch.eye(d_k).repeat(n_heads, 1, 1) / d_k**0.5)
 
     def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias: Tensor | None) -> Tensor:

@@ -55,7 +55,7 @@ def test_a_field_that_came_later_is_written_only_where_it_says_something() -> No
     first = {name for name in vars(BASE) if name not in LATER}
     assert written(vars(BASE)).keys() == first
     assert written(vars(replace(BASE, lr_factor=2.0))) == {**written(vars(BASE)), "lr_factor": 2.0}
-    assert (BASE.attention_dropout, BASE.lr_factor) == (0.0, 1.0)
+    assert (BASE.attention_dropout, BASE.lr_factor, BASE.warms_up) == (0.0, 1.0, True)
 
 
 def test_divide() -> None:

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from toy_system import Toy
 
-from repro.model.attention import Mixing
+from repro.model.attention import Mixing, ScaledDotProduct, SelfAttention
 from repro.model.build import build, reads_ragged, sketched
 from repro.model.config import Hyper
-from repro.model.embedding import TiedEmbedding
+from repro.model.embedding import SinusoidalPositions, TiedEmbedding
 from repro.model.layers import NORM_EPS, FeedForward, PostNorm
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import MEMBERS, Plain, PlainState, refuse_incomplete
@@ -76,8 +76,18 @@ class PlainTransformer(Transformer):
         return cache.advance(self, ids)
 
 
+class HalvedValues(SelfAttention):
+    """Self-attention to half of each value."""
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = super().project(x)
+        return q, k, v / 2
+
+
 VARIANTS = {
     "unscaled": partial(Transformer, mix=Unscaled),
+    "unscaled to the source": partial(Transformer, mix_source=Unscaled),
+    "halved values": partial(Transformer, self_attention=HalvedValues),
     "pre-norm": partial(Transformer, around=PreNorm),
     "no positions": partial(Transformer, positions=NoPositions),
     "gated": partial(Transformer, feed_forward=Gated),
@@ -181,8 +191,11 @@ def test_prepacked_weights_give_the_same(system: Any) -> None:
 
 @everywhere
 def test_ragged_batches_are_read_by_those_that_say_so(system: Any) -> None:
-    assert reads_ragged(system) == (system not in (Toy, SYSTEMS["deep toy"]))
-    if not reads_ragged(system) or system is SYSTEMS["no positions"]:
+    toys = (Toy, SYSTEMS["deep toy"])
+    assert reads_ragged(system) == (system not in (*toys, *map(SYSTEMS.get, ("unscaled", "unscaled to the source")))), (
+        "the kernel knows the paper's alone"
+    )
+    if system in toys or system is SYSTEMS["no positions"]:
         return
     model, source, target = made(system), tokens(2, S), shifted(tokens(2, T))
     source[1, 4:] = PAD
@@ -205,12 +218,9 @@ def test_the_parts_of_the_paper_handed_over_change_no_bit() -> None:
     torch.manual_seed(3)
     plain = Transformer(HYPER, V)
     torch.manual_seed(3)
-    from repro.model.attention import ScaledDotProduct
-    from repro.model.embedding import SinusoidalPositions
-
-    other = Transformer(
-        HYPER, V, mix=ScaledDotProduct, around=PostNorm, positions=SinusoidalPositions, feed_forward=FeedForward
-    )
+    parts = {"mix": ScaledDotProduct, "mix_source": ScaledDotProduct, "around": PostNorm}
+    parts |= {"positions": SinusoidalPositions, "self_attention": SelfAttention, "feed_forward": FeedForward}
+    other = Transformer(HYPER, V, **parts)  # type: ignore[arg-type]
     source, decoder_in = tokens(B, S), shifted(tokens(B, T))
     assert torch.equal(hidden(plain, source, decoder_in), hidden(other, source, decoder_in))
     assert plain.state_dict().keys() == other.state_dict().keys()

@@ -48,6 +48,7 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
         ("tokens of an update", {"settings": PAPER_SETTINGS | {"batch_tokens": 2_048}}, "at most 2,048 of each side"),
         ("schedule", {"hyper": changed(warmup=16_000)}, "the printed formula with a warm-up of 16,000"),
         ("schedule", {"hyper": changed(lr_factor=0.5)}, "the printed formula with a warm-up of 4,000, times 0.5"),
+        ("schedule", {"hyper": changed(warms_up=False)}, "no warm-up, the rate at the peak of one of 4,000"),
         ("attention dropout", {"hyper": changed(attention_dropout=0.1)}, "0.1 of the weights"),
         ("complete training", {"cost": paper_run().cost | {"steps": 99}}, "99 of 100,000 updates"),
         ("averaging", {"hyper": changed(average=5)}, "5 checkpoints"),

@@ -39,6 +39,11 @@ def test_a_factor_multiplies_every_rate() -> None:
     assert rate(7, 64, 20, 1.0) == rate(7, 64, 20)
 
 
+def test_without_warm_up_it_begins_at_the_peak_and_falls_as_ever() -> None:
+    assert [rate(step, 64, 20, rises=False) for step in (1, 7, 20)] == [rate(20, 64, 20)] * 3
+    assert rate(80, 64, 20, 3.0, rises=False) == rate(80, 64, 20, 3.0)
+
+
 def test_steps_count_from_one() -> None:
     with pytest.raises(ValueError, match="counted from 1, got 0"):
         rate(0, 512, 4_000)
