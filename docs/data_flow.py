@@ -37,7 +37,7 @@ ARROWS = (
         "text -> lines",
         r"Strict UTF-8, a line ends at `\n` and nowhere else, line i of one file translates line i of the other. Bad pairs "
         "of the training text are counted by reason and left out; in held-out text they are refused.",
-        "data/corpora data/pair data/parallel_text data/subset",
+        "data/corpora data/pair data/parallel_text data/subset data/treebank",
     ),
     Arrow(
         "lines -> tokenizer",
@@ -92,7 +92,11 @@ ARROWS = (
         "results/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
         "decoding/ctranslate",
     ),
-    Arrow("translations -> BLEU", "Two scores of the same text, each with its signature.", "decoding/bleu decoding/*"),
+    Arrow(
+        "translations -> BLEU",
+        "Two scores of the same text, each with its signature; of trees F1 of their brackets.",
+        "decoding/bleu decoding/*",
+    ),
     Arrow(
         "all of it -> record",
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "

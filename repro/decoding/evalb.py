@@ -1,0 +1,126 @@
+"""Labelled F1 of parsers, as EVALB takes it with COLLINS.prm. Paper: section 6.3, Table 4.
+
+A bracket that was found is right where the gold tree has one of the same label over the same words. Before that, both
+trees lose what treebanks do not agree on: punctuation, the outer bracket, functions of labels.
+"""
+
+from collections import Counter
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from repro.data.treebank import EMPTY_ELEMENT, OUTER, Leaf, Tree
+
+VERSION = 1  # raise it when the rules change
+PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
+SAME = {"PRT": "ADVP"}  # labels that count as one
+SHORT = 40  # words of the sentences that the second column is of, punctuation counted
+
+
+@dataclass(frozen=True)
+class BracketCounts:
+    """What F1 is made of, of one sentence or of many: all of it adds up."""
+
+    matched: int = 0
+    found: int = 0  # brackets of the tree that was found
+    gold: int = 0
+    exact: int = 0  # sentences of which all three are equal
+    sentences: int = 0
+
+    def __add__(self, other: "BracketCounts") -> "BracketCounts":
+        return BracketCounts(*(mine + its for mine, its in zip(_numbers(self), _numbers(other), strict=True)))
+
+    @property
+    def precision(self) -> float:
+        """Per cent of the brackets found that are right; 0 where none was found."""
+        return _percent(self.matched, self.found)
+
+    @property
+    def recall(self) -> float:
+        """Per cent of the gold brackets that were found; 0 where there is none."""
+        return _percent(self.matched, self.gold)
+
+    @property
+    def f1(self) -> float:
+        """2 P R / (P + R), in per cent."""
+        return _percent(2 * self.matched, self.found + self.gold)
+
+    @property
+    def exact_match(self) -> float:
+        """Per cent of the sentences of which every bracket is right."""
+        return _percent(self.exact, self.sentences)
+
+
+@dataclass(frozen=True)
+class F1Score:
+    """What trees are worth, and what that was made by."""
+
+    counts: BracketCounts
+    mended: float  # per cent of the sentences
+    signature: str  # all that decides the numbers: rules, version, how many sentences of which length, mended ones
+
+
+def count_brackets(gold: Tree, found: Tree) -> BracketCounts:
+    """Of one sentence. Which words are punctuation is read off the gold tags: no tag of the tree found decides it."""
+    wanted, had = (_without_empty_elements(tree) for tree in (gold, found))
+    if len(wanted.leaves) != len(had.leaves):
+        raise ValueError(
+            f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
+            "the two must be parallel."
+        )
+    counted = [leaf.tag not in PUNCTUATION for leaf in wanted.leaves]
+    of_gold, of_found = (_brackets(tree, counted) for tree in (wanted, had))
+    matched, n_found, n_gold = (of_gold & of_found).total(), of_found.total(), of_gold.total()
+    return BracketCounts(matched, n_found, n_gold, exact=matched == n_found == n_gold, sentences=1)
+
+
+def score_trees(
+    gold: Sequence[Tree], found: Sequence[Tree], *, mended: Container[int] = (), at_most: int | None = None
+) -> "F1Score":
+    """Of many sentences, or of those among them that have at most so many words. Sums first: the mean of F1 is not F1.
+
+    `mended` are the numbers, from 0, of the sentences whose tree was made of something that was none.
+    """
+    if len(gold) != len(found):
+        raise ValueError(f"expected one tree for each gold one, got {len(found)} for {len(gold)}: not parallel.")
+    taken = [i for i, tree in enumerate(gold) if at_most is None or n_words(tree) <= at_most]
+    counts = sum((count_brackets(gold[i], found[i]) for i in taken), BracketCounts())
+    share = _percent(sum(i in mended for i in taken), len(taken))
+    length = "all" if at_most is None else f"{at_most}"
+    signature = f"F1|rules:evalb-COLLINS.prm|length:{length}|sentences:{len(taken)}|mended:{share:.2f}%"
+    return F1Score(counts, share, f"{signature}|version:{VERSION}")
+
+
+def n_words(tree: Tree) -> int:
+    """Its length as EVALB has it: empty elements do not count, punctuation does."""
+    return sum(leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves)
+
+
+def _without_empty_elements(tree: Tree) -> Tree:
+    """The tree without traces, each side by its own tags; where there are none the tree itself."""
+    kept = [leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves]
+    if all(kept):
+        return tree
+    place = [0, *accumulate(kept)]
+    brackets = (bracket._replace(begin=place[bracket.begin], end=place[bracket.end]) for bracket in tree.brackets)
+    leaves: tuple[Leaf, ...] = tuple(leaf for leaf, stays in zip(tree.leaves, kept, strict=True) if stays)
+    return Tree(leaves, tuple(bracket for bracket in brackets if bracket.begin < bracket.end))
+
+
+def _brackets(tree: Tree, counted: Sequence[bool]) -> Counter[tuple[str, int, int]]:
+    """How often each label stands over each span of the words that count; parts of speech are no brackets."""
+    place = [0, *accumulate(counted)]
+    found: Counter[tuple[str, int, int]] = Counter()
+    for label, begin, end in tree.brackets:
+        if place[begin] < place[end] and label not in OUTER:
+            category = label.partition("-")[0].partition("=")[0]
+            found[SAME.get(category, category), place[begin], place[end]] += 1
+    return found
+
+
+def _numbers(counts: BracketCounts) -> tuple[int, int, int, int, int]:
+    return counts.matched, counts.found, counts.gold, counts.exact, counts.sentences
+
+
+def _percent(part: int, whole: int) -> float:
+    return 100 * part / whole if whole else 0.0
