@@ -88,7 +88,7 @@ def read_trees(text: str) -> Iterator[Tree | Bad]:
 
     What cannot be read is told in its place, and reading goes on where the next line begins with a bracket.
     """
-    place = 0
+    place: int | None = 0
     while place is not None:
         for found in _trees(text, place):
             if isinstance(found, Tree):
