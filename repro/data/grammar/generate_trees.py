@@ -30,7 +30,7 @@ def gold_trees(seed: int) -> Iterator[Tree]:
             yield tree
 
 
-def silver_tree(tree: Tree, random: Random, share: float = DISTURBED) -> Tree:
+def silver_tree(tree: Tree, chance: Random, share: float = DISTURBED) -> Tree:
     """The tree as a parser may have it that errs in this share of its brackets, the root aside.
 
     One in three is left out, one has another label, and one loses its last word to the bracket around it.
@@ -38,11 +38,11 @@ def silver_tree(tree: Tree, random: Random, share: float = DISTURBED) -> Tree:
     root, *others = tree.brackets
     kept = [root]
     for bracket in others:
-        roll = random.random() / share
+        roll = chance.random() / share
         if roll < 1 / 3:
             continue
         if roll < 2 / 3:
-            bracket = bracket._replace(label=OTHERS[int(random.random() * len(OTHERS))])
+            bracket = bracket._replace(label=OTHERS[int(chance.random() * len(OTHERS))])
         elif roll < 1 and bracket.end - bracket.begin > 1:
             bracket = bracket._replace(end=bracket.end - 1)
         kept.append(bracket)
@@ -66,9 +66,9 @@ def write_grammar_trees(folder: Path, *, n_train: int, n_dev: int, n_test: int, 
 
     The held-out trees are the same however much training text follows.
     """
-    stream, random = gold_trees(seed), Random(f"silver {seed}")
+    stream, chance = gold_trees(seed), Random(f"silver {seed}")
     for split, n in (("test", n_test), ("dev", n_dev), ("train", n_train), ("silver", n_silver)):
         trees = (next(stream) for _ in range(n))
-        lines = (bracketed(silver_tree(tree, random) if split == "silver" else tree, "TOP") for tree in trees)
+        lines = (bracketed(silver_tree(tree, chance) if split == "silver" else tree, "TOP") for tree in trees)
         if n:
             write_text(folder / f"{split}.mrg", "".join(f"{line}\n" for line in lines))
