@@ -30,14 +30,24 @@ def reads_ragged(system: Any) -> bool:
         handed += map(_called, system.keywords.values())
         system = system.func
     in_kernel = all(getattr(part, "in_kernel", True) for part in handed)
-    return in_kernel and bool((Transformer if system is None else system).reads_ragged)
+    return in_kernel and bool(_class_of(system).reads_ragged)
 
 
-def _called(part: Any) -> Any:
-    return _called(part.func) if isinstance(part, partial) else part
+def gradient_norm(system: Any) -> float | None:
+    """The norm that the gradient of an update is cut to; None, as in the paper: it is taken as it is."""
+    norm: float | None = getattr(_class_of(system), "gradient_norm", None)
+    return norm
 
 
 def compile_layers(model: Any) -> None:
     """Have the model's layers compiled at their next call, where it says which they are."""
     if hasattr(model, "compile_layers"):
         model.compile_layers()
+
+
+def _class_of(system: Any) -> Any:
+    return Transformer if system is None else _called(system)
+
+
+def _called(part: Any) -> Any:
+    return _called(part.func) if isinstance(part, partial) else part

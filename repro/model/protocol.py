@@ -95,6 +95,7 @@ class Plain(nn.Module):
     reads_ragged = False
     in_ctranslate2 = False
     needs_whole_updates = False
+    gradient_norm: float | None = None  # to which the gradient of an update is cut, where it is longer
     embedding: TiedEmbedding
     encode: Callable[..., Tensor]
     decode: Callable[..., Tensor]

@@ -131,6 +131,12 @@ RULES = (
         rows=_translates,
     ),
     Rule(
+        name="system",
+        paper="the Transformer",
+        here=lambda record: str(record.system),
+        kept=lambda record: record.system is None,
+    ),
+    Rule(
         name="size of the base model",
         paper=_size(vars(PAPER_BASE)),
         here=lambda record: _size(record.hyper),
@@ -188,6 +194,12 @@ RULES = (
         kept=lambda record: all(
             record.hyper[name] == getattr(PAPER_BASE, name) for name in ("warmup", "lr_factor", "warms_up")
         ),
+    ),
+    Rule(
+        name="gradient",
+        paper="taken as it is",
+        here=lambda record: f"cut to norm {record.settings['gradient_norm']:g}",
+        kept=lambda record: "gradient_norm" not in record.settings,
     ),
     Rule(
         name="complete training",

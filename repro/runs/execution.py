@@ -12,7 +12,7 @@ from repro.claims.lists import catalogue_digest
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
-from repro.model.build import compile_layers, reads_ragged
+from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results import record
@@ -322,6 +322,7 @@ class Execution(Run):
     def _chosen(self) -> dict[str, str | int | float]:
         """What was chosen beside the row."""
         subwords = self.corpus.subwords(self.settings.scale.subwords(self.settings.task.name), asked=None)
+        cut_to = gradient_norm(self.settings.system)
         return {
             "batch_tokens": self.settings.scale.batch_tokens,
             "fill": RECORDED[self.settings.scale.batch_by],
@@ -335,6 +336,7 @@ class Execution(Run):
             "accumulate": self.settings.accumulate,
             **({"strategy": self.settings.strategy} if self.settings.strategy != "ddp" else {}),
             **self.recipe.task.search.settings,
+            **({"gradient_norm": cut_to} if cut_to is not None else {}),
             "threads": self.settings.threads,
             "claim": self.settings.scale.claim,
         }

@@ -16,7 +16,7 @@ from torch.distributed.tensor import DTensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
-from repro.model.build import build
+from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.training.schedule import rate
@@ -93,6 +93,7 @@ class TranslationModule(L.LightningModule):
         self.deferred: DeferredCheck | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = build(system, hyper, vocab_size)
+        self.gradient_norm = gradient_norm(system)
         # of training since the last line of the journal: `training/loop.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
         self.train_loss.persistent(True)
@@ -174,7 +175,10 @@ class TranslationModule(L.LightningModule):
             group["lr"] = learning_rate
         # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
         # second moment for good. Of several processes all have the same gradient, and raise together.
-        norm = _norm([p.grad for p in self.parameters() if p.grad is not None])
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        norm = _norm(gradients)
+        if self.gradient_norm is not None:
+            cut(gradients, norm, self.gradient_norm)
         self.check_deferred()
         self.deferred = DeferredCheck(norm, self.updates, self.update)
         if self.defers_check:
@@ -217,6 +221,13 @@ class TranslationModule(L.LightningModule):
         hidden = self.model.decode(batch.decoder_in, self.model.encode(batch.source), batch.source)
         target = batch.target.flatten()
         return smoothed_cross_entropy(hidden.flatten(0, -2), self.model.embedding.weight, target, epsilon)
+
+
+def cut(gradients: Sequence[Tensor], norm: Tensor, longest: float) -> None:
+    """Shorten a gradient of this `norm` to the norm `longest`, in place, where it is longer. Pascanu et al. (2013)."""
+    factor = (longest / norm).clamp(max=1.0)
+    for gradient in gradients:
+        (gradient.to_local() if isinstance(gradient, DTensor) else gradient).mul_(factor.to(gradient.dtype))
 
 
 def _numbers(sentences: Sequence[Tensor]) -> list[int]:

@@ -4,10 +4,12 @@ import itertools
 import math
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from toy_system import Toy
 
 from repro.data.batch import Batch
 from repro.model.config import Hyper
@@ -31,8 +33,8 @@ class Played(SimpleNamespace):
         return SimpleNamespace(total_batch_idx=(self.global_step + 1) * self.accumulate_grad_batches - 1)
 
 
-def module(hyper: Hyper = HYPER, seed: int = 1, **trainer: int) -> TranslationModule:
-    made = TranslationModule(hyper, V, seed).double()
+def module(hyper: Hyper = HYPER, seed: int = 1, system: Any = None, **trainer: int) -> TranslationModule:
+    made = TranslationModule(hyper, V, seed, system).double()
     made._trainer = Played(**trainer)  # type: ignore[assignment]
     made.log = lambda *_: None  # type: ignore[assignment, method-assign, misc]
     return made
@@ -143,6 +145,30 @@ def test_a_gradient_is_looked_at_whole() -> None:
                 made.on_before_optimizer_step(optimizer)
             parameter.grad.view(-1)[-1] = kept
     made.on_before_optimizer_step(optimizer)
+
+
+class Cut(Toy):
+    """A system whose gradient is cut."""
+
+    gradient_norm = 0.5
+
+
+@pytest.mark.parametrize(("system", "longest"), [(None, math.inf), (Toy, math.inf), (Cut, 0.5)])
+@pytest.mark.parametrize("times", [1e-3, 1.0, 1e3])
+def test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction(
+    system: Any, longest: float, times: float
+) -> None:
+    made = module(system=system)
+    optimizer = made.configure_optimizers()
+    whole = torch.cat([times * part.flatten() for part in gradient(made, [batch([0, 1])])])
+    for parameter in made.parameters():
+        parameter.grad.mul_(times)  # type: ignore[union-attr]
+    made.on_train_batch_start(batch([0, 1]), 0)
+    made.on_before_optimizer_step(optimizer)
+    found = torch.cat([parameter.grad.flatten() for parameter in made.parameters()])  # type: ignore[union-attr]
+    torch.testing.assert_close(found, whole * min(1.0, longest / whole.norm().item()), rtol=1e-12, atol=0)
+    if whole.norm() <= longest:
+        assert torch.equal(found, whole)  # to the bit
 
 
 @pytest.mark.parametrize("then", ["the next step", "a checkpoint"])
