@@ -4,6 +4,7 @@ The module is made on the `meta` device, where tensors have shapes and no number
 there alone does PyTorch count the operations of its recurrent layers (on a CPU it says 0).
 """
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -13,11 +14,13 @@ from repro.model.build import sketched
 from repro.model.config import Hyper
 
 
+@cache
 def counted_parameters(system: Any, hyper: Hyper, vocab_size: int) -> int:
     """All trained numbers of the model."""
     return sum(parameter.numel() for parameter in sketched(system, hyper, vocab_size).parameters())
 
 
+@cache
 def counted_flops(
     system: Any, hyper: Hyper, vocab_size: int, sentences: float, source_tokens: float, target_tokens: float
 ) -> float:

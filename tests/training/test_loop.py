@@ -113,10 +113,11 @@ def train(
     precision: Any = "fp32",
     group: Group | None = None,
     strategy: Any = "ddp",
+    system: Any = None,
     **change: Any,
 ) -> Fitted:
     """Train the tiny run; `change` is what differs from `HYPER`. Something may happen at the end of a step."""
-    module = TranslationModule(replace(HYPER, **change), V, seed)
+    module = TranslationModule(replace(HYPER, **change), V, seed, system)
 
     def watch_module(kind: str, step: int, numbers: dict[str, float]) -> None:
         watch(module, kind, step)

@@ -1,0 +1,154 @@
+"""Soft alignment: at each step the decoder looks anew at the whole source. Bahdanau et al. (2015), Luong et al. (2015).
+
+    c_i = sum_j a_ij h_j        a_i = softmax_j score(s_{i-1}, h_j)        s_i = LSTM([e(y_{i-1}) ; c_i], s_{i-1})
+
+Shapes: B sentences, W hypotheses of each, R = B W; S source and T target tokens, D d_model, w width of a state.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from repro.model.config import Hyper
+from repro.model.masks import padding_bias
+from repro.model.rivals.recurrent import GRU, LSTM, State, StaticLast
+from repro.model.rivals.search_state import SearchState
+
+
+class Additive(nn.Module):
+    """v^T tanh(W q + U h_j + b). Bahdanau et al. (2015), appendix A.1.2; the width of v is w."""
+
+    def __init__(self, d_query: int, d_memory: int, width: int) -> None:
+        super().__init__()
+        self.queries = nn.Linear(d_query, width, bias=False)
+        self.keys = nn.Linear(d_memory, width)
+        self.v = nn.Linear(width, 1, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """query [B, W, d_query] and keys [B, S, w], which are made once a sentence -> [B, W, S]."""
+        met = self.queries(query).unsqueeze(2) + keys.unsqueeze(1)
+        scores: Tensor = self.v(met.tanh()).squeeze(-1)
+        return scores
+
+
+class Dot(nn.Module):
+    """(W q) . (U h_j). Luong et al. (2015), section 3.1: its "dot" between two that are made equally wide."""
+
+    def __init__(self, d_query: int, d_memory: int, width: int) -> None:
+        super().__init__()
+        self.queries = nn.Linear(d_query, width, bias=False)
+        self.keys = nn.Linear(d_memory, width, bias=False)
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """query [B, W, d_query] and keys [B, S, w] -> [B, W, S]."""
+        return self.queries(query) @ keys.transpose(1, 2)
+
+
+class ScaledDot(Dot):
+    """The same over sqrt(w), as the paper's equation (1) has it."""
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return super().forward(query, keys) * keys.shape[-1] ** -0.5
+
+
+class Source(NamedTuple):
+    """What a decoder looks at: the same for all hypotheses of a sentence."""
+
+    h: Tensor  # [B, S, 2w]
+    keys: Tensor  # [B, S, w]
+    bias: Tensor  # [B, 1, S]  very negative where padding stands
+
+
+Attend = Callable[[Tensor], Tensor]  # a query [R, d_query] -> c [R, 2w]
+
+
+class SoftAlignment(StaticLast):
+    """The previous state asks: c_i from s_{i-1}. Bahdanau et al. (2015), section 3.1."""
+
+    score: Additive | Dot
+
+    def __init__(
+        self,
+        hyper: Hyper,
+        vocab_size: int,
+        *,
+        unit: type[LSTM] | type[GRU] = LSTM,
+        score: type[Additive] | type[Dot] = Additive,
+    ) -> None:
+        self.made_score = score
+        super().__init__(hyper, vocab_size, unit=unit)
+
+    def layers(self, unit: type[LSTM] | type[GRU], d_model: int, width: int) -> dict[str, nn.Module]:
+        score = self.made_score(self.d_query(d_model, width), 2 * width, width)
+        return {**super().layers(unit, d_model, width), "score": score}
+
+    def d_query(self, d_model: int, width: int) -> int:
+        """How wide it is what asks."""
+        return width
+
+    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
+        """One step from e(y_{i-1}) [R, D], c_{i-1} [R, 2w] and the unit's state: c_i and the state that follows."""
+        c = attend(state[0])
+        return c, self.unit.step(torch.cat([e, c], dim=-1), state)
+
+    def looked_at(self, memory: Tensor, source: Tensor) -> Source:
+        """U h_j is made once a sentence."""
+        return Source(memory, self.score.keys(memory), padding_bias(source, memory.dtype)[:, 0])
+
+    def weights(self, query: Tensor, source: Source) -> Tensor:
+        """a_i: query [R, d_query] -> [B, W, S]; each row sums to one, padding has 0."""
+        query = query.view(len(source.h), -1, query.shape[-1])
+        return (self.score(query, source.keys) + source.bias).softmax(dim=-1)
+
+    def attend(self, source: Source, query: Tensor) -> Tensor:
+        """c_i = sum_j a_ij h_j, [R, 2w]."""
+        return (self.weights(query, source) @ source.h).flatten(0, 1)
+
+    def decode(self, decoder_in: Tensor, memory: Tensor, source: Tensor) -> Tensor:
+        """int64 [B, T] and memory [B, S, 2w] -> r [B, T, D]."""
+        e = self.dropout(self.embedding(decoder_in))
+        attend = partial(self.attend, self.looked_at(memory, source))
+        state, c = self.first_state(memory, source), torch.zeros_like(memory[:, 0])
+        found, states = [], []
+        for e_i in e.unbind(dim=1):
+            c, state = self.turn(e_i, c, state, attend)
+            found.append(c)
+            states.append(state[0])
+        r: Tensor = self.dropout(
+            self.readout(torch.cat([torch.stack(states, dim=1), torch.stack(found, dim=1), e], dim=-1))
+        )
+        return r
+
+    def start(self, source: Tensor) -> SearchState:  # type: ignore[override]
+        """c_0 = 0 and the unit's state of each hypothesis; what is looked at of each sentence."""
+        memory = self.encode(source)
+        own = torch.zeros_like(memory[:, 0]), *self.first_state(memory, source)
+        return SearchState(own, tuple(self.looked_at(memory, source)))
+
+    def advance(self, ids: Tensor, state: SearchState) -> tuple[Tensor, SearchState]:  # type: ignore[override]
+        """r [R, D] after `ids` [R]."""
+        e, (c, *unit_state) = self.embedding(ids), state.own
+        c, after = self.turn(e, c, tuple(unit_state), partial(self.attend, Source(*state.shared)))
+        return self.readout(torch.cat([after[0], c, e], dim=-1)), state.after((c, *after))
+
+
+class AskedByToken(SoftAlignment):
+    """The token asks: c_i from e(y_{i-1}), whatever was written before it."""
+
+    def d_query(self, d_model: int, width: int) -> int:
+        return d_model
+
+    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
+        c = attend(e)
+        return c, self.unit.step(torch.cat([e, c], dim=-1), state)
+
+
+class AskedByNewState(SoftAlignment):
+    """The present state asks: c_i from s_i, which has read c_{i-1} (input feeding). Luong et al. (2015), section 3."""
+
+    def turn(self, e: Tensor, c: Tensor, state: State, attend: Attend) -> tuple[Tensor, State]:
+        state = self.unit.step(torch.cat([e, c], dim=-1), state)
+        return attend(state[0]), state

@@ -1,0 +1,42 @@
+"""What a rival remembers in a search, beside the plain state: numbers of each hypothesis, and numbers of each sentence.
+
+B sentences, W hypotheses of each side by side, R = B W.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """What follows its hypothesis, and what the hypotheses of a sentence share: that is never copied for them."""
+
+    own: tuple[Tensor, ...]  # each [R, ...]
+    shared: tuple[Tensor, ...]  # each [B, ...]
+    position: int = 0  # of the token to be read next
+
+    @property
+    def width(self) -> int:
+        """W."""
+        return len(self.own[0]) // len(self.shared[0])
+
+    def reorder(self, rows: Tensor) -> Self:
+        """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place."""
+        return replace(self, own=tuple(part[rows] for part in self.own))
+
+    def keep(self, sentences: Tensor) -> Self:
+        """Only `sentences` int64 [B'] go on, each with all its hypotheses."""
+        own = tuple(part.unflatten(0, (-1, self.width))[sentences].flatten(0, 1) for part in self.own)
+        return replace(self, own=own, shared=tuple(part[sentences] for part in self.shared))
+
+    def after(self, own: Sequence[Tensor]) -> Self:
+        """The state when a token more is read."""
+        return replace(self, own=tuple(own), position=self.position + 1)
+
+
+def of_each(shared: Tensor, width: int) -> Tensor:
+    """What is shared [B, ...], for each of W hypotheses: [R, ...]."""
+    return shared.unsqueeze(1).expand(-1, width, *shared.shape[1:]).flatten(0, 1)

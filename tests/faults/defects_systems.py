@@ -1,0 +1,91 @@
+"""Defects of the systems before the Transformer, which go on training and translating; and the tests that notice."""
+
+from faults.defect import Defect
+
+RIVALS, OF_RIVALS, OF_ALL = "repro/model/rivals/", "tests/model/rivals/", "tests/model/test_systems.py::test_"
+RECURRENT, ALIGNMENT, STATE = f"{RIVALS}recurrent.py", f"{RIVALS}attention_rnn.py", f"{RIVALS}search_state.py"
+OF_RECURRENT, OF_ALIGNMENT = f"{OF_RIVALS}test_recurrent.py::test_", f"{OF_RIVALS}test_attention_rnn.py::test_"
+BOTH_WAYS = tuple(f"{OF_RECURRENT}both_ways_are_pytorchs_packed_layer[{pair}]" for pair in ("LSTM-LSTM", "GRU-GRU"))
+BLIND = tuple(f"{OF_ALL}padding_changes_nothing[{row}]" for row in ("static, last state", "soft alignment"))
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "the backward LSTM reads padding first",
+        RECURRENT,
+        "turned.where(turned >= 0, place)",
+        "x.shape[1] - 1 - place.expand(len(x), -1)",
+        (*BLIND, *BOTH_WAYS),
+    ),
+    Defect(
+        "the mean counts padding",
+        RECURRENT,
+        "return memory.sum(dim=1) / lengths_of(source).unsqueeze(-1)",
+        "return memory.mean(dim=1)",
+        (f"{OF_ALL}padding_changes_nothing[static, mean]",),
+    ),
+    Defect(
+        "forget and input gate change places",
+        RECURRENT,
+        "cell = forget.sigmoid() * cell + let_in.sigmoid() * new.tanh()",
+        "cell = let_in.sigmoid() * cell + forget.sigmoid() * new.tanh()",
+        (f"{OF_RECURRENT}a_step_of_an_lstm_by_hand", f"{OF_RECURRENT}steps_are_the_sequence[LSTM]"),
+    ),
+    Defect(
+        "maxout takes the smaller",
+        RECURRENT,
+        ".amax(dim=-1)",
+        ".amin(dim=-1)",
+        (f"{OF_RECURRENT}maxout_takes_the_larger_of_each_pair",),
+    ),
+    Defect(
+        "soft alignment asks with the state before the last",
+        ALIGNMENT,
+        "            c, state = self.turn(e_i, c, state, attend)\n",
+        "            c, state = self.turn(e_i, c, (states[-2] if len(states) > 1 else state[0], *state[1:]), attend)\n",
+        (
+            f"{OF_ALIGNMENT}the_recursion_by_its_equations[SoftAlignment]",
+            f"{OF_ALL}a_search_finds_what_it_finds_on_the_plain_state[soft alignment]",
+        ),
+    ),
+    Defect(
+        "padding of the source is asked",
+        ALIGNMENT,
+        "(self.score(query, source.keys) + source.bias).softmax",
+        "self.score(query, source.keys).softmax",
+        (f"{OF_ALIGNMENT}weights_sum_to_one_and_padding_has_none", BLIND[1]),
+    ),
+    Defect(
+        "a reorder forgets the cell state",
+        STATE,
+        "return replace(self, own=tuple(part[rows] for part in self.own))",
+        "return replace(self, own=(*(part[rows] for part in self.own[:-1]), self.own[-1][: len(rows)]))",
+        (f"{OF_ALL}a_state_follows_its_hypotheses_in_any_order[soft alignment]",),
+    ),
+    Defect(
+        "a rival is wider than fits",
+        f"{RIVALS}size.py",
+        "width = widths[n_fitting - 1]",
+        "width = widths[n_fitting]",
+        (f"{OF_ALL}it_is_as_large_as_the_base_and_no_larger[soft alignment]",),
+    ),
+    Defect(
+        "the gradient of a recurrent row is not cut",
+        "repro/training/module.py",
+        "factor = (longest / norm).clamp(max=1.0)",
+        "factor = torch.ones_like(norm)",
+        (
+            "tests/training/test_module.py::"
+            "test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction[1000.0-Cut-0.5]",
+        ),
+    ),
+    Defect(
+        "a gradient that is short is made long",
+        "repro/training/module.py",
+        "factor = (longest / norm).clamp(max=1.0)",
+        "factor = longest / norm",
+        (
+            "tests/training/test_module.py::"
+            "test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction[0.001-Cut-0.5]",
+        ),
+    ),
+)

@@ -1,0 +1,148 @@
+"""Recurrent systems against what can be worked out by hand, and PyTorch's own packed layers."""
+
+from functools import partial
+from math import exp, tanh
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from repro.model.config import Hyper
+from repro.model.rivals.recurrent import (
+    GRU,
+    LSTM,
+    BothWays,
+    Maxout,
+    Simple,
+    StaticLast,
+    StaticMean,
+    backwards,
+    last,
+)
+from repro.model.rivals.size import widest
+
+HYPER = Hyper(n_layers=2, d_model=6, d_ff=32, n_heads=3, d_k=2, d_v=2, dropout=0.0)
+LENGTHS = torch.tensor([5, 2, 1, 4])
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + exp(-x))
+
+
+def exactly(values: Any) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def filled(unit: Any, of_x: list[float], of_s: list[float]) -> Any:
+    """A unit of width 1 with one input; a weight a gate, the biases 0."""
+    unit = unit.double()
+    for name, values in (("weight_ih_l0", of_x), ("weight_hh_l0", of_s)):
+        getattr(unit, name).data = exactly(values)[:, None]
+    unit.bias_ih_l0.data.zero_()
+    unit.bias_hh_l0.data.zero_()
+    return unit
+
+
+def test_a_step_of_an_lstm_by_hand() -> None:
+    unit = filled(LSTM(1, 1), of_x=[2, 3, 5, 7], of_s=[0.2, 0.3, 0.5, 0.7])
+    s, cell = unit.step(exactly([[0.1]]), (exactly([[0.5]]), exactly([[2.0]])))
+    let_in, forget, new, let_out = (k * 0.1 + k / 10 * 0.5 for k in (2, 3, 5, 7))
+    by_hand = sigmoid(forget) * 2.0 + sigmoid(let_in) * tanh(new)
+    assert cell.item() == pytest.approx(by_hand, rel=1e-14)
+    assert s.item() == pytest.approx(sigmoid(let_out) * tanh(by_hand), rel=1e-14)
+
+
+def test_a_step_of_a_gru_by_hand() -> None:
+    unit = filled(GRU(1, 1), of_x=[2, 3, 5], of_s=[0.2, 0.3, 0.5])
+    (s,) = unit.step(exactly([[0.1]]), (exactly([[0.5]]),))
+    reset, keep = sigmoid(0.2 + 0.1), sigmoid(0.3 + 0.15)
+    assert s.item() == pytest.approx(keep * 0.5 + (1 - keep) * tanh(0.5 + reset * 0.25), rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", [LSTM, GRU])
+def test_steps_are_the_sequence(kind: Any) -> None:
+    unit, x, s = kind(3, 5).double(), torch.randn(2, 7, 3).double(), torch.randn(2, 5).double()
+    state, states = unit.begun(s), []
+    for x_i in x.unbind(dim=1):
+        state = unit.step(x_i, state)
+        states.append(state[0])
+    torch.testing.assert_close(torch.stack(states, dim=1), unit.read(x, unit.begun(s)), rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(("kind", "theirs"), [(LSTM, nn.LSTM), (GRU, nn.GRU)])
+def test_both_ways_are_pytorchs_packed_layer(kind: Any, theirs: Any) -> None:
+    ours, x = BothWays(kind, 3, 5).double(), torch.randn(4, 5, 3).double()
+    oracle = theirs(3, 5, batch_first=True, bidirectional=True).double()
+    for way, end in ((ours.forth, ""), (ours.back, "_reverse")):
+        for name, parameter in way.named_parameters():
+            getattr(oracle, name + end).data = parameter.data
+    packed, _ = oracle(pack_padded_sequence(x, LENGTHS, batch_first=True, enforce_sorted=False))
+    expected, _ = pad_packed_sequence(packed, batch_first=True)
+    found = ours(x, LENGTHS)
+    for i, n in enumerate(LENGTHS):
+        torch.testing.assert_close(found[i, :n], expected[i, :n], rtol=0, atol=1e-14)
+
+
+def test_a_sentence_is_turned_round_and_its_padding_stays() -> None:
+    x = torch.tensor([[1, 2, 3, 4, 5], [6, 7, 0, 0, 0], [8, 0, 0, 0, 0], [9, 10, 11, 12, 0]])
+    turned = backwards(x, LENGTHS)
+    assert turned.tolist() == [[5, 4, 3, 2, 1], [7, 6, 0, 0, 0], [8, 0, 0, 0, 0], [12, 11, 10, 9, 0]]
+    assert last(x, LENGTHS).tolist() == [5, 7, 8, 12]
+
+
+def test_maxout_takes_the_larger_of_each_pair() -> None:
+    layer = Maxout(1, 2)
+    layer.linear.weight.data = torch.tensor([[2.0], [3.0], [5.0], [-7.0]])
+    layer.linear.bias.data = torch.tensor([0.0, 0.0, 0.0, 1.0])
+    assert layer(torch.tensor([[1.0], [-1.0]])).tolist() == [[3.0, 5.0], [-2.0, 8.0]]
+
+
+def read(model: Any, source: Tensor) -> tuple[Tensor, Tensor]:
+    memory = model.encode(source)
+    return memory, model.context(memory, source)
+
+
+SOURCE = torch.tensor([[5, 3, 7, 1], [4, 1, 0, 0]])
+
+
+def test_contexts_are_the_states_that_the_equations_name() -> None:
+    model = StaticLast(HYPER, 11).double()
+    memory, c = read(model, SOURCE)
+    w = model.width
+    assert torch.equal(c[0], torch.cat([memory[0, 3, :w], memory[0, 0, w:]]))
+    assert torch.equal(c[1], torch.cat([memory[1, 1, :w], memory[1, 0, w:]]))
+    s, cell = model.first_state(memory, SOURCE)
+    assert torch.equal(s, model.first(memory[:, 0, w:]).tanh())
+    assert not cell.any()
+    mean = StaticMean(HYPER, 11).double()
+    memory, c = read(mean, SOURCE)
+    torch.testing.assert_close(c[1], (memory[1, 0] + memory[1, 1]) / 2, rtol=0, atol=1e-15)
+
+
+def test_the_simple_system_knows_the_last_state_alone_and_which_it_is_says_the_order() -> None:
+    for order, read_last in ((None, SOURCE[:, -1:]), (backwards, SOURCE[:, :1])):
+        model = (Simple if order is None else partial(Simple, order=order))(HYPER, 11).double()
+        memory, c = read(model, SOURCE)
+        assert c.shape == (2, 0)
+        x = model.embedding(SOURCE[:1] if order is None else SOURCE[:1].flip(1))
+        torch.testing.assert_close(x[:, -1], model.embedding(read_last[:1, 0]), rtol=0, atol=0)
+        s, _ = model.first_state(memory, SOURCE)
+        torch.testing.assert_close(s[:1], model.first(model.encoder.read(x)[:, -1]).tanh(), rtol=0, atol=1e-15)
+
+
+def test_what_fits_into_no_size_is_refused() -> None:
+    small = Hyper(n_layers=1, d_model=2, d_ff=1, n_heads=1, d_k=1, d_v=1)
+    with pytest.raises(
+        ValueError, match=r"^Simple: expected a width that fits into the \d+ parameters of the base out"
+    ):
+        Simple(small, 11)
+
+
+def test_the_widest_is_the_last_multiple_of_8_that_fits() -> None:
+    hyper, holder = Hyper(n_layers=1, d_model=8, d_ff=1, n_heads=1, d_k=1, d_v=1), nn.Module()
+    # parameters of the base outside its embedding: 3 * (9 * 3 + 2 * 8) + 2 * (9 + 16) + 5 * 16 = 259
+    assert widest(holder, hyper, lambda width: {"line": nn.Linear(9, width)}) == 24  # 240; 320 are too many
+    assert isinstance(holder.line, nn.Linear)
+    assert holder.line.weight.shape == (24, 9)

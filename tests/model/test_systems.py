@@ -1,0 +1,240 @@
+"""What each system beside the Transformer must keep: causal, blind for padding, one in search and training, exact.
+
+Sizes are small primes where a system leaves them free, its numbers float64 unless rounding is what is looked at.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from ladder_systems import SYSTEMS
+from torch import Tensor, nn
+from training.test_loop import digest, train
+
+from repro.decoding.translate import translate
+from repro.model.build import build, gradient_norm, reads_ragged
+from repro.model.config import Hyper
+from repro.model.cost import n_parameters
+from repro.model.counted import counted_flops, counted_parameters
+from repro.model.loss import smoothed_cross_entropy
+from repro.model.protocol import PlainState
+from repro.model.special_tokens import EOS, PAD
+from repro.results.search import Search
+from repro.runs.scales import SCALES
+
+B, S, T, V = 3, 7, 5, 23
+HYPER = Hyper(n_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=4, dropout=0.0)
+LAPTOP = SCALES["laptop"].base
+everywhere = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    n = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(n)
+
+
+def made(system: Any, hyper: Hyper = HYPER) -> Any:
+    """In float64, biases and norms drawn too."""
+    model = build(system, hyper, V).double().eval()
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter, mean=float(name.endswith("weight") and "norm" in name), std=0.3)
+    return model
+
+
+def tokens(*shape: int, n: int = V) -> Tensor:
+    return torch.randint(EOS, n, shape)
+
+
+def shifted(target: Tensor) -> Tensor:
+    return F.pad(target[:, :-1], (1, 0), value=PAD)
+
+
+def hidden(model: Any, source: Tensor, decoder_in: Tensor) -> Tensor:
+    found: Tensor = model.decode(decoder_in, model.encode(source), source)
+    return found
+
+
+def same(found: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+@everywhere
+def test_the_past_alone_decides(system: Any) -> None:
+    model, source, decoder_in = made(system), tokens(B, S), shifted(tokens(B, T))
+    expected = hidden(model, source, decoder_in)
+    assert expected.shape == (B, T, HYPER.d_model)
+    for t in range(1, T):
+        other = decoder_in.clone()
+        other[:, t:] = EOS + (other[:, t:] - EOS + 1) % (V - EOS)
+        found = hidden(model, source, other)
+        same(found[:, :t], expected[:, :t])
+        assert (found[:, t] != expected[:, t]).any()
+
+
+@everywhere
+def test_each_word_of_the_source_is_read(system: Any) -> None:
+    model, source, decoder_in = made(system), tokens(1, S), shifted(tokens(1, T))
+    expected = hidden(model, source, decoder_in)
+    for s in range(S):
+        other = source.clone()
+        other[:, s] = EOS + (other[:, s] - EOS + 1) % (V - EOS)
+        assert (hidden(model, other, decoder_in) != expected).any()
+
+
+@everywhere
+def test_padding_changes_nothing(system: Any) -> None:
+    model, source, decoder_in = made(system), tokens(B, S), shifted(tokens(B, T))
+    source[1, 4:] = PAD
+    expected = hidden(model, source, decoder_in)
+    same(hidden(model, source[1:2, :4], decoder_in[1:2]), expected[1:2])
+    same(hidden(model, F.pad(source, (0, 3), value=PAD), F.pad(decoder_in, (0, 2), value=PAD))[:, :T], expected)
+
+
+@everywhere
+def test_a_row_of_padding_alone_gives_numbers(system: Any) -> None:
+    """It stands in for the share of a process that has no sentence."""
+    model, nothing = made(system), torch.full((1, 1), PAD)
+    assert hidden(model, nothing, nothing).isfinite().all()
+
+
+@everywhere
+def test_a_state_follows_its_hypotheses_in_any_order(system: Any) -> None:
+    model, source = made(system), tokens(B, S)
+    source[1, 4:] = PAD
+    random = np.random.RandomState(0)
+    with torch.no_grad():
+        state, plain = model.start(source), PlainState.begun(model, source)
+        n, width = B, 1
+        for step in range(6):
+            ids = tokens(n * width)
+            found, state = model.advance(ids, state)
+            expected, plain = plain.advance(model, ids)
+            same(found, expected)
+            if step in (1, 3):  # sentences leave, and the others change places
+                kept = torch.tensor(random.permutation(n)[: n - 1])
+                state, plain, n = state.keep(kept), plain.keep(kept), n - 1
+            parents = torch.tensor(random.randint(0, width, (n, 3)))  # some hypotheses double, others end
+            rows = (torch.arange(n)[:, None] * width + parents).flatten()
+            state, plain, width = state.reorder(rows), plain.reorder(rows), 3
+
+
+class Sentences:
+    """One side of a text in memory."""
+
+    def __init__(self, n: int) -> None:
+        self.lengths = 2 + np.random.RandomState(1).binomial(6, 0.5, n)
+        self.ids = [
+            np.append(np.random.RandomState(i).randint(EOS + 1, V, m - 1), EOS) for i, m in enumerate(self.lengths)
+        ]
+
+    def sentence(self, i: int) -> Any:
+        return self.ids[i]
+
+
+@everywhere
+def test_a_search_finds_what_it_finds_on_the_plain_state(system: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, source, search = build(system, HYPER, V).double(), Sentences(200), Search(beam=4, alpha=0.6, extra=4)
+    for parameter in model.parameters():
+        parameter.data *= 3 if parameter.dim() > 1 else 1  # so that what is read decides what is written
+    found = translate(model, source, search)  # type: ignore[arg-type]
+    assert len({*map(len, found)}) > 5
+    assert len({*map(tuple, found)}) > 10
+    monkeypatch.setattr(model, "start", partial(PlainState.begun, model))
+    monkeypatch.setattr(model, "advance", lambda ids, state: state.advance(model, ids))
+    assert translate(model, source, search) == found  # type: ignore[arg-type]
+
+
+@everywhere
+def test_learning_begins_at_a_guess_and_reaches_every_number(system: Any) -> None:
+    n = 3_000
+    model, source, target = build(system, LAPTOP, n), tokens(4, 16, n=n), tokens(4, 16, n=n)
+    loss, nll = smoothed_cross_entropy(hidden(model, source, shifted(target)), model.embedding.weight, target, 0.1)
+    assert abs(nll.item() / target.numel() - math.log(n)) < 0.1 * math.log(n)
+    loss.backward()
+    still = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]
+    assert still == []
+
+
+@everywhere
+def test_it_is_as_large_as_the_base_and_no_larger(system: Any) -> None:
+    for name in ("laptop", "paper"):
+        base = SCALES[name].base
+        allowed = n_parameters(base, 0)
+        assert 0.85 * allowed < counted_parameters(system, base, 0) <= allowed
+
+
+@everywhere
+def test_a_run_that_stops_goes_on_to_the_very_bits(system: Any, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"system": system, "sentences": 23, "steps": 4, "average": 1, "average_every": 1}
+    size = {"d_model": 16, "d_ff": 32, "n_heads": 4, "d_k": 4, "d_v": 4}
+    train(tmp_path / "unbroken", **options, **size)
+    train(tmp_path / "stopped", stop_at=2, **options, **size)
+    train(tmp_path / "stopped", **options, **size)
+    assert digest(tmp_path / "stopped") == digest(tmp_path / "unbroken")
+
+
+@everywhere
+def test_bfloat16_gives_numbers(system: Any) -> None:
+    model, source, target = build(system, HYPER, V), tokens(B, S), tokens(B, T)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = hidden(model, source, shifted(target))
+        loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
+    loss.backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        step, _ = model.eval().advance(torch.zeros(B, dtype=torch.int64), model.start(source))
+    torch.testing.assert_close(step.float(), hidden(model, source, shifted(target))[:, 0], rtol=0, atol=0.1)
+
+
+@everywhere
+def test_what_is_known_of_its_class(system: Any) -> None:
+    model = build(system, HYPER, V)
+    assert not model.in_ctranslate2
+    assert not reads_ragged(system)
+    assert gradient_norm(system) in (None, 1.0)
+
+
+def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
+    """Numbers of an encoder, of the map to the first state, of a decoder's unit and of the output."""
+    encoder = ways * gates * w * (d + w + 2)
+    return encoder + w * w + w + gates * w * (d + c + w + 2) + 2 * d * (w + c + d + 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "expected"),
+    [
+        ("simple", 160, recurrent(4, 64, 160, ways=1, c=0)),
+        ("simple, source reversed", 160, recurrent(4, 64, 160, ways=1, c=0)),
+        ("static, last state", 96, recurrent(4, 64, 96, ways=2, c=192)),
+        ("static, mean", 96, recurrent(4, 64, 96, ways=2, c=192)),
+        ("soft alignment", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96 + 96 + 96),
+        ("soft alignment, dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
+        ("soft alignment, scaled dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
+        ("soft alignment, GRU", 104, recurrent(3, 64, 104, ways=2, c=208) + 104 * 104 + 208 * 104 + 104 + 104),
+        ("asked by token", 96, recurrent(4, 64, 96, ways=2, c=192) + 64 * 96 + 192 * 96 + 96 + 96),
+    ],
+)
+def test_its_parameters_are_those_of_the_arithmetic(name: str, width: int, expected: int) -> None:
+    assert counted_parameters(SYSTEMS[name], LAPTOP, 0) == expected
+    assert build(SYSTEMS[name], LAPTOP, V).width == width
+
+
+def test_its_operations_are_those_of_the_arithmetic() -> None:
+    """2 multiplications and additions a weight: 2 * 4 w (in + w) of an LSTM, a token and direction."""
+    s, t, d, n = 11, 13, 64, 600
+    for name, w, c, ways in (("simple", 160, 0, 1), ("static, mean", 96, 192, 2), ("soft alignment", 96, 192, 2)):
+        encoder, unit = s * ways * 8 * w * (d + w), t * 8 * w * (d + c + w)
+        rest = 2 * w * w + t * 2 * (w + c + d) * 2 * d + t * 2 * d * n
+        # W s and U h, of each pair v and the sum
+        asks = (t * 2 * w * w + s * 2 * c * w + t * s * 2 * (w + c)) if name == "soft alignment" else 0
+        assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * (encoder + unit + rest + asks), name
