@@ -172,7 +172,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "no gradient is looked at",
         MODULE,
-        "        norm = _norm([p.grad for p in self.parameters() if p.grad is not None])",
+        "        norm = _norm(gradients)",
         "        norm = torch.zeros(())",
         (
             "tests/faults/test_training.py::test_what_is_no_number_stops_the_run_before_it_is_kept"
@@ -182,8 +182,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "not every gradient is looked at",
         MODULE,
-        "[p.grad for p in self.parameters() if p.grad is not None])",
-        "[p.grad for p in self.parameters() if p.grad is not None][:-1])",
+        "        norm = _norm(gradients)",
+        "        norm = _norm(gradients[:-1])",
         (
             "tests/faults/test_training.py::test_what_is_no_number_stops_the_run_before_it_is_kept"
             "[gradient-6-The norm of the gradient is inf at step 6; no update was made]",
