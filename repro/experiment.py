@@ -55,9 +55,9 @@ def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> Non
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     if channel := Channel.inherited(os.environ):
         leave_the_keyboard()
-    signals = Signals()
     options = Options.read(name, argv)
     try:
+        signals = Signals()
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
         options = options.started_as(peer)
         scale = chosen_scale(options)

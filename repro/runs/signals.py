@@ -7,6 +7,7 @@ its next optimizer step, with a checkpoint.
 import os
 import signal
 import sys
+import threading
 import time
 from contextlib import suppress
 from types import FrameType
@@ -23,6 +24,12 @@ class Signals:
     """
 
     def __init__(self) -> None:
+        """Raises ValueError in a thread: those that call a function of yours, as Ray Train's, hear no signals."""
+        if threading.current_thread() is not threading.main_thread():
+            raise ValueError(
+                "a run hears signals, which reach the main thread only, and this is another. Start the experiment's file "
+                "as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
+            )
         self.received, self.since = 0, 0.0
         self.training = False
         self.answer = b"Stopping after this step, with a checkpoint. A second time ends it at once."

@@ -34,6 +34,9 @@ from repro.training.sharded import ShardedStrategy
 logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
 warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)", category=FutureWarning)
 
+# nor is its advice on machines where Slurm is installed: who starts processes is found by `repro/runs/launch.py`
+warnings.filterwarnings("ignore", message=r"The `srun` command is available on your system but is not used")
+
 # batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 

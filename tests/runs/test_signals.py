@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -125,3 +126,9 @@ def test_what_is_ignored_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     Signals()
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
+def test_in_a_thread_nobody_could_stop_a_run() -> None:
+    # where Ray Train calls its function
+    with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="Start the experiment's file as a process of"):
+        pool.submit(Signals).result()
