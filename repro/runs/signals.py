@@ -27,13 +27,15 @@ class Signals:
         """Raises ValueError in a thread: those that call a function of yours, as Ray Train's, hear no signals."""
         if threading.current_thread() is not threading.main_thread():
             raise ValueError(
-                "a run hears signals, which reach the main thread only, and this is another. Start the experiment's file "
-                "as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
+                "a run hears signals, which reach the main thread only, and this is another. Start the experiment's "
+                "file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
             )
         self.received, self.since = 0, 0.0
         self.training = False
         self.answer = b"Stopping after this step, with a checkpoint. A second time ends it at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
+        # who started this process as one of several; one that is lost leaves nobody who could end it
+        self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
         for number in STOPPING:
             if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
                 signal.signal(number, self._handle)
@@ -56,7 +58,8 @@ class Signals:
         _answer(self.answer)
 
     def should_stop(self) -> bool:
-        return bool(self.received)
+        """Whether a signal asked for it, or the launcher of this process is gone."""
+        return bool(self.received) or self._launcher not in (None, os.getppid())
 
 
 def _answer(words: bytes) -> None:

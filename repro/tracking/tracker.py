@@ -25,6 +25,8 @@ class Tracker:
 
     def look(self) -> None:
         """Raise for a store that can never work, before work begins; tell of a server that does not answer now."""
+        if self.uri == NOWHERE:
+            return
         if warning := check_store(self.uri, self._runs):
             self.patience = IN_TROUBLE
             self.tell(warning)
@@ -67,7 +69,7 @@ class Tracker:
 
     def ask(self, work: Callable[[], object]) -> bool:
         """Do some work with it in a thread; False if that was left behind, or not begun as others were."""
-        if not self.patience:
+        if not self.patience or self.uri == NOWHERE:
             return False
         thread = threading.Thread(target=work, name="work with the tracker", daemon=True)
         thread.start()

@@ -6,6 +6,28 @@ COURIER = "repro/runs/executors/courier.py"
 TESTS = "tests/runs/executors/test_courier.py"
 
 DEFECTS: tuple[Defect, ...] = (
+    # runs of several processes
+    Defect(
+        "the processes of a worker make another run of the sweep",
+        "repro/runs/executors/together.py",
+        "workshop.whole.index(shard_of(workshop.whole, options.shard)[cell]) + 1",
+        "cell + 1",
+        ("tests/runs/executors/test_together.py::test_the_processes_make_that_run_alone",),
+    ),
+    Defect(
+        "the processes of a worker are never told to stop",
+        "repro/runs/executors/together.py",
+        "if not asked and should_stop()",
+        "if asked and should_stop()",
+        ("tests/runs/executors/test_together.py::test_asked_to_stop_the_launcher_hears_it_once",),
+    ),
+    Defect(
+        "processes go on when what started them was killed",
+        "repro/runs/signals.py",
+        " or self._launcher not in (None, os.getppid())",
+        "",
+        ("tests/runs/test_signals.py::test_a_process_whose_launcher_is_lost_stops",),
+    ),
     Defect(
         "half a line of a journal travels",
         COURIER,

@@ -1,4 +1,4 @@
-"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, a real srun, a real TorchTrainer."""
+"""One run on two nodes, by the launchers' own commands: torchrun twice on loopback, a real srun, a TorchTrainer."""
 
 import os
 import shutil

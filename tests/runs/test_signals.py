@@ -132,3 +132,12 @@ def test_in_a_thread_nobody_could_stop_a_run() -> None:
     # where Ray Train calls its function
     with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="Start the experiment's file as a process of"):
         pool.submit(Signals).result()
+
+
+def test_a_process_whose_launcher_is_lost_stops(signals: Signals, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
+    one_of_several = Signals()
+    assert not one_of_several.should_stop()
+    monkeypatch.setattr(os, "getppid", lambda: 1)
+    assert one_of_several.should_stop()
+    assert not signals.should_stop()  # of a shell that has ended nothing is concluded

@@ -75,11 +75,11 @@ def _elsewhere(
             f"--on {options.on}: each worker starts the experiment's file anew, but this was not started from one. "
             f"Type: python FILE.py --on {options.on} ..."
         )
-    if options.processes > 1:
+    if (options.num_nodes or 1) > 1:
         raise ValueError(
-            f"--on {options.on} and {options.processes} processes a run: a worker makes runs of one process. Leave out "
-            "--on, or --devices."
+            f"--on {options.on} --num-nodes {options.num_nodes}: the processes of a run share one node of the cluster. "
+            "Leave --num-nodes out, or start a run on several by torchrun."
         )
     from repro.runs.executors.on_ray import OnRay
 
-    return OnRay(workshop, cells, tracker, signals, _memory(workshop, cells))
+    return OnRay(workshop, cells, tracker, signals, options.processes * _memory(workshop, cells))

@@ -42,9 +42,11 @@ class Share:
 
     processors: int
     memory: int  # bytes
+    devices: int = 1  # processes, each with a GPU where the cluster has some
 
     def __str__(self) -> str:
-        return f"a run ({self.processors} processors, about {size(self.memory)} of memory)"
+        together = f"of {self.devices} processes, " if self.devices > 1 else ""
+        return f"a run ({together}{self.processors} processors, about {size(self.memory)} of memory)"
 
     def fit(self, has: Mapping[str, float], gpus: int) -> int:
         """How many at a time a node of these resources takes, each with so many GPUs."""
@@ -120,7 +122,7 @@ class Cluster(ExitStack):
     def _look(self) -> None:
         """Ask every node what it is, and refuse the cluster where one would make other numbers, or none."""
         ray, alive = self.ray, self._alive()
-        self.gpus = 1 if any(node["Resources"].get("GPU", 0) >= 1 for node in alive) else 0
+        self.gpus = self.needs.devices if any(node["Resources"].get("GPU", 0) >= 1 for node in alive) else 0
         at = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         ask = ray.remote(node_facts)
         asked = {

@@ -290,7 +290,8 @@ class OnRay(Dispatcher):
         script = Path(sys.modules["__main__"].__file__ or "").absolute()
         data = _data(workshop, cells)
         with ExitStack() as held:
-            needs = Share(processors=options.threads, memory=memory)
+            n = options.processes
+            needs = Share(processors=n * options.threads, memory=memory, devices=n)
             self.cluster = held.enter_context(
                 Cluster(
                     where=options.on,

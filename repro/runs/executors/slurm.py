@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.runs.executors.executor import FAILED, Made, Work
+from repro.runs.executors.followed import end_of, noted_step
 from repro.runs.executors.slurm_array import ARRAYS, MEMORY_FACTOR, TIME_FACTOR, Needs, Partition, SlurmArray
 from repro.runs.executors.workers import tail
 from repro.runs.forecast import duration, estimates, run_memory, size
@@ -41,7 +42,6 @@ SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "pr
 LEAVING = b"Leaving the runs to Slurm; a second time leaves at once."
 BEGIN = b": Slurm job "  # as the script says it, of each attempt
 END = re.compile(rb": ended with exit code (\d+)$", re.MULTILINE)
-STEP = re.compile(rb'"kind": "train", "step": (\d+)')
 
 
 def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequence[str] | None) -> SlurmArray:
@@ -259,7 +259,7 @@ class _Watched:
             self._lanes[task] = self._free.pop() if self._free else self._progress.lane()
             self._lanes[task].begin(work.run.settings.name, work.run.settings.hyper.steps)
             self._steps[task] = -1
-        if (step := _last_step(work.run.folder / "journal.jsonl")) > self._steps[task]:
+        if (step := noted_step(work.run.folder / "journal.jsonl")) > self._steps[task]:
             self._steps[task] = step
             self._lanes[task].step(step)
 
@@ -333,21 +333,5 @@ def _sinfo() -> str:
 
 def _exit_code(log: Path) -> int | None:
     """The exit code that the last attempt of a task wrote down; None if there is none."""
-    codes = END.findall(_end(log).rpartition(BEGIN)[2])
+    codes = END.findall(end_of(log).rpartition(BEGIN)[2])
     return int(codes[-1]) if codes else None
-
-
-def _last_step(journal: Path) -> int:
-    """The last step that a run has noted, 0 if none."""
-    steps = STEP.findall(_end(journal))
-    return int(steps[-1]) if steps else 0
-
-
-def _end(path: Path, n_bytes: int = 8_000) -> bytes:
-    """The last bytes of a file; none where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - n_bytes))
-            return file.read()
-    except OSError:
-        return b""

@@ -58,8 +58,14 @@ def came(folder: Path) -> dict[str, Any]:
     found = {}
     for path in (folder / "runs").glob("*/record.json"):
         record = json.loads(path.read_bytes())
-        for counted in ("replayed", "repeated_lines"):  # how often it was begun, and what that made anew
-            record["determinism"].pop(counted)
+        counted = ["replayed", "repeated_lines"]  # how often it was begun, and what that made anew
+        if record["settings"]["devices"] > 1:
+            counted += [
+                "badge",
+                "against",
+            ]  # of several processes shown by what was made anew alone
+        for name in counted:
+            record["determinism"].pop(name)
         lines = [
             {k: v for k, v in line.items() if not k.endswith(TIMED)} for line in read(path.parent / "journal.jsonl")
         ]
@@ -105,12 +111,21 @@ def listening(pids: list[int]) -> set[str]:
 
 def workers_of(folder: Path) -> list[int]:
     """The processes that make runs of a sweep: known by the tracking store in their command lines."""
+    return _of(folder, "REPRO_WORKER")
+
+
+def of_several(folder: Path) -> list[int]:
+    """Those that were started as one of the processes of a run."""
+    return _of(folder, "TORCHELASTIC_RUN_ID")
+
+
+def _of(folder: Path, variable: str) -> list[int]:
     import psutil
 
     mine = []
     for process in psutil.process_iter():
         try:
-            if any(str(folder / "own") in word for word in process.cmdline()) and "REPRO_WORKER" in process.environ():
+            if any(str(folder / "own") in word for word in process.cmdline()) and variable in process.environ():
                 mine.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             pass

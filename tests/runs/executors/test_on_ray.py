@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 from faults.disk import tmpfs
-from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, until, workers_of
+from runs.executors.ray_sweeps import (
+    begin,
+    came,
+    children,
+    cluster,
+    finish,
+    kill,
+    listening,
+    of_several,
+    said,
+    until,
+    workers_of,
+)
 
 pytest.importorskip("ray", reason="needs the extra [ray]")
 
@@ -95,6 +107,37 @@ def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str, share
         assert "Another takes its place" in text
     assert came(folder) == alone(*LONG)
     until(lambda: not workers_of(folder), 20.0)
+
+
+TWO = ("--steps", "40", "--devices", "2")
+
+
+@pytest.mark.faults
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_run_of_two_processes_is_that_of_this_machine(tmp_path: Path, alone: Any, lost: bool, shared: bool) -> None:
+    folder = tmp_path / "sweep"
+    with cluster(1, num_cpus=2) as nodes:
+        process = begin(folder, *TWO, "--on", "ray", shared=shared, RAY_ADDRESS=nodes.address)
+        if lost:
+            until(lambda: checkpointed(folder))
+            kill(workers_of(folder))
+        text = finish(process, folder)
+    assert ("Another takes its place, and goes on from the last checkpoint" in text) == lost
+    assert came(folder) == alone(*TWO)
+    until(lambda: not of_several(folder), 20.0)
+
+
+@pytest.mark.faults
+def test_two_processes_stop_when_the_sweep_is_asked_to(tmp_path: Path, alone: Any) -> None:
+    folder, options = tmp_path / "sweep", ("--steps", "200", "--devices", "2")
+    with cluster(1, num_cpus=2) as nodes:
+        process = begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address)
+        until(lambda: checkpointed(folder))
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 128 + signal.SIGINT, said(folder)
+        finish(begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
+    assert came(folder) == alone(*options)
 
 
 @pytest.mark.faults
