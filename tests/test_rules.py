@@ -99,6 +99,7 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
     "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
+    "runs/executors/together.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
     "runs/executors/channel.py": {"os.write", "os.fdopen"},  # lines to the process at the other end of a pipe
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
