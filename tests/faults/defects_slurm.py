@@ -91,8 +91,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the exit code of an earlier attempt counts",
         ARRAY,
-        "END.findall(_end(log).rpartition(BEGIN)[2])",
-        "END.findall(_end(log))",
+        "END.findall(end_of(log).rpartition(BEGIN)[2])",
+        "END.findall(end_of(log))",
         (f"{OF_ARRAY}a_run_without_a_record_is_named_with_the_end_of_its_log",),
     ),
     Defect(
