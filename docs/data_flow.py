@@ -66,7 +66,7 @@ ARROWS = (
     Arrow(
         "Batch -> logits",
         "Encoder memory [B, S, d_model]; decoder output [B, T, d_model]; logits [B, T, V] by the shared embedding matrix.",
-        "model/config model/masks model/transformer model/embedding model/layers model/attention model/*",
+        "model/config model/masks model/transformer model/embedding model/layers model/attention model/* model/ablations/*",
     ),
     Arrow(
         "logits -> loss",

@@ -1,0 +1,55 @@
+"""Scores other than q k^T / sqrt(d_k): how well a key answers a query. Paper: section 3.2.1 compares two.
+
+Shapes: B batch, H heads, Q queries, K keys, E = d_k.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from repro.model.attention import Mixing, scaled_scores
+
+
+class UnscaledDot(Mixing):
+    """q k^T, as it is: its spread grows with sqrt(d_k). Paper: section 3.2.1, footnote 4."""
+
+    def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+        return q_BHQE @ k_BHKE.transpose(-2, -1)
+
+
+class AdditiveScores(Mixing, nn.Module):
+    """v^T tanh(q + k), v in R^d_k learned for each head: a network of one hidden layer (Bahdanau et al. 2015)."""
+
+    def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
+        super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.v = nn.Parameter(torch.empty(n_heads, 1, d_k, 1))
+        for h in range(n_heads):
+            nn.init.xavier_uniform_(self.v[h, 0])
+
+    def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+        hidden_BHQKE = (q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3)).tanh()
+        return (hidden_BHQKE @ self.v).squeeze(-1)
+
+
+class BilinearScores(Mixing, nn.Module):
+    """q^T W k / sqrt(d_k), W learned for each head: no more than W^Q can say by itself, as q^T W = (W^T q)^T."""
+
+    def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
+        super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.between = nn.Parameter(torch.empty(n_heads, d_k, d_k))
+        for h in range(n_heads):
+            nn.init.xavier_uniform_(self.between[h])
+
+    def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+        return scaled_scores(q_BHQE @ self.between, k_BHKE)
+
+
+class GaussianKernel(Mixing):
+    """-|q - k|^2 / 2 b^2: with it attention is the smoother of Nadaraya and Watson (1964), of bandwidth b."""
+
+    def __init__(self, *, n_heads: int, d_k: int, d_v: int, bandwidth: float = 1.0) -> None:
+        super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
+        self.bandwidth = bandwidth
+
+    def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
+        squares = (q_BHQE.unsqueeze(-2) - k_BHKE.unsqueeze(-3)).square().sum(dim=-1)
+        return squares / (-2 * self.bandwidth**2)

@@ -1,0 +1,21 @@
+"""The variants of the lab, from the experiment files themselves: what of them holds, and what is known not to."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+from repro.results.systems import system_text
+from repro.runs.table import Row
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+LAB: list[Row] = [
+    row
+    for file in sorted(EXPERIMENTS.glob("lab_*.py"))
+    for row in runpy.run_path(str(file), run_name=file.stem)["ROWS"]
+]
+_FIRST = {system_text(row.system): row.name for row in reversed(LAB) if row.system is not None}
+VARIANTS: dict[str, Any] = {row.name: row.system for row in LAB if row.name in _FIRST.values()}  # each system once
+
+NOT_CAUSAL = {"no mask"}
+NOT_CAUSAL_IN_TRAINING = {*NOT_CAUSAL, "batch norm"}
+READ_ANEW = {"reach r=5", "static", "relative", "relative, clip 2", "relative, sinusoids", "no mask"}
