@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar
 
+from repro.results.processor import processor
 from repro.results.systems import modules
 
 PACKAGE = Path(__file__).parent.parent
@@ -42,6 +43,8 @@ class Provenance(TypedDict):
     python: str
     platform: str
     cpu: str
+    cpu_model: NotRequired[str | None]  # vendor, family, model, stepping; None where the system does not tell
+    cpu_flags: NotRequired[list[str]]  # of its vector units
     device: str | None  # what the network ran on; None where torch was not imported
     n_threads: int
     instructions: NotRequired[str | None]  # what PyTorch uses of the processor, which decides the last digits
@@ -178,6 +181,7 @@ def provenance(device_type: str | None = None, system: Any = None) -> Provenance
     """The origin of a run that starts now, on this type of device ("cpu", "cuda", "mps"; None: the best)."""
     commit, why_dirty = _commit(system)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
+    cpu = processor()
     return {
         "fingerprint": fingerprint(system),
         "commit": commit,
@@ -185,8 +189,10 @@ def provenance(device_type: str | None = None, system: Any = None) -> Provenance
         "why_dirty": why_dirty,
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": _cpu(),
-        "device": _device(torch, device_type) if torch else None,
+        "cpu": cpu.name,
+        "cpu_model": cpu.model,
+        "cpu_flags": list(cpu.vectors),
+        "device": _device(torch, device_type, cpu.name) if torch else None,
         "n_threads": torch.get_num_threads() if torch else os.cpu_count() or 1,
         "instructions": torch.backends.cpu.get_cpu_capability() if torch else None,
         "versions": {name: _version(name) for name in LIBRARIES},
@@ -277,21 +283,12 @@ def _git(root: Path, *arguments: str) -> str | None:
     return done.stdout.decode("utf-8", "surrogateescape")
 
 
-def _cpu() -> str:
-    """The processor's name as it calls itself, where the system tells."""
-    cpuinfo = Path("/proc/cpuinfo")
-    for line in cpuinfo.read_bytes().split(b"\n") if cpuinfo.exists() else []:
-        if line.startswith(b"model name"):
-            return line.partition(b":")[2].decode("ascii", "replace").strip()
-    return platform.processor() or platform.machine()
-
-
-def _device(torch: Any, device_type: str | None) -> str:
+def _device(torch: Any, device_type: str | None, cpu: str) -> str:
     if device_type in (None, "cuda") and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
     if device_type in (None, "mps") and torch.backends.mps.is_available():
-        return f"{_cpu()} (mps)"
-    return _cpu()
+        return f"{cpu} (mps)"
+    return cpu
 
 
 def _version(name: str) -> str | None:

@@ -35,7 +35,9 @@ def repeatable(records: Iterable[Record]) -> list[str]:
 
 def _shown(record: Record) -> Shown:
     stamp, told = record.stamp, record.determinism
-    processor = f"{stamp['device'] or stamp['cpu']}, {stamp.get('instructions') or 'instructions not noted'}"
+    on, model = stamp["device"] or stamp["cpu"], stamp.get("cpu_model")
+    named = f"{on} ({model})" if on == stamp["cpu"] and model else on
+    processor = f"{named}, {stamp.get('instructions') or 'instructions not noted'}"
     if told is None:
         return Shown(NOT_LOOKED_AT, processor)
     badge = told["badge"]

@@ -103,12 +103,13 @@ def play(plan: Plan) -> None:
     from repro import experiment
     from repro.model.config import Hyper
     from repro.results import provenance
+    from repro.results.processor import processor
     from repro.runs import execution, scales, sweep
     from repro.storage import lease
 
     hear_all()
     if plan.processor:
-        provenance._cpu = lambda: str(plan.processor)
+        provenance.processor = lambda: processor()._replace(name=str(plan.processor))
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from repro.results import provenance as stamp
+from repro.results.processor import Processor
 
 LAYER = b'''"""A layer."""
 
@@ -349,9 +350,10 @@ def test_the_device_is_the_one_that_was_used(
         get_num_threads=lambda: 3,
     )
     monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.setattr(stamp, "_cpu", lambda: "a processor")
+    monkeypatch.setattr(stamp, "processor", lambda: Processor("a processor", "Z, family 6", ("avx2", "fma")))
     found = stamp.provenance(device_type)
     assert (found["device"], found["n_threads"], found["instructions"]) == (name, 3, "AVX2")
+    assert (found["cpu"], found["cpu_model"], found["cpu_flags"]) == ("a processor", "Z, family 6", ["avx2", "fma"])
 
 
 def test_a_stamp_costs_no_import() -> None:

@@ -39,6 +39,13 @@ def test_each_badge_processor_and_reason_has_a_line() -> None:
     assert "AMD EPYC, AVX512" in found[2]
 
 
+def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
+    found = repeatable([run(cpu="AMD EPYC", cpu_model=model) for model in ("family 25", "family 26", None)])
+    assert ["family 25" in line for line in found] == [True, False, False]
+    assert "; AMD EPYC (family 26), AVX2; " in found[1]
+    assert "; AMD EPYC, AVX2; " in found[2]
+
+
 def test_what_came_before_badges_says_so() -> None:
     old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
     assert repeatable([old, old]) == [

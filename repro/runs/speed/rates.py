@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol, Self
 from repro.data.batch_by import RECORDED
 from repro.model.config import Hyper, written
 from repro.results import record
+from repro.results.processor import processor
 from repro.results.systems import system_text
 from repro.runs.scales import Scale
 from repro.runs.table import Cell
@@ -38,7 +39,7 @@ SCHEDULE = (
 )  # what a step's time does not depend on
 NEWEST = 3  # of so many measurements of one row the fastest counts: other work only ever makes a run slower
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
-CPUINFO, NVIDIA = Path("/proc/cpuinfo"), Path("/proc/driver/nvidia/gpus")
+NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
 class How(Protocol):
@@ -84,24 +85,16 @@ class Machine:
 @cache
 def this_machine() -> Machine:
     """This one, by what the system says: PyTorch is not asked, which would take seconds."""
-    cpu = processor_name()
+    cpu = processor().name
     with suppress(importlib.metadata.PackageNotFoundError):
         return Machine(cpu, _gpu() or cpu, importlib.metadata.version("torch").partition("+")[0])
     return Machine(cpu, cpu, None)
 
 
-def processor_name(cpuinfo: Path = CPUINFO) -> str:
-    """The processor's name as `repro.results.provenance` stamps it into records."""
-    for line in cpuinfo.read_bytes().split(b"\n") if cpuinfo.exists() else []:
-        if line.startswith(b"model name"):
-            return line.partition(b":")[2].decode("ascii", "replace").strip()
-    return platform.processor() or platform.machine()
-
-
 def _gpu() -> str | None:
     """The name of the GPU that a run would take; None where there is none."""
     if sys.platform == "darwin" and platform.machine() == "arm64":
-        return f"{processor_name()} (mps)"
+        return f"{processor().name} (mps)"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
         return None
     for file in sorted(NVIDIA.glob("*/information")):
