@@ -14,6 +14,8 @@ from functools import partial
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.rivals.attention_rnn import Dot, ScaledDot, SoftAlignment
+from repro.model.rivals.bytenet import ByteNet
+from repro.model.rivals.convs2s import ConvS2S
 from repro.model.rivals.recurrent import GRU, Simple, StaticLast, StaticMean, backwards
 
 
@@ -34,6 +36,8 @@ ROWS = [
     Row("soft alignment, dot", as_base, Paper(), system=partial(SoftAlignment, score=Dot)),
     Row("soft alignment, scaled dot", as_base, Paper(), system=partial(SoftAlignment, score=ScaledDot)),
     Row("soft alignment, GRU", as_base, Paper(), system=partial(SoftAlignment, unit=GRU)),
+    Row("ByteNet", as_base, Paper(), system=ByteNet),
+    Row("ConvS2S", as_base, Paper(), system=ConvS2S),
 ]
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from faults.defect import Defect
 RIVALS, OF_RIVALS, OF_ALL = "repro/model/rivals/", "tests/model/rivals/", "tests/model/test_systems.py::test_"
 RECURRENT, ALIGNMENT, STATE = f"{RIVALS}recurrent.py", f"{RIVALS}attention_rnn.py", f"{RIVALS}search_state.py"
 OF_RECURRENT, OF_ALIGNMENT = f"{OF_RIVALS}test_recurrent.py::test_", f"{OF_RIVALS}test_attention_rnn.py::test_"
+CONVS2S, OF_CONVS2S = f"{RIVALS}convs2s.py", f"{OF_RIVALS}test_convs2s.py::test_"
 BOTH_WAYS = tuple(f"{OF_RECURRENT}both_ways_are_pytorchs_packed_layer[{pair}]" for pair in ("LSTM-LSTM", "GRU-GRU"))
 BLIND = tuple(f"{OF_ALL}padding_changes_nothing[{row}]" for row in ("static, last state", "soft alignment"))
 
@@ -60,6 +61,59 @@ DEFECTS: tuple[Defect, ...] = (
         "return replace(self, own=tuple(part[rows] for part in self.own))",
         "return replace(self, own=(*(part[rows] for part in self.own[:-1]), self.own[-1][: len(rows)]))",
         (f"{OF_ALL}a_state_follows_its_hypotheses_in_any_order[soft alignment]",),
+    ),
+    Defect(
+        "ConvS2S sees one position of the future",
+        f"{RIVALS}convolution.py",
+        "self.before = self.reach if causal else self.reach // 2",
+        "self.before = self.reach - 1 if causal else self.reach // 2",
+        (
+            f"{OF_ALL}the_past_alone_decides[ConvS2S]",
+            f"{OF_ALL}the_past_alone_decides[ByteNet]",
+            f"{OF_RIVALS}test_convolution.py::test_steps_are_the_sequence",
+        ),
+    ),
+    Defect(
+        "ConvS2S's convolutions see padding",
+        CONVS2S,
+        "self.dropout(x * real)",
+        "self.dropout(x)",
+        (f"{OF_ALL}padding_changes_nothing[ConvS2S]",),
+    ),
+    Defect(
+        "embeddings of ConvS2S have unit variance",
+        CONVS2S,
+        "self.dropout(SPREAD * self.embedding(ids) + positions)",
+        "self.dropout(self.embedding(ids) + positions)",
+        (
+            f"{OF_ALL}learning_begins_at_a_guess_and_reaches_every_number[ConvS2S]",
+            f"{OF_CONVS2S}embeddings_and_positions_have_a_spread_of_a_tenth",
+            f"{OF_CONVS2S}it_is_its_equations",
+        ),
+    ),
+    Defect(
+        "the mean of ConvS2S counts padding",
+        CONVS2S,
+        "m = (source != PAD).sum(dim=1).clamp(min=1)[:, None, None]",
+        "m = torch.full((len(source), 1, 1), source.shape[1])",
+        (f"{OF_ALL}padding_changes_nothing[ConvS2S]", f"{OF_CONVS2S}it_is_its_equations"),
+    ),
+    Defect(
+        "the encoder of ConvS2S gets the whole gradient",
+        CONVS2S,
+        "other=1 / (2 * self.n_blocks)",
+        "other=1",
+        (f"{OF_CONVS2S}the_encoder_gets_its_share_of_the_gradient",),
+    ),
+    Defect(
+        "ByteNet's decoder stands one column beside its encoder",
+        f"{RIVALS}bytenet.py",
+        "u = F.pad(memory[:, :n], (0, 0, 0, max(0, n - memory.shape[1])))",
+        "u = F.pad(memory[:, : n - 1], (0, 0, 1, max(0, n - 1 - memory.shape[1])))",
+        (
+            f"{OF_RIVALS}test_bytenet.py::test_a_token_of_the_decoder_sees_its_own_column_and_none_beyond_the_source",
+            f"{OF_ALL}a_search_finds_what_it_finds_on_the_plain_state[ByteNet]",
+        ),
     ),
     Defect(
         "a rival is wider than fits",

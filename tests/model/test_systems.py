@@ -19,11 +19,13 @@ from training.test_loop import digest, train
 
 from repro.decoding.translate import translate
 from repro.model.build import build, gradient_norm, reads_ragged
-from repro.model.config import Hyper
+from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import PlainState
+from repro.model.rivals.bytenet import ByteNet
+from repro.model.rivals.convs2s import ConvS2S
 from repro.model.special_tokens import EOS, PAD
 from repro.results.search import Search
 from repro.runs.scales import SCALES
@@ -170,7 +172,10 @@ def test_it_is_as_large_as_the_base_and_no_larger(system: Any) -> None:
     for name in ("laptop", "paper"):
         base = SCALES[name].base
         allowed = n_parameters(base, 0)
-        assert 0.85 * allowed < counted_parameters(system, base, 0) <= allowed
+        n = counted_parameters(system, base, 0)
+        if system is ConvS2S:  # its learned positions and its last map count with the embedding
+            n -= 2 * LEARNED_POSITIONS * base.d_model + base.d_model * (base.d_model + 1)
+        assert 0.85 * allowed < n <= allowed
 
 
 @everywhere
@@ -221,6 +226,10 @@ def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
         ("soft alignment, dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
         ("soft alignment, scaled dot", 96, recurrent(4, 64, 96, ways=2, c=192) + 96 * 96 + 192 * 96),
         ("soft alignment, GRU", 104, recurrent(3, 64, 104, ways=2, c=208) + 104 * 104 + 208 * 104 + 104 + 104),
+        # 2 N blocks of 6 w² a side, W_q and W_c, biases; maps between unequal widths alone, here none; then the rest
+        ("ConvS2S", 64, 12 * (3 * 64 * 128 + 128) + 6 * (2 * 64 * 65) + 1_024 * 64 + 64 * 65),
+        # a block of width w = 2 d: norms 4 d, 2 d, 2 d; down, convolution of 3 d², up; then the three maps
+        ("ByteNet", 120, 12 * (8 * 60 + 121 * 60 + 181 * 60 + 61 * 120) + 65 * 120 + 185 * 120 + 240 + 121 * 64),
         ("asked by token", 96, recurrent(4, 64, 96, ways=2, c=192) + 64 * 96 + 192 * 96 + 96 + 96),
     ],
 )
@@ -238,3 +247,10 @@ def test_its_operations_are_those_of_the_arithmetic() -> None:
         # W s and U h, of each pair v and the sum
         asks = (t * 2 * w * w + s * 2 * c * w + t * s * 2 * (w + c)) if name == "soft alignment" else 0
         assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * (encoder + unit + rest + asks), name
+    softmax = t * 2 * d * n
+    # 6 blocks a side of 2 * 3 w * 2 w; each attends with two maps, and meets each pair twice
+    blocks = 6 * (s + t) * 12 * d * d + 6 * t * (4 * d * d + 4 * s * d) + t * 2 * d * d
+    assert counted_flops(ConvS2S, LAPTOP, n, 1, s, t) == 3 * (blocks + softmax)
+    # 6 blocks a side of 2 * 7 d² at half the width 120; maps from the embedding, from z and e, and to it
+    blocks = 6 * (s + t) * 14 * 60 * 60 + s * 2 * d * 120 + t * 2 * (120 + d) * 120 + t * 2 * 120 * d
+    assert counted_flops(ByteNet, LAPTOP, n, 1, s, t) == 3 * (blocks + softmax)
