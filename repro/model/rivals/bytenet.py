@@ -17,7 +17,7 @@ from repro.model.dropout import Dropout
 from repro.model.embedding import TiedEmbedding
 from repro.model.layers import NORM_EPS
 from repro.model.protocol import Plain
-from repro.model.rivals.convolution import Convolution
+from repro.model.rivals.convolution import SequenceConvolution
 from repro.model.rivals.search_state import SearchState, of_each
 from repro.model.rivals.size import widest
 from repro.model.special_tokens import PAD
@@ -37,7 +37,7 @@ class ResidualBlock(nn.Module):
         super().__init__()
         half = width // 2
         self.down = nn.Sequential(active(width), nn.Linear(width, half), active(half))
-        self.mix = Convolution(half, half, kernel=kernel, dilation=dilation, causal=causal)
+        self.mix = SequenceConvolution(half, half, kernel=kernel, dilation=dilation, causal=causal)
         self.up = nn.Sequential(active(half), nn.Linear(half, width))
 
     def forward(self, x: Tensor, real: Tensor | None = None) -> Tensor:

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-class Convolution(nn.Module):
+class SequenceConvolution(nn.Module):
     """Of `kernel` tokens, `dilation` places apart. Beyond the ends of a sentence stand zeros."""
 
     def __init__(self, d_in: int, d_out: int, *, kernel: int, dilation: int = 1, causal: bool) -> None:

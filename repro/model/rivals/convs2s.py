@@ -22,7 +22,7 @@ from repro.model.dropout import Dropout
 from repro.model.embedding import LearnedPositions, TiedEmbedding
 from repro.model.masks import padding_bias
 from repro.model.protocol import Plain
-from repro.model.rivals.convolution import Convolution
+from repro.model.rivals.convolution import SequenceConvolution
 from repro.model.rivals.search_state import SearchState
 from repro.model.rivals.size import widest
 from repro.model.special_tokens import PAD
@@ -44,11 +44,11 @@ class Attention(nn.Module):
 
     def __init__(self, width: int, d_model: int) -> None:
         super().__init__()
-        self.query, self.answer = nn.Linear(width, d_model), nn.Linear(d_model, width)
+        self.ask, self.answer = nn.Linear(width, d_model), nn.Linear(d_model, width)
 
     def weights(self, y: Tensor, g: Tensor, source: Source) -> Tensor:
         """y [B, T, w] and g [B, T, D] -> a [B, T, S]; not scaled by the width."""
-        q = (self.query(y) + g) * HALF
+        q = (self.ask(y) + g) * HALF
         return (q @ source.z.transpose(1, 2) + source.bias).softmax(dim=-1)
 
     def forward(self, y: Tensor, g: Tensor, source: Source) -> Tensor:
@@ -83,7 +83,7 @@ class ConvS2S(Plain):
         """Blocks and attention; and maps from and to the width of the embedding, where that is another."""
         blocks = {
             side: nn.ModuleList(
-                Convolution(width, 2 * width, kernel=self.kernel, causal=side == "decoder")
+                SequenceConvolution(width, 2 * width, kernel=self.kernel, causal=side == "decoder")
                 for _ in range(self.n_blocks)
             )
             for side in ("encoder", "decoder")
@@ -104,7 +104,7 @@ class ConvS2S(Plain):
         """Neither dropout nor a gate changes the variance. Gehring et al. (2017), section 3.5; `kept` is 1 - P_drop."""
         for part in (self.source_positions, self.target_positions):
             nn.init.normal_(part.weight, std=SPREAD)
-        gated = {convolution.linear for convolution in self.modules() if isinstance(convolution, Convolution)}
+        gated = {convolution.linear for convolution in self.modules() if isinstance(convolution, SequenceConvolution)}
         for linear in self.modules():
             if isinstance(linear, nn.Linear):
                 gain = 4 if linear in gated else 1
@@ -166,5 +166,5 @@ class ConvS2S(Plain):
         return self.output(x), state.after(pasts)
 
     @property
-    def _decoder(self) -> list[Convolution]:
-        return [block for block in self.decoder if isinstance(block, Convolution)]
+    def _decoder(self) -> list[SequenceConvolution]:
+        return [block for block in self.decoder if isinstance(block, SequenceConvolution)]

@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from repro.model.rivals.convolution import Convolution
+from repro.model.rivals.convolution import SequenceConvolution
 
 
 def exactly(values: Any) -> Tensor:
     return torch.tensor(values, dtype=torch.float64)
 
 
-def of_ones(**options: Any) -> Convolution:
-    convolution = Convolution(1, 1, **options).double()
+def of_ones(**options: Any) -> SequenceConvolution:
+    convolution = SequenceConvolution(1, 1, **options).double()
     convolution.linear.weight.data.fill_(1)
     convolution.linear.bias.data.zero_()
     return convolution
@@ -24,7 +24,7 @@ def of_ones(**options: Any) -> Convolution:
 
 def test_a_gated_block_by_hand() -> None:
     """a sigmoid(b), where a and b see the token before, the token and the token after."""
-    convolution = Convolution(1, 2, kernel=3, causal=False).double()
+    convolution = SequenceConvolution(1, 2, kernel=3, causal=False).double()
     convolution.linear.weight.data = exactly([[2, 3, 5], [0.7, 1.1, 1.3]])
     convolution.linear.bias.data = exactly([0.1, 0.2])
     x = [0.5, -1.0, 0.25]
@@ -37,7 +37,10 @@ def test_a_gated_block_by_hand() -> None:
 @pytest.mark.parametrize("causal", [True, False])
 @pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (3, 4), (5, 2)])
 def test_it_is_pytorchs_convolution(kernel: int, dilation: int, causal: bool) -> None:
-    convolution, x = Convolution(2, 7, kernel=kernel, dilation=dilation, causal=causal).double(), torch.randn(3, 11, 2)
+    convolution, x = (
+        SequenceConvolution(2, 7, kernel=kernel, dilation=dilation, causal=causal).double(),
+        torch.randn(3, 11, 2),
+    )
     x = x.double()
     reach = (kernel - 1) * dilation
     padded = F.pad(x, (0, 0, *((reach, 0) if causal else (reach // 2, reach // 2)))).transpose(1, 2)
@@ -47,9 +50,9 @@ def test_it_is_pytorchs_convolution(kernel: int, dilation: int, causal: bool) ->
 
 
 def test_a_kernel_of_an_even_number_needs_an_end() -> None:
-    assert Convolution(1, 1, kernel=4, causal=True).before == 3
+    assert SequenceConvolution(1, 1, kernel=4, causal=True).before == 3
     with pytest.raises(ValueError, match=r"^A kernel of 4 has no centre: expected an odd one .* Choose 3 or 5\.$"):
-        Convolution(1, 1, kernel=4, causal=False)
+        SequenceConvolution(1, 1, kernel=4, causal=False)
 
 
 def test_dilation_doubled_reaches_exponentially() -> None:
@@ -62,7 +65,10 @@ def test_dilation_doubled_reaches_exponentially() -> None:
 
 
 def test_steps_are_the_sequence() -> None:
-    convolution, x = Convolution(2, 5, kernel=3, dilation=2, causal=True).double(), torch.randn(3, 9, 2).double()
+    convolution, x = (
+        SequenceConvolution(2, 5, kernel=3, dilation=2, causal=True).double(),
+        torch.randn(3, 9, 2).double(),
+    )
     past, made = convolution.begun(x), []
     for x_i in x.unbind(dim=1):
         y, past = convolution.step(x_i, past)

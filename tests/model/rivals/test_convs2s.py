@@ -36,7 +36,7 @@ def by_hand(model: Any, source: list[int], target: list[int]) -> Tensor:
         padded, new = [nothing, nothing, *x], []
         for i in range(len(x)):
             y = glu(block, padded[i : i + 3])
-            q = (attention.query(y) + g[i]) * half
+            q = (attention.ask(y) + g[i]) * half
             a = torch.stack([q @ one for one in z]).softmax(dim=0)
             c = len(z) ** 0.5 * sum(a[j] * (z[j] + e[j]) for j in range(len(z))) * half
             new.append((x[i] + (y + attention.answer(c)) * half) * half)
@@ -66,7 +66,7 @@ def test_the_first_weights_keep_the_variance() -> None:
     model = ConvS2S(SCALES["laptop"].base, 3_000)
     kept = 0.9
     assert model.encoder[0].linear.weight.var().item() == pytest.approx(4 * kept / (3 * 64), rel=0.05)
-    assert model.attention[0].query.weight.var().item() == pytest.approx(kept / 64, rel=0.1)
+    assert model.attention[0].ask.weight.var().item() == pytest.approx(kept / 64, rel=0.1)
     assert not model.output.bias.any()
     source = torch.randint(2, 3_000, (32, 16))
     z, e = model.encode(source).chunk(2, dim=-1)
