@@ -21,6 +21,7 @@ from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import Options, chosen_scale
+from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import runs_at_once
@@ -86,6 +87,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         for task in tasks:
             task.find(scale.corpus, options.data_dir)  # before anything takes time
         if options.processes > 1 and peer is None and options.on == "here":
+            refuse_systems(asked, scale, options)  # once, and not by each process
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
         command.outlive_reader()

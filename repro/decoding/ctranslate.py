@@ -88,8 +88,10 @@ def export(model: TranslationSystem, folder: Path) -> None:
 def refuse(model: TranslationSystem) -> None:
     """Raise ValueError for a system that CTranslate2 cannot express."""
     if not model.in_ctranslate2:
+        kind = type(model).__name__
         raise ValueError(
-            f"CTranslate2 knows the Transformer as printed, and {type(model).__name__} is not that. "
+            f"CTranslate2 knows the Transformer as printed, and "
+            f"{'this one has other parts' if kind == 'Transformer' else f'{kind} is not that'}. "
             "Torch translates and scores it: --backend torch."
         )
 

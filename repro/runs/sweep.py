@@ -23,6 +23,7 @@ from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Progress
+from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.rates import Speeds, key_of_cell
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from repro.training.group import Group
 
 WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for each row
-SKETCHED = 11  # tokens of the vocabulary of a model that is only looked at
 
 # options that say nothing of what comes next
 ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
@@ -154,7 +154,7 @@ class Sweep:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
-        self._refuse_systems()
+        refuse_systems(self.cells, self.workshop.scale, self.options)
         if self.results.resolve() == PUBLISHED.resolve():
             raise ValueError(
                 f"--results-dir {self.results}: these are the published results; yours get there by "
@@ -163,19 +163,6 @@ class Sweep:
         for folder in (self.results, self.runs, self.cache):
             atomic.check_folder(folder)
             atomic.sweep(folder, alone=False)
-
-    def _refuse_systems(self) -> None:
-        """Raise ValueError where a row's own system lacks something that its run would ask for after hours."""
-        for cell in (cell for cell in self.cells if cell.row.system is not None):
-            from repro.decoding import ctranslate
-            from repro.model.build import sketched
-
-            try:
-                model = sketched(cell.row.system, cell.hyper, SKETCHED)
-                if self.options.backend != "torch":
-                    ctranslate.refuse(model)
-            except ValueError as error:
-                raise ValueError(f"Row {cell.row.name!r} of {cell.table}: {error}") from error
 
     def _keep(self, outcome: Made, progress: Progress) -> None:
         """Put the record of a run where the tables are made from."""

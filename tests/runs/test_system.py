@@ -17,14 +17,19 @@ from own_signals import own_signals
 from toy_system import Toy
 
 from repro.cli.commands import main as command
+from repro.decoding import ctranslate
 from repro.experiment import Paper, Row, main
 from repro.model import cost, counted
+from repro.model.ablations.batch_norm import BatchNormalised
+from repro.model.ablations.scores import UnscaledDot
+from repro.model.build import sketched
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import provenance, record, systems
 from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
+from repro.runs.refused import refuse_parts_of_updates
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Table, cells
@@ -255,7 +260,38 @@ def test_an_engine_that_cannot_express_it_is_refused_before_any_training(
     write(tmp_path)
     with refused(capsys) as said:
         make(tmp_path, "--rows=deep", "--backend=ctranslate2")
-    assert said[-1].startswith("error: Row 'deep' of table_toy: CTranslate2 knows the Transformer as printed, and Toy")
+    row = "Row 'deep' of table_toy (toy_system.Toy(depth=3))"
+    assert said[-1].startswith(
+        f"error: {row}: CTranslate2 knows the Transformer as printed, and Toy is not that. Torch"
+    )
+
+
+def test_a_transformer_with_other_parts_is_not_called_itself() -> None:
+    pytest.importorskip("ctranslate2")
+    with pytest.raises(ValueError, match="as printed, and this one has other parts"):
+        ctranslate.refuse(sketched(partial(Transformer, mix=UnscaledDot), SCALES["smoke"].base, 7))
+
+
+@pytest.mark.parametrize("options", [["--devices=2"], ["--devices=2", "--precision=bf16"]])
+def test_what_needs_whole_updates_is_not_shared_out(
+    options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path)
+    with refused(capsys) as said:
+        make(tmp_path, "--rows=x", *options, of=[Row("x", same, Paper(), system=BatchNormalised)])
+    assert len(said) == 1
+    assert said[0].startswith(
+        "error: Row 'x' of table_toy (repro.model.ablations.batch_norm.BatchNormalised): expected "
+    )
+    assert "got 2 parts of each (processes or micro-batches)" in said[0]
+
+
+def test_nor_into_micro_batches() -> None:
+    model = sketched(BatchNormalised, SCALES["smoke"].base, 7)
+    refuse_parts_of_updates(model, 1)
+    refuse_parts_of_updates(sketched(Transformer, SCALES["smoke"].base, 7), 8)
+    with pytest.raises(ValueError, match="expected whole updates, got 3 parts"):
+        refuse_parts_of_updates(model, 3)
 
 
 def test_systems_are_told_apart_by_class_and_arguments() -> None:

@@ -21,13 +21,13 @@ class AdditiveScores(Mixing, nn.Module):
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int) -> None:
         super().__init__(n_heads=n_heads, d_k=d_k, d_v=d_v)
-        self.v = nn.Parameter(torch.empty(n_heads, 1, d_k, 1))
+        self.v = nn.Parameter(torch.empty(n_heads, d_k, 1))
         for h in range(n_heads):
-            nn.init.xavier_uniform_(self.v[h, 0])
+            nn.init.xavier_uniform_(self.v[h])
 
     def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
         hidden_BHQKE = (q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3)).tanh()
-        return (hidden_BHQKE @ self.v).squeeze(-1)
+        return (hidden_BHQKE.flatten(2, 3) @ self.v).view(hidden_BHQKE.shape[:-1])
 
 
 class BilinearScores(Mixing, nn.Module):

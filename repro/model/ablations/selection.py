@@ -38,17 +38,18 @@ class StraightThrough(Mixing):
 
 
 class Sampled(StraightThrough, nn.Module):
-    """One key, drawn with the probabilities of softmax while training (Gumbel-max), and the best one after.
+    """One key, drawn with the probabilities of softmax while training, and the best one after.
 
-    Its mean is soft attention, and so is its gradient. What is drawn comes from the generator of the update.
+    Drawn by Gumbel-max: the largest p / E, each E exponential, is the largest score + Gumbel noise. The mean of what
+    is drawn is soft attention, and so is its gradient. It comes from the generator of the update.
     """
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
         if not self.training:
             return one_hot_of_best(scores_BHQK, bias)
         soft = softmax_of_seen(scores_BHQK, bias)
-        gumbel = -torch.empty_like(scores_BHQK, dtype=torch.float32).exponential_().log()
-        return one_hot_of_best(scores_BHQK + gumbel.to(scores_BHQK), bias) + (soft - soft.detach())
+        waited = -torch.rand_like(soft, dtype=torch.float32).log()
+        return one_hot_of_best(soft / waited, None).to(soft.dtype) + (soft - soft.detach())
 
 
 class EachByItself(Mixing):

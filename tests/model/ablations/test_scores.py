@@ -27,7 +27,7 @@ def test_additive_in_a_loop() -> None:
     found = mixing.scores(q, k)
     assert found.shape == (B, H, Q, K)
     for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, Q, K))).tolist():
-        hand = sum(mixing.v[h, 0, e, 0] * torch.tanh(q[b, h, i, e] + k[b, h, j, e]) for e in range(E))
+        hand = sum(mixing.v[h, e, 0] * torch.tanh(q[b, h, i, e] + k[b, h, j, e]) for e in range(E))
         torch.testing.assert_close(found[b, h, i, j], hand, rtol=0, atol=1e-12)
 
 
