@@ -16,6 +16,7 @@ from repro.model.config import Hyper
 from repro.model.rivals.attention_rnn import Dot, ScaledDot, SoftAlignment
 from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
+from repro.model.rivals.hybrids import GatedConvolution, HybridDecoder, HybridEncoder, Nothing, Recurrence
 from repro.model.rivals.recurrent import GRU, Simple, StaticLast, StaticMean, backwards
 
 
@@ -38,6 +39,11 @@ ROWS = [
     Row("soft alignment, GRU", as_base, Paper(), system=partial(SoftAlignment, unit=GRU)),
     Row("ByteNet", as_base, Paper(), system=ByteNet),
     Row("ConvS2S", as_base, Paper(), system=ConvS2S),
+    Row("encoder: recurrent", as_base, Paper(), system=partial(HybridEncoder, slot=Recurrence)),
+    Row("encoder: convolutional", as_base, Paper(), system=partial(HybridEncoder, slot=GatedConvolution)),
+    Row("decoder: recurrent", as_base, Paper(), system=partial(HybridDecoder, slot=Recurrence)),
+    Row("decoder: convolutional", as_base, Paper(), system=partial(HybridDecoder, slot=GatedConvolution)),
+    Row("decoder: nothing", as_base, Paper(), system=partial(HybridDecoder, slot=Nothing)),
 ]
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ RIVALS, OF_RIVALS, OF_ALL = "repro/model/rivals/", "tests/model/rivals/", "tests
 RECURRENT, ALIGNMENT, STATE = f"{RIVALS}recurrent.py", f"{RIVALS}attention_rnn.py", f"{RIVALS}search_state.py"
 OF_RECURRENT, OF_ALIGNMENT = f"{OF_RIVALS}test_recurrent.py::test_", f"{OF_RIVALS}test_attention_rnn.py::test_"
 CONVS2S, OF_CONVS2S = f"{RIVALS}convs2s.py", f"{OF_RIVALS}test_convs2s.py::test_"
+HYBRIDS = f"{RIVALS}hybrids.py"
 BOTH_WAYS = tuple(f"{OF_RECURRENT}both_ways_are_pytorchs_packed_layer[{pair}]" for pair in ("LSTM-LSTM", "GRU-GRU"))
 BLIND = tuple(f"{OF_ALL}padding_changes_nothing[{row}]" for row in ("static, last state", "soft alignment"))
 
@@ -114,6 +115,20 @@ DEFECTS: tuple[Defect, ...] = (
             f"{OF_RIVALS}test_bytenet.py::test_a_token_of_the_decoder_sees_its_own_column_and_none_beyond_the_source",
             f"{OF_ALL}a_search_finds_what_it_finds_on_the_plain_state[ByteNet]",
         ),
+    ),
+    Defect(
+        "a hybrid's convolution sees padding",
+        HYBRIDS,
+        "x if self.causal else x * _real(bias).unsqueeze(-1)",
+        "x",
+        (f"{OF_ALL}padding_changes_nothing[encoder: convolutional]",),
+    ),
+    Defect(
+        "a hybrid's slot stands on the other side",
+        HYBRIDS,
+        "for layer in stacks[self.side]:",
+        'for layer in stacks["encoder"]:',
+        (f"{OF_RIVALS}test_hybrids.py::test_the_slots_of_one_side_alone_are_another",),
     ),
     Defect(
         "a rival is wider than fits",

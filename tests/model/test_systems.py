@@ -27,6 +27,7 @@ from repro.model.protocol import PlainState
 from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.special_tokens import EOS, PAD
+from repro.model.transformer import Transformer
 from repro.results.search import Search
 from repro.runs.scales import SCALES
 
@@ -230,12 +231,19 @@ def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
         ("ConvS2S", 64, 12 * (3 * 64 * 128 + 128) + 6 * (2 * 64 * 65) + 1_024 * 64 + 64 * 65),
         # a block of width w = 2 d: norms 4 d, 2 d, 2 d; down, convolution of 3 d², up; then the three maps
         ("ByteNet", 120, 12 * (8 * 60 + 121 * 60 + 181 * 60 + 61 * 120) + 65 * 120 + 185 * 120 + 240 + 121 * 64),
+        # 774 numbers a unit of d_ff in six layers of the base's 256; three slots stand for 16,640 numbers each
+        ("encoder: recurrent", 216, 350_208 - 774 * 40 + 3 * (2 * 4 * 32 * (64 + 32 + 2) - 16_640)),
+        ("encoder: convolutional", 224, 350_208 - 774 * 32 + 3 * (193 * 128 - 16_640)),
+        ("decoder: recurrent", 184, 350_208 - 774 * 72 + 3 * (4 * 64 * (64 + 64 + 2) - 16_640)),
+        ("decoder: convolutional", 224, 350_208 - 774 * 32 + 3 * (193 * 128 - 16_640)),
+        ("decoder: nothing", 320, 350_208 + 774 * 64 - 3 * 16_640),
         ("asked by token", 96, recurrent(4, 64, 96, ways=2, c=192) + 64 * 96 + 192 * 96 + 96 + 96),
     ],
 )
 def test_its_parameters_are_those_of_the_arithmetic(name: str, width: int, expected: int) -> None:
     assert counted_parameters(SYSTEMS[name], LAPTOP, 0) == expected
-    assert build(SYSTEMS[name], LAPTOP, V).width == width
+    model = build(SYSTEMS[name], LAPTOP, V)
+    assert (model.d_ff if isinstance(model, Transformer) else model.width) == width
 
 
 def test_its_operations_are_those_of_the_arithmetic() -> None:
