@@ -109,6 +109,33 @@ def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(
     assert same(made(tmp_path / "0"), one_node)
 
 
+def is_alive(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_processes_whose_launcher_was_killed_stop_with_a_checkpoint(tmp_path: Path) -> None:
+    command = (sys.executable, SCRIPT, "--scale=smoke", "--rows", "base", "--steps=400", "--devices=2")
+    launcher = start(tmp_path, *command)
+    until = time.monotonic() + 200
+    while not list(tmp_path.glob("runs/*/checkpoints/step-*.safetensors")):
+        assert time.monotonic() < until, said(tmp_path)
+        time.sleep(0.05)
+    started = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()
+    assert len(started) >= 2
+    launcher.kill()
+    launcher.wait()
+    until = time.monotonic() + 60
+    while any(map(is_alive, started)):
+        assert time.monotonic() < until, said(tmp_path)
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("runs/*/record.json")), "they went on to the end"
+    assert "stopped after step" in said(tmp_path)
+    assert start(tmp_path, *command).wait(timeout=400) == 0, said(tmp_path)
+
+
 def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
     port = free_port()
     how = ("--nnodes=2", "--master-addr=127.0.0.1", f"--master-port={port}", "--nproc-per-node=1")
