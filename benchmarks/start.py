@@ -2,9 +2,11 @@
 
 A sweep of two runs of one step at `smoke`, as a user types it, from the command to the file that says that a run has
 begun (`run.json`). Imports, the forecast and a look at the text, which was prepared before, are in each, so what an
-executor costs is the difference to `--jobs 1`. The ways take turns; each sweep has folders of its own.
+executor costs is the difference to `--jobs 1`. The ways take turns; each sweep has folders of its own, and is ended
+when it has begun. Beside the clock stands the processor time that the sweep's own process, and that of a run, have used
+by then: on a machine that does other things the clock says little.
 
-Run:  python benchmarks/start.py          (a minute and a half a turn, two cores; Ray has to be installed)
+Run:  python benchmarks/start.py          (half a minute a turn, two cores; Ray has to be installed)
 """
 
 import argparse
@@ -16,6 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from repro.storage import atomic
 
 ROOT = Path(__file__).parent.parent
@@ -24,8 +28,8 @@ WAYS = (ALONE, "--jobs 2", "--on ray")
 LOOK = 0.005  # seconds
 
 
-def begins(way: str, folder: Path, cache: Path) -> float:
-    """Seconds from the command to its first run."""
+def begins(way: str, folder: Path, cache: Path) -> tuple[float, float, float]:
+    """Seconds from the command to its first run: of the clock, of a processor for the sweep, and for a run apart."""
     words = ["--scale", "smoke", "--rows", "base", "--steps", "1", "--seeds", "2", "--cache-dir", str(cache)]
     places = ["--runs-dir", str(folder / "runs"), "--results-dir", str(folder / "own")]
     store = ["--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"]
@@ -43,9 +47,19 @@ def begins(way: str, folder: Path, cache: Path) -> float:
             if process.poll() is not None:
                 raise RuntimeError(f"{way} ended with {process.returncode}:\n{(folder / 'said').read_text()}")
             time.sleep(LOOK)
-        seconds = time.monotonic() - started
-        process.wait()
-    return seconds
+        seconds, sweep = time.monotonic() - started, psutil.Process(process.pid)
+        apart = [used(one) for one in sweep.children(recursive=True) if "table3_A.py" in " ".join(one.cmdline())]
+        found = seconds, used(sweep), max(apart, default=0.0)
+        while process.poll() is None:
+            process.terminate()
+            time.sleep(1.0)  # the second time ends it at once
+    return found
+
+
+def used(process: psutil.Process) -> float:
+    """Processor seconds of one process."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
 
 
 def main() -> None:
@@ -54,19 +68,16 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
-    found: dict[str, list[float]] = {way: [] for way in WAYS}
+    found: dict[str, list[tuple[float, float, float]]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as name:
         begins(ALONE, Path(name) / "first", Path(name) / "cache")
         for turn in range(options.turns):
             for number, way in enumerate(WAYS):
                 found[way].append(begins(way, Path(name) / f"{turn} {number}", Path(name) / "cache"))
-    alone = statistics.median(found[ALONE])
-    for way, seconds in found.items():
-        median = statistics.median(seconds)
-        print(
-            f"{way:<10}{median:>7.2f} s ({min(seconds):.2f} to {max(seconds):.2f}), {median - alone:+.2f} s beside "
-            f"{ALONE}; load {os.getloadavg()[0]:.1f} at the end"
-        )
+    load = os.getloadavg()[0]
+    print(f"{'':<10}{'clock':>8}{'sweep':>8}{'run':>8}   medians of {options.turns}, load {load:.1f} at the end")
+    for way, each in found.items():
+        print(f"{way:<10}" + "".join(f"{statistics.median(one):>6.2f} s" for one in zip(*each, strict=True)))
     if options.json:
         atomic.write_json(options.json, found)
 
