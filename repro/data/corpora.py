@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,12 @@ class NamedCorpus:
     origin: str  # where it comes from and how to get it
     subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
+    of_trees: bool = False  # it is no parallel text, but becomes some (`treebanks.py`)
+
+    @property
+    def is_generated(self) -> bool:
+        """Whether it lies nowhere."""
+        return "" in self.folders.values()
 
 
 CORPORA = {
@@ -94,6 +100,24 @@ CORPORA = {
         subwords={"en-de": Subwords("given", 0)},
         in_tokens=True,
     ),
+    "grammar_trees": NamedCorpus(
+        folders={"en-tree": ""},
+        of_trees=True,
+        licence="MIT, as this package",
+        origin="It is generated on the spot.",
+    ),
+    "craft": NamedCorpus(
+        folders={"en-tree": "craft"},
+        of_trees=True,
+        licence="CC BY 3.0",
+        origin="Get it with: python -m repro data fetch craft.",
+    ),
+    "wsj": NamedCorpus(
+        folders={"en-tree": "wsj"},
+        of_trees=True,
+        licence="that of the Linguistic Data Consortium, LDC99T42: yours to keep, not to give on",
+        origin="It is read from your own copy of Treebank-3: --data-dir FOLDER, with wsj/02 to wsj/23 in it.",
+    ),
     "folder": NamedCorpus(
         folders={},
         dev=("dev", "val", "valid"),
@@ -138,6 +162,7 @@ class GrammarSizes:
     n_dev: int
     n_test: int
     seed: int = 0
+    n_silver: int = 0  # of trees: pairs beside those of train, with errors in them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,11 +180,14 @@ class Corpus:
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
+    whole: tuple[str, ...] = ()  # words that are never cut into tokens
+    about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
+    left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
 
     def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
         """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
         if self.vocabulary is None:
-            return of_scale
+            return replace(of_scale, whole=self.whole)
         if asked is not None:
             raise ValueError(
                 f"--vocab-size {asked}: the text comes split into sub-words of its own, {self.vocabulary} says so. "
@@ -229,7 +257,9 @@ def find(name: str, pair: str, data_dir: Path | None) -> Path | None:
     languages(pair)  # refuses what is none
     if known.folders and pair not in known.folders:
         raise ValueError(f"Corpus {name!r} has no pair {pair!r}; expected one of {', '.join(known.folders)}.")
-    if name != "grammar":
+    if known.of_trees:
+        raise ValueError(f"Corpus {name!r} has trees and no translations: experiments/table4.py reads it.")
+    if not known.is_generated:
         return _find(name, pair, data_dir)
     if data_dir is not None:
         raise ValueError("Corpus 'grammar' is generated; for text of your own add --corpus folder.")

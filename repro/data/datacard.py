@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +104,7 @@ class Facts:
     data_hash: str
     shards_sha256: str  # of the manifests of all shards
     bytes_on_disk: Mapping[str, int]  # by what takes them
+    about: Mapping[str, str] = field(default_factory=dict)  # what else the corpus says of itself
 
 
 def card(facts: Facts) -> dict[str, Any]:
@@ -133,6 +134,7 @@ def card(facts: Facts) -> dict[str, Any]:
         "shards_sha256": facts.shards_sha256,
         "shards": len(facts.train),
         "bytes_on_disk": dict(facts.bytes_on_disk),
+        **({"about": dict(facts.about)} if facts.about else {}),
     }
 
 
@@ -270,7 +272,7 @@ def page(card: Mapping[str, Any]) -> Page:
                 f"{train['pairs']:,} pairs of {train['lines']:,} lines to learn from; {card['dev']['pairs']:,} pairs "
                 f"to choose by (dev) and {card['test']['pairs']:,} to report (test)."
             ),
-            _list({"Licence": card["licence"], "Origin": card["origin"]}),
+            _list({"Licence": card["licence"], "Origin": card["origin"], **card.get("about", {})}),
             Heading("Text"),
             _splits(card),
             Text(

@@ -124,6 +124,7 @@ def _facts(
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
         shards_sha256=_manifest_hash(encoded, facts),
         bytes_on_disk={"ids": _bytes(encoded, facts)},
+        about=corpus.about,
     )
 
 
@@ -142,7 +143,12 @@ def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[s
     """A hash of all that decides the ids, but for the tokens that are learned."""
     vocabulary = corpus.vocabulary and hashlib.sha256(corpus.vocabulary.read_bytes()).hexdigest()
     # what is usual goes unsaid: adding a choice must not change the plans of data made without it
-    choices = {"kind": (subwords.kind, "bpe"), "rules": (identity(rules), {}), "vocabulary": (vocabulary, None)}
+    choices: dict[str, tuple[Any, Any]] = {
+        "kind": (subwords.kind, "bpe"),
+        "rules": (identity(rules), {}),
+        "vocabulary": (vocabulary, None),
+        "whole": (subwords.whole, ()),
+    }
     unusual = {name: chosen for name, (chosen, usual) in choices.items() if chosen != usual}
     key = [FORMAT, corpus.sha256, corpus.pair, subwords.size, max_length, *([unusual] if unusual else [])]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()

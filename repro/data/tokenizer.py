@@ -9,6 +9,8 @@ exactly. Three choices make that so and keep the vocabulary small:
   the tokens of the same word inside one;
 - "<pad>" and "</s>" have ids and no spelling: a line that holds the letters "</s>" does not end there.
 
+Words that are named may be kept whole beside merges: the labels of trees, each a token of its own.
+
 The third kind is given: the text comes in tokens and brings its vocabulary. What that does not list is unknown.
 
 Whatever its kind, a tokenizer is its file: how lines are cut, looked up and joined again is all in there.
@@ -157,14 +159,21 @@ def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
     smallest = MIN_SIZE if subwords.kind == "bpe" else MIN_WORD_PIECES
     if subwords.size < smallest:
         raise ValueError(f"A vocabulary needs {smallest} tokens for the bytes and {SPECIAL}, got {subwords.size}.")
+    if subwords.whole:
+        return _merges_beside(subwords.whole, lines, subwords)
     return _merges(lines, subwords.size) if subwords.kind == "bpe" else _word_pieces(lines, subwords.size)
 
 
 def _merges(lines: Iterable[str], size: int) -> Tokenizer:
     """Byte-pair encoding: the two neighbours that occur together most often become one token, again and again."""
+    return _finished(_learned(pre_tokenizers.ByteLevel(add_prefix_space=False), lines, size))
+
+
+def _learned(cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int) -> tokenizers.Tokenizer:
+    """Merges of text that is first cut so."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    engine.pre_tokenizer = cut
     engine.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
     trainer = trainers.BpeTrainer(
         vocab_size=size,
@@ -174,7 +183,31 @@ def _merges(lines: Iterable[str], size: int) -> Tokenizer:
         show_progress=False,
     )
     engine.train_from_iterator(lines, trainer)
-    return _finished(engine)
+    return engine
+
+
+def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subwords) -> Tokenizer:
+    """Byte-pair encoding of text that is cut into words already, at its blanks, beside words that are never cut.
+
+    Those are left out of the text that is learned from, whichever side they stand on.
+    """
+    if subwords.kind != "bpe" or subwords.size - len(whole) < MIN_SIZE:
+        raise ValueError(
+            f"{len(whole)} words that are never cut need byte-pair merges and {MIN_SIZE + len(whole)} tokens at least, "
+            f"got {subwords.kind} and {subwords.size}."
+        )
+    kept = {*whole}
+    learned_from = (" ".join(word for word in line.split(" ") if word not in kept) for line in lines)
+    spelling = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    apart = pre_tokenizers.Split(tokenizers.Regex(" ?[^ ]+| "), "isolated")
+    engine = _learned(pre_tokenizers.Sequence([apart, spelling]), learned_from, subwords.size - len(whole))
+    contents = json.loads(engine.to_str())
+    vocabulary = contents["model"]["vocab"]
+    for word in whole:
+        [(spelled, _)] = spelling.pre_tokenize_str(f" {word}")
+        vocabulary.setdefault(spelled, len(vocabulary))
+    contents["model"]["ignore_merges"] = True  # what the vocabulary has is taken as it is
+    return _finished(tokenizers.Tokenizer.from_str(json.dumps(contents)))
 
 
 def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:

@@ -120,7 +120,7 @@ def _trees(text: str, place: int) -> Iterator[Tree | tuple[int, int, str]]:
             leaves.append(Leaf(token["tag"], token["word"]))
         elif kind == "label":
             if around and token["label"] in OUTER:
-                yield at, begun, NOT_CLOSED
+                yield begun, begun, NOT_CLOSED  # said of the line in which it begins
                 return
             around.append(len(made))
             made.append((token["label"], len(leaves), -1))

@@ -14,3 +14,4 @@ class Subwords:
 
     kind: Literal["bpe", "wordpiece", "given"]
     size: int  # tokens asked for; a small text may have fewer, and what is given has as many as it has
+    whole: tuple[str, ...] = ()  # of "bpe": words that are one token each and are never cut, counted in `size`

@@ -447,3 +447,29 @@ def test_given_pieces_are_no_bytes() -> None:
     tokenizer = given_tokenizer(["é", "Ã", "\u203fÃ"])
     ids, _ = tokenizer.encode(["é Ã 字 \u203fÃ"])
     assert (n_lone_bytes(tokenizer, ids), n_unknown(tokenizer, ids), tokenizer.unknown) == (0, 1, 2)
+
+
+# Words that are never cut ------------------------------------------------------------------------------------
+
+WHOLE = ("(NP", ")NP", "NN", ".", "PRP$")
+
+
+def test_words_that_are_kept_whole_are_one_token_each_wherever_they_stand() -> None:
+    text = ["the dog sleeps .", "(NP NN )NP", "a NN . dog"] * 9
+    tokenizer = train_tokenizer(text, Subwords("bpe", 300, whole=WHOLE))
+    for word in WHOLE:
+        ids, _ = tokenizer.encode([word, f"a {word} b"])
+        assert len(tokenizer.encode([word])[0]) == 2  # and the end
+        assert tokenizer.encode([word])[0][0] in ids[2:]
+    for line in (*text, "unseen  words", " (NPNN )", "(NP(NN", "p.p. \u2009x", "a\tb", ""):
+        assert tokenizer.decode(tokenizer.encode([line])[0].tolist()) == line
+
+
+def test_words_that_are_kept_whole_count_among_the_tokens_and_are_not_learned_from() -> None:
+    labels = [" ".join(WHOLE)] * 99
+    words = ["low lower lowest"] * 9
+    beside, alone = (train_tokenizer(text, Subwords("bpe", 275, whole=WHOLE)) for text in (labels + words, words))
+    assert beside.sha256 == alone.sha256
+    assert beside.size <= 275
+    with pytest.raises(ValueError, match="5 words that are never cut need byte-pair merges and 263 tokens"):
+        train_tokenizer(words, Subwords("bpe", 262, whole=WHOLE))

@@ -66,8 +66,8 @@ def test_what_is_read_is_what_was_written(one: Tree) -> None:
     ("text", "bad"),
     [
         ("(S (NN a)\n", Bad(1, "a tree that is not closed")),
-        (f"{ON_A_LINE}\n( (S (NN a))\n( {ON_A_LINE})\n", Bad(3, "a tree that is not closed")),
-        (f"(TOP (S (NN a))\n(TOP {ON_A_LINE})\n", Bad(2, "a tree that is not closed")),
+        (f"{ON_A_LINE}\n( (S (NN a))\n( {ON_A_LINE})\n", Bad(2, "a tree that is not closed")),
+        (f"(TOP (S (NN a))\n(TOP {ON_A_LINE})\n", Bad(1, "a tree that is not closed")),
         (f"{ON_A_LINE})\n", Bad(1, "a bracket closed that was not opened")),
         ("(S (NP a dog))", Bad(1, "a word without a tag")),
         ("\n(S (NP SBJ (NN a)))", Bad(2, "a word without a tag")),
