@@ -20,18 +20,28 @@ from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
-from repro.runs.options import Options, chosen_scale
+from repro.runs.options import USUAL, Options, chosen_scale
+from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.elsewhere import forecast_elsewhere
-from repro.runs.table import Cell, Paper, Row, Table, cells, printed, shard_of
+from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
 from repro.runs.workshop import Workshop
 from repro.storage.atomic import DiskError
 
-__all__ = ["Paper", "Row", "Translation", "main", "main_of", "printed"]  # what an experiment file needs
+__all__ = [
+    "Paper",
+    "Parsing",
+    "Row",
+    "Translation",
+    "main",
+    "main_of",
+    "printed",
+    "printed_f1",
+]  # what an experiment file needs
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:
@@ -80,12 +90,12 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
                 print(forecast_elsewhere(name, asked, scale, options))
                 return 0
             print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
-            print(*(_whereabouts(scale.corpus, task, options.data_dir) for task in tasks), sep="\n")
+            print(*(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks), sep="\n")
             if options.on == "slurm":
                 print(submission(array_for(whole, scale, options, this_command() if argv is None else None)))
             return 0
         for task in tasks:
-            task.find(scale.corpus, options.data_dir)  # before anything takes time
+            task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
         if options.processes > 1 and peer is None and options.on == "here":
             refuse_systems(asked, scale, options)  # once, and not by each process
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
@@ -111,8 +121,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
-    """The runs of the sweep."""
-    return cells(
+    """The runs of the sweep. Raises ValueError for a pair that none of them translates."""
+    asked = cells(
         tables,
         scale.base,
         seeds=options.seeds,
@@ -120,6 +130,9 @@ def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell
         task=Translation(options.pair),
         equal_updates=scale.equal_updates,
     )
+    if options.pair != USUAL.pair and all(cell.task != Translation(options.pair) for cell in asked):
+        raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
+    return asked
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 Pair = Literal["en-de", "en-fr"]
+Training = Literal["WSJ only", "semi-supervised", "multi-task", "generative"]
 
 TERA = 1e12
 SECONDS_A_DAY = 86_400
@@ -54,7 +55,7 @@ class PrintedParser:
     """One line of Table 4: F1 on section 23 of the Wall Street Journal treebank."""
 
     name: str
-    training: Literal["WSJ only", "semi-supervised", "multi-task", "generative"]
+    training: Training
     f1: float
     ours: bool = False
 
@@ -161,6 +162,11 @@ def printed_training_flops(hardware: Hardware) -> float:
 def system(name: str) -> System:
     """The line of Table 2 with this name; KeyError for one that it does not have."""
     return {line.name: line for line in TABLE_2}[name]
+
+
+def parser(name: str, training: Training) -> PrintedParser:
+    """The line of Table 4 with this name and training; KeyError for one that it does not have."""
+    return {(line.name, line.training): line for line in TABLE_4}[name, training]
 
 
 def computed_flops(line: System, pair: Pair) -> float | None:

@@ -16,7 +16,9 @@ def row_list() -> dict[str, PaperNumbers]:
     found = {B0: BASE_ROW.paper.numbers}
     sys.path.insert(0, str(EXPERIMENTS))
     try:
-        for file in sorted([*EXPERIMENTS.glob("table2.py"), *EXPERIMENTS.glob("table3_*.py")]):
+        for file in sorted(
+            [*EXPERIMENTS.glob("table2.py"), *EXPERIMENTS.glob("table3_*.py"), *EXPERIMENTS.glob("table4.py")]
+        ):
             names = runpy.run_path(str(file))
             found |= {f"{names['TABLE']}/{row.name}": row.paper.numbers for row in names["ROWS"]}
     finally:

@@ -46,7 +46,6 @@ SHARED_NAMES = {
     "NAME": "the file name of a page",
     "page": "the page of a module",
     "sheet": "the same as a spreadsheet has it",
-    "at_the_end": "what a table shows at the end of an experiment",
     "Table": "one of the paper's, as an experiment makes it; one on a page",
     "load": "what `save` of the same module wrote",
     "read": "what `write` of the same module wrote",

@@ -55,12 +55,21 @@ class Endpoint:
         return paper["bleu"] if self.score in ("bleu", "bleu_published") else None
 
 
+@dataclass(frozen=True, kw_only=True)
+class F1Endpoint(Endpoint):
+    """F1 of trees, of which Table 4 prints that on section 23."""
+
+    def printed(self, paper: PaperNumbers) -> float | None:
+        return paper.get("f1")
+
+
 LOG_PPL = Endpoint(name="log PPL", split="dev", score="nll", sign=-1, margin=0.01, widest=0.03, decimals=3)
 BLEU = Endpoint(name="BLEU", split="dev", score="bleu", sign=+1, margin=0.3, widest=1.0, decimals=2)
 TEST_BLEU = Endpoint(
     name="BLEU (test)", split="test", score="bleu_published", sign=+1, margin=0.3, widest=1.0, decimals=2
 )
 ACCURACY = Endpoint(name="accuracy", split="dev", score="accuracy", sign=+1, margin=0.003, widest=0.01, decimals=4)
+F1 = F1Endpoint(name="F1", split="test", score="f1", sign=+1, margin=0.3, widest=1.0, decimals=2)
 BOTH = (LOG_PPL, BLEU)
 
 
@@ -158,6 +167,10 @@ TABLE3 = (
     *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
     *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
 )
+WSJ, SILVER = "table4/WSJ only", "table4/semi-supervised"
+RNN_WSJ, RNN_SILVER, ATTENTION_WSJ, ATTENTION_SILVER = (
+    f"table4/recurrent{kind}, {text}" for kind in ("", " with attention") for text in ("WSJ only", "semi-supervised")
+)
 BASE_DE, BIG_DE, BASE_FR, BIG_FR = (f"table2/{row}" for row in ("base en-de", "big en-de", "base en-fr", "big en-fr"))
 
 
@@ -187,6 +200,11 @@ def direction(
         endpoints=endpoints,
         needs=needs,
     )
+
+
+def of_trees(id: str, sentence: str, better: str, worse: str) -> Claim:
+    """One row of Table 4 has more F1 than another. Paper: section 6.3."""
+    return direction(id, "6.3", sentence, better, worse, scale="laptop", endpoints=(F1,))
 
 
 def magnitude(

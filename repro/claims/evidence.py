@@ -155,10 +155,16 @@ def _span(seeds: Sequence[int]) -> str:
 
 
 def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
-    """The names of what the rows of one claim differ in beside their hyper-parameters and systems."""
+    """The names of what the rows of one claim differ in beside what a row says: hyper-parameters, system, task.
+
+    Where their tasks differ, so does their text: Table 4 holds a little text against much.
+    """
     first, *others = (of[0] for of in rows.values())
     names = dict.fromkeys(name for other in others for name in differences(first, other))
-    beside = [name for name in names if name not in first.hyper and name != "system"]
+    said = {*first.hyper, "system"}
+    if any(other.about["name"] != first.about["name"] for other in others):
+        said |= {"text", "tokenizer"}
+    beside = [name for name in names if name not in said]
     scorers = {_scorers(record) for of in rows.values() for record in of if record.status == "finished"}
     pairs = {record.pair for of in rows.values() for record in of}
     return [*beside, *(["language pair"] if len(pairs) > 1 else []), *(["scorer"] if len(scorers) > 1 else [])]

@@ -57,7 +57,12 @@ class F1Score:
 
     counts: BracketCounts
     mended: float  # per cent of the sentences
-    signature: str  # all that decides the numbers: rules, version, how many sentences of which length, mended ones
+    scorer: str  # rules, version, how many sentences of which length
+
+    @property
+    def signature(self) -> str:
+        """All that decides the number."""
+        return f"{self.scorer}|mended:{self.mended:.2f}%"
 
 
 def count_brackets(gold: Tree, found: Tree) -> BracketCounts:
@@ -87,8 +92,8 @@ def score_trees(
     counts = sum((count_brackets(gold[i], found[i]) for i in taken), BracketCounts())
     share = _percent(sum(i in mended for i in taken), len(taken))
     length = "all" if at_most is None else f"{at_most}"
-    signature = f"F1|rules:evalb-COLLINS.prm|length:{length}|sentences:{len(taken)}|mended:{share:.2f}%"
-    return F1Score(counts, share, f"{signature}|version:{VERSION}")
+    scorer = f"F1|rules:evalb-COLLINS.prm|version:{VERSION}|length:{length}|sentences:{len(taken)}"
+    return F1Score(counts, share, scorer)
 
 
 def n_words(tree: Tree) -> int:

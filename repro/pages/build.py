@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
 from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
-from repro.pages import claims, scale, table1, table2, table3, tables
+from repro.pages import claims, scale, table1, table2, table3, table4, tables
 from repro.pages.columns import closing
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
@@ -43,6 +43,7 @@ class Document(NamedTuple):
 
 
 Documents = dict[Path, Document]  # by the file without the end of its name
+OF_THEIR_OWN: Mapping[str, Any] = {table2.NAME: table2, table4.NAME: table4}  # tables with other columns, by name
 
 
 # From records to pages
@@ -64,8 +65,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     judged = judge(evidence, result_set.rows, layers)
 
     pages = {
-        name: table2.page(frame, runs.scale, judged)
-        if name == table2.NAME
+        name: OF_THEIR_OWN[name].page(frame, runs.scale, judged)
+        if name in OF_THEIR_OWN
         else tables.page(frame, runs.scale, name, judged)
         for name, frame in frames.items()
     }
@@ -125,11 +126,10 @@ def _measured(results: Path) -> layer_costs.Measured | None:
 
 def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
-    names = [*tables_shown]
-    others = result_set.frame({BASE, *names} - {table2.NAME}) if names != [table2.NAME] else None
-    second = result_set.frame([table2.NAME]) if table2.NAME in names else None
-    pages = [tables.at_the_end(others)] if others is not None else []
-    return "\n".join(map(terminal, [*pages, *([table2.at_the_end(second)] if second is not None else [])]))
+    names = {*tables_shown}
+    shown = [(tables, result_set.frame({BASE, *names - OF_THEIR_OWN.keys()}))] if names - OF_THEIR_OWN.keys() else []
+    shown += [(OF_THEIR_OWN[name], result_set.frame([name])) for name in OF_THEIR_OWN if name in names]
+    return "\n".join(terminal(of.at_the_end(frame)) for of, frame in shown if frame is not None)
 
 
 # From pages to files

@@ -46,6 +46,7 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "table3_E": "Table 3 (E): learned positions",
     "table3_big": "Table 3: big",
     "base": "Table 3: base",
+    "table4": "Table 4: parsing",
     "arithmetic": "Arithmetic of the paper's own numbers",
     "structural": "Settled by tests",
     "measured": "Measured on layers, or not settled yet",

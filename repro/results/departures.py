@@ -19,6 +19,12 @@ PAPER_PAIRS = {"en-de": 4_500_000, "en-fr": 36_000_000}  # "about" and "36M": se
 NEWSTEST_2014 = 3_003
 PAPER_VOCABULARY = {"en-de": 37_000, "en-fr": 32_000}
 PAPER_TOKENS = 25_000  # of each side, in one update
+PAPER_TREES = {  # section 6.3; by whether there is silver text
+    False: "the Wall Street Journal alone, about 40K sentences",
+    True: "the Wall Street Journal and about 17M sentences that parsers read",
+}
+PAPER_TREE_TOKENS = {False: 16_384, True: 32_768}  # "16K tokens", "32K tokens"
+PAPER_PARSER = {"n_layers": 4, "d_model": 1_024}
 AVERAGED = {"base": 5, "big": 20}  # checkpoints, Table 2; Table 3 averages none
 BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
 
@@ -64,6 +70,15 @@ def _size(hyper: dict[str, Any]) -> str:
 
 def _translates(record: Record) -> bool:
     return record.about == TRANSLATION
+
+
+def _parses(record: Record) -> bool:
+    return "f1" in record.about["scores"]
+
+
+def _has_silver(record: Record) -> bool:
+    """Whether it learned from trees that a parser made, too."""
+    return record.corpus["name"].endswith("_silver")
 
 
 def _search_of(record: Record) -> Search:
@@ -135,6 +150,27 @@ RULES = (
         paper="the Transformer",
         here=lambda record: str(record.system),
         kept=lambda record: record.system is None,
+    ),
+    Rule(
+        name="treebank",
+        paper=lambda record: PAPER_TREES[_has_silver(record)],
+        here=lambda record: f"{record.corpus['name']}, {record.corpus['n_train']:,} sentences",
+        kept=lambda record: record.corpus["name"] == "wsj",  # the large corpora were never published
+        rows=_parses,
+    ),
+    Rule(
+        name="tokens of trees",
+        paper=lambda record: f"{PAPER_TREE_TOKENS[_has_silver(record)]:,}",
+        here=lambda record: f"{record.tokenizer['size']:,}",
+        kept=lambda record: _near(record.tokenizer["size"], PAPER_TREE_TOKENS[_has_silver(record)], share=0.12),
+        rows=_parses,
+    ),
+    Rule(
+        name="size of the parser",
+        paper=f"N {PAPER_PARSER['n_layers']}, d_model {PAPER_PARSER['d_model']}",
+        here=lambda record: f"N {record.hyper['n_layers']}, d_model {record.hyper['d_model']}",
+        kept=lambda record: all(record.hyper[name] == value for name, value in PAPER_PARSER.items()),
+        rows=_parses,
     ),
     Rule(
         name="size of the base model",

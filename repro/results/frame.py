@@ -94,7 +94,7 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
         return {
             (of, row["row"]): Listed(
                 row["position"],
-                PaperNumbers(ppl=row["ppl"], bleu=row["bleu"], params=row["params"]),
+                cast("PaperNumbers", {name: row[name] for name in PaperNumbers.__annotations__ if name in row}),
                 _mapping(row.get("paper_size")),
                 _mapping(row.get("here")),
             )
@@ -182,17 +182,24 @@ class ResultSet:
 
     def frame(self, tables: Iterable[str]) -> "DataFrame | None":
         """The base row and the rows of these tables; None where none of them has a record, base if it is named."""
-        names, base = {*tables}, self.tables.get(BASE, ())
+        names = {*tables}
         records = [record for name in sorted(names - {BASE}) for record in self.tables.get(name, ())]
+        base = [record for record in self.tables.get(BASE, ()) if not records or _alike_scored(record, records)]
         if not records and not (base and BASE in names):
             return None
-        rows = {key: row for key, row in self.rows.items() if key[0] in {BASE, *names}}
+        beside = {BASE} if not records or any(record.about == TRANSLATION for record in records) else set()
+        rows = {key: row for key, row in self.rows.items() if key[0] in names | beside}
         if not self.own:
             return table(records, base=base, rows=rows)
-        beside = self.published.frame(tables) if self.published else None
-        frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=beside)
+        published = self.published.frame(tables) if self.published else None
+        frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=published)
         frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
         return frame
+
+
+def _alike_scored(record: Record, others: Iterable[Record]) -> bool:
+    """Whether some of the others can be compared with it: trees are not compared with translations."""
+    return any(other.about["scores"] == record.about["scores"] for other in others)
 
 
 def interval(values: Sequence[float]) -> tuple[float, float | None]:
@@ -237,17 +244,18 @@ def table(
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
     sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
-    for name in SYMBOLS:
-        frame[name + AT_PAPER_SIZE] = pd.Series([size[name] for size in sizes], dtype=object)
+    beside_it = {name + AT_PAPER_SIZE: pd.Series([size[name] for size in sizes], dtype=object) for name in SYMBOLS}
     for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
         of_base = frame.loc[frame["table"] == BASE, score]
-        frame[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
+        beside_it[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
+    frame = pd.concat([frame, pd.DataFrame(beside_it)], axis="columns")  # at once: one by one it warns of their number
     if published is not None:
         beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
         frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
         frame["published/n"] = frame["published/n"].fillna(0).astype(int)
     facts = _facts(itertools.chain(*runs.values()))
     frame.attrs["own"] = own
+    frame.attrs["corpora"] = [*dict.fromkeys(record.corpus["name"] for record in itertools.chain(*runs.values()))]
     frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
     about_rows, about_facts = [*_exclusions(everything, frame), *_unpublished(shown)], [*_disagreements(facts)]
@@ -303,7 +311,7 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], sco
     if line["average"] == 1:
         line["average_every"] = None  # nothing is averaged, so it decides nothing
     line |= {f"params/{name}": vars(runs[0])["params"][name] if runs else None for name in ("here", "paper_size")}
-    line |= {"paper/ppl": paper["ppl"], "paper/bleu": paper["bleu"], "paper/params": paper["params"]}
+    line |= {f"paper/{name}": value for name, value in paper.items()}
     for score in scores:
         split, name = score.split("/")
         found = [number(run["scores"][split], name) for run in finished]
@@ -373,7 +381,7 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
         yield f"Diverged, so in no mean: {_names(diverged)}."
     if missing := list(frame.loc[frame["n"] == 0, "row"]):
         yield f"No finished run to show: {', '.join(missing)}."
-    if not (frame["table"] == BASE).any():
+    if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
         yield "No record of the base row, so no difference to it."
 
 

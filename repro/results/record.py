@@ -69,6 +69,7 @@ class PaperNumbers(TypedDict):
     ppl: float | None
     bleu: float | None
     params: float | None  # millions
+    f1: NotRequired[float | None]  # only of rows that parse
 
 
 class Params(TypedDict):

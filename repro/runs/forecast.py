@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repro.data.corpora import CORPORA
 from repro.data.download.sources import COLLECTIONS, source
+from repro.data.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results.labels import label
@@ -53,6 +55,7 @@ def estimates(cells: Sequence[Cell], scale: Scale, speeds: Speeds) -> list[Estim
 def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: float | None = None) -> Estimate:
     """Of one cell; `flops_per_second` is for a row that was never measured, None: a guess."""
     hyper, rates, pair = cell.hyper, speeds.of(cell, scale), cell.task.name
+    scale = cell.task.at(scale)
     if rates:
         step = rates.step
     else:
@@ -74,10 +77,17 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: floa
     )
 
 
+def texts_of(cells: Iterable[Cell], scale: Scale) -> str:
+    """The corpora that runs read."""
+    return " and ".join(dict.fromkeys(cell.task.at(scale).corpus for cell in cells))
+
+
 def held_out(scale: Scale, pair: str) -> tuple[int, int]:
     """How many sentences dev and test have."""
-    if scale.corpus == "grammar" and scale.grammar:
+    if CORPORA[scale.corpus].is_generated and scale.grammar:
         return scale.grammar.n_dev, scale.grammar.n_test
+    if scale.corpus in TREEBANKS and (trees := TREEBANKS[scale.corpus].held_out):
+        return trees
     if (collection := COLLECTIONS.get(f"{scale.corpus}-{pair}")) is None:
         return HELD_OUT, HELD_OUT
     n_dev, n_test = (source(name).n_pairs.get(pair, HELD_OUT) for name in (collection.dev, collection.test))
@@ -97,7 +107,7 @@ def forecast(
     ends = [f"{duration(one.seconds):>10}{'' if one.measured else '  unmeasured'}" for one in expected]
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {texts_of(asked, scale)}; shows {scale.claim}.",
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),
@@ -116,13 +126,13 @@ def forecast_rows(asked: Sequence[Cell], scale: Scale, titles: str, ends: Iterab
         f"{'tokens':>10}{'FLOPs':>10}{titles:>10}"
     ]
     for name, cell, end in zip(names, asked, ends, strict=True):
-        pair, system = cell.task.name, cell.row.system
+        pair, system, read = cell.task.name, cell.row.system, cell.task.at(scale)
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
-            f"{n_parameters(cell.hyper, expected_vocabulary(scale, pair), system) / 1e6:>12.2f}M"
+            f"{n_parameters(cell.hyper, expected_vocabulary(read, pair), system) / 1e6:>12.2f}M"
             f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
-            f"{expected_flops(cell.hyper, scale, pair, system):>10.1e}{end}"
+            f"{expected_flops(cell.hyper, read, pair, system):>10.1e}{end}"
         )
     return lines
 
@@ -158,7 +168,9 @@ def _side_by_side(asked: Sequence[Cell], expected: Sequence[Estimate], jobs: int
 
 def _memory(asked: Sequence[Cell], scale: Scale) -> str:
     """Of the largest run, beside what is free."""
-    uses = {cell.row.name: run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked}
+    uses = {
+        cell.row.name: run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked
+    }
     largest = max(uses, key=lambda name: uses[name])
     free = free_memory()
     return f"{size(uses[largest])} for the largest run, {largest}; {'unknown' if free is None else size(free)} free"
@@ -202,7 +214,7 @@ def run_files(hyper: Hyper) -> int:
 
 def _disk(asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
     """What the runs and their text will take, and what is free for the runs."""
-    checkpoints = sum(run_bytes(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked)
+    checkpoints = sum(run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.task.name for cell in asked):

@@ -220,7 +220,7 @@ def chosen_scale(options: Options) -> Scale:
     batch_by = options.batch_by or scale.batch_by
     # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
     departures = {
-        corpus: corpus != scale.corpus,
+        corpus: corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
         options.pair: options.pair != USUAL.pair,
         f"{base.steps}-steps": base.steps != scale.base.steps,
         f"{options.processes}-devices": options.processes != USUAL.processes,
@@ -238,6 +238,12 @@ def chosen_scale(options: Options) -> Scale:
         base=base,
         corpus=corpus,
         vocab_size=options.vocab_size or scale.vocab_size,
+        trees=replace(
+            scale.trees,
+            corpus=options.corpus or scale.trees.corpus,
+            vocab_size=options.vocab_size or scale.trees.vocab_size,
+            silver_vocab_size=options.vocab_size or scale.trees.silver_vocab_size,
+        ),
         batch_by=batch_by,
         rules=rules,
     )

@@ -17,6 +17,17 @@ ABOUT_37000 = Subwords("bpe", 37_000)  # "about 37000 tokens": section 5.1
 
 
 @dataclass(frozen=True, kw_only=True)
+class TreeText:
+    """What a scale has for Table 4: a treebank, and how it becomes tokens. Paper: section 6.3."""
+
+    corpus: str
+    sizes: GrammarSizes | None = None
+    vocab_size: int = 16_384  # "a vocabulary of 16K tokens" for the WSJ alone
+    silver_vocab_size: int = 32_768  # 32K with silver text
+    max_length: int = 256
+
+
+@dataclass(frozen=True, kw_only=True)
 class Scale:
     """One preset. Tokens are tokens of one side, end symbol included."""
 
@@ -34,6 +45,7 @@ class Scale:
     log_every: int  # optimizer steps
     validate_every: int
     checkpoint_every: int
+    trees: TreeText
     claim: str
     equal_updates: bool = False  # every row makes as many as the base, so that none is bought by more training
 
@@ -75,6 +87,13 @@ _ALL = (
         log_every=5,
         validate_every=10,
         checkpoint_every=10,
+        trees=TreeText(
+            corpus="grammar_trees",
+            sizes=GrammarSizes(n_train=500, n_dev=20, n_test=20, n_silver=1_500),
+            vocab_size=600,
+            silver_vocab_size=1_200,
+            max_length=128,
+        ),
         claim="that the code runs",
     ),
     Scale(
@@ -89,6 +108,13 @@ _ALL = (
         log_every=20,
         validate_every=300,
         checkpoint_every=200,
+        trees=TreeText(
+            corpus="grammar_trees",
+            sizes=GrammarSizes(n_train=2_000, n_dev=500, n_test=500, n_silver=18_000),
+            vocab_size=1_500,
+            silver_vocab_size=3_000,
+            max_length=128,
+        ),
         claim="the sign of large effects",
     ),
     Scale(
@@ -102,6 +128,7 @@ _ALL = (
         log_every=20,
         validate_every=500,
         checkpoint_every=200,
+        trees=TreeText(corpus="craft"),
         claim="signs on small real text",
         equal_updates=True,
     ),
@@ -116,6 +143,7 @@ _ALL = (
         log_every=50,
         validate_every=1_000,
         checkpoint_every=1_000,
+        trees=TreeText(corpus="craft"),
         claim="the order of rows",
     ),
     Scale(
@@ -129,6 +157,7 @@ _ALL = (
         log_every=100,
         validate_every=1_000,
         checkpoint_every=1_500,
+        trees=TreeText(corpus="wsj", max_length=512),
         claim="the numbers",
     ),
 )

@@ -16,6 +16,7 @@ from repro.results.task import TRANSLATION, Named, TaskFacts
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
+    from repro.runs.scales import Scale
 
 
 class Task(Protocol):
@@ -34,6 +35,10 @@ class Task(Protocol):
     @property
     def facts(self) -> TaskFacts:
         """What a record says of it."""
+        ...
+
+    def at(self, scale: "Scale") -> "Scale":
+        """The scale as this task reads it: which of its texts, in which tokens, of which length."""
         ...
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
@@ -74,6 +79,9 @@ class Translation:
     def facts(self) -> TaskFacts:
         return TRANSLATION
 
+    def at(self, scale: "Scale") -> "Scale":
+        return scale
+
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
         return find(corpus, self.pair, data_dir)
 
@@ -102,7 +110,7 @@ class Translation:
         }
 
 
-def in_words(task: object) -> str:
+def task_in_words(task: object) -> str:
     """A task as its facts name it, so that two of them never share a text: where its class stands, and its fields.
 
     Raises ValueError for a class that nobody finds again.

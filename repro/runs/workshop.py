@@ -46,24 +46,25 @@ class Workshop:
         self.scale = self._named_after_text()
 
     def _open(self, task: Task, tell: Tell) -> "Corpus":
+        scale = task.at(self.scale)
         return task.open_corpus(
-            self.scale.corpus,
+            scale.corpus,
             data_dir=self.options.data_dir,
             cache=self.options.cache_dir,
-            sizes=self.scale.grammar,
+            sizes=scale.grammar,
             tell=tell,
         )
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
         from repro.results.repeats import repeated
 
-        options, corpus = self.options, self._open(task, tell)
+        options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
         prepared = task.prepare(
             corpus,
-            subwords=corpus.subwords(self.scale.subwords(task.name), asked=options.vocab_size),
+            subwords=corpus.subwords(scale.subwords(task.name), asked=options.vocab_size),
             cache=options.cache_dir,
-            max_length=self.scale.max_length,
-            rules=self.scale.rules,
+            max_length=scale.max_length,
+            rules=scale.rules,
             tell=tell,
         )
         sizes = ", ".join(f"{name} {len(getattr(prepared, name)):,}" for name in ("train", "dev", "test"))
@@ -81,7 +82,7 @@ class Workshop:
 
         The text is one of the whole sweep's: all shards put their records into one folder.
         """
-        if CORPORA[self.scale.corpus].folders or self.scale.corpus == "grammar":
+        if CORPORA[self.scale.corpus].folders:
             return self.scale
         usual = Translation(self.options.pair)
         namesake = usual if usual in self._tasks else self._tasks[0]
@@ -106,7 +107,7 @@ class Workshop:
                 hyper=cell.hyper,
                 seed=cell.seed,
                 task=cell.task,
-                scale=self.scale,
+                scale=cell.task.at(self.scale),
                 devices=self.options.processes,
                 threads=self.options.threads,
                 precision=self.options.precision,

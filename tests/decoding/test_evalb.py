@@ -51,7 +51,7 @@ def test_the_golden_example_to_the_last_count() -> None:
     assert score.counts == BracketCounts(matched=9, found=9, gold=10, exact=1, sentences=2)
     assert (score.counts.precision, score.counts.recall, score.counts.exact_match) == (100, 90, 50)
     assert round(score.counts.f1, 2) == 94.74
-    assert score.signature == "F1|rules:evalb-COLLINS.prm|length:all|sentences:2|mended:50.00%|version:1"
+    assert score.signature == "F1|rules:evalb-COLLINS.prm|version:1|length:all|sentences:2|mended:50.00%"
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,12 @@ def test_table_3_on_one_page_and_the_page_of_the_scale_show_them(result_set: Res
 
 
 def test_table_2_shows_them(tmp_path: Path) -> None:
-    big = Row("big en-de", lambda base: replace(base, d_model=2 * base.d_model, average=20), Paper(bleu=28.4), "en-de")
+    big = Row(
+        "big en-de",
+        lambda base: replace(base, d_model=2 * base.d_model, average=20),
+        Paper(bleu=28.4),
+        Translation("en-de"),
+    )
     record = paper_run(
         "big en-de", "table2", position=0, scale="laptop", hyper=changed(d_model=128, average=20),
         params={"here": 1_770_000, "paper_size": 218_300_000},

@@ -14,7 +14,7 @@ from repro.results.frame import ResultSet
 from repro.results.record import load
 from repro.results.search import PAPER_SEARCH
 from repro.results.task import TRANSLATION
-from repro.runs.task import Task, Translation, in_words
+from repro.runs.task import Task, Translation, task_in_words
 
 
 @pytest.fixture(autouse=True)
@@ -41,15 +41,15 @@ def test_a_pair_is_refused_where_the_task_is_made(pair: str) -> None:
 
 
 def test_a_task_in_words_says_where_its_class_stands_and_what_its_fields_hold() -> None:
-    assert in_words(Whole(1)).startswith("runs.toy_task.Whole(words=1, name='whole', search=Search(beam=2, ")
-    assert in_words(Whole(1)) != in_words(Whole(2))
+    assert task_in_words(Whole(1)).startswith("runs.toy_task.Whole(words=1, name='whole', search=Search(beam=2, ")
+    assert task_in_words(Whole(1)) != task_in_words(Whole(2))
 
     @dataclass(frozen=True)
     class Hidden:
         n: int = 1
 
     with pytest.raises(ValueError, match="expected a class at the top of a module that can be imported") as error:
-        in_words(Hidden())
+        task_in_words(Hidden())
     assert "\n" not in str(error.value)
 
 
@@ -61,9 +61,10 @@ def places(folder: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two rows that differ in their task alone, beside the base, which translates."""
+    """Two rows that differ in their task alone, beside one that translates, as the base does."""
     folder = tmp_path_factory.mktemp("toy")
     rows = [Row(f"words={n}", lambda base: replace(base, n_heads=4), Paper(), Whole(n)) for n in (1, 2)]
+    rows.append(Row("h=4", lambda base: replace(base, n_heads=4), Paper()))
     with own_signals():
         main("toy", rows, places(folder))
     [scale] = (folder / "results").iterdir()
@@ -74,7 +75,7 @@ def test_it_goes_from_its_row_to_a_record(made: Path) -> None:
     one, two = (load(made / f"toy/words={n}-seed1.json") for n in (1, 2))
     assert (one.pair, one.settings["beam"], one.settings["alpha"], one.settings["extra_length"]) == ("whole", 2, 0.3, 7)
     assert one.task == {
-        "name": in_words(Whole(1)),
+        "name": task_in_words(Whole(1)),
         "scores": ["exact", "empty"],
         "search": {"beam": 2, "alpha": 0.3, "extra_length": 7},
     }
@@ -106,7 +107,7 @@ def test_it_goes_from_its_record_to_a_table(made: Path) -> None:
     assert "test/exact" in frame  # so in the sheet as well
     left = {departure.name: departure for departure in frame.attrs["departures"]}
     assert "search" not in left  # each is searched as the paper did its task
-    assert [*left["data"].here.values()] == [["base"]]  # what the paper says of its text it says of translation
+    assert [*left["data"].here.values()] == [["base", "h=4"]]  # what the paper says of its text it says of translation
 
 
 def test_the_same_command_finds_it_finished(made: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,8 @@ from repro.data.shards import Prepared
 from repro.experiment import Translation
 from repro.results.search import Search
 from repro.results.task import Named, TaskFacts
-from repro.runs.task import in_words
+from repro.runs.scales import Scale
+from repro.runs.task import task_in_words
 
 SEARCH, TEXT = Search(2, 0.3, 7), Translation("en-de")
 
@@ -26,7 +27,10 @@ class Whole:
 
     @property
     def facts(self) -> TaskFacts:
-        return {"name": in_words(self), "scores": ["exact", "empty"], "search": self.search.settings}
+        return {"name": task_in_words(self), "scores": ["exact", "empty"], "search": self.search.settings}
+
+    def at(self, scale: Scale) -> Scale:
+        return scale
 
     def find(self, corpus: str, data_dir: Path | None) -> Path | None:
         return self.text.find(corpus, data_dir)

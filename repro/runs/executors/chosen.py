@@ -62,7 +62,7 @@ def chosen(
 
 def _memory(workshop: Workshop, cells: Sequence[Cell]) -> int:
     """Bytes that the largest of the runs takes."""
-    return max(run_memory(cell.hyper, workshop.scale, cell.task.name, cell.row.system) for cell in cells)
+    return max(run_memory(cell.hyper, cell.task.at(workshop.scale), cell.task.name, cell.row.system) for cell in cells)
 
 
 def _elsewhere(

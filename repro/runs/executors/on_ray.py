@@ -345,7 +345,10 @@ class OnRay(Dispatcher):
 def _data(workshop: Workshop, cells: Sequence[Cell]) -> list[Path]:
     """The folders of the text, none where it is generated. Raises ValueError where they do not lie in one."""
     options = workshop.options
-    found = [task.find(workshop.scale.corpus, options.data_dir) for task in dict.fromkeys(cell.task for cell in cells)]
+    found = [
+        task.find(task.at(workshop.scale).corpus, options.data_dir)
+        for task in dict.fromkeys(cell.task for cell in cells)
+    ]
     folders = [folder.absolute() for folder in dict.fromkeys(found) if folder is not None]
     if options.data_dir is None and len({folder.parent for folder in folders}) > 1:
         raise ValueError(
@@ -356,7 +359,7 @@ def _data(workshop: Workshop, cells: Sequence[Cell]) -> list[Path]:
 
 
 def _bytes(workshop: Workshop, cell: Cell) -> int:
-    return run_bytes(cell.hyper, workshop.scale, cell.task.name, cell.row.system)
+    return run_bytes(cell.hyper, cell.task.at(workshop.scale), cell.task.name, cell.row.system)
 
 
 def _places(options: Options) -> list[str]:

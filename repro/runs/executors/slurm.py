@@ -76,7 +76,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
             threads=options.threads,
             devices=options.devices or 1,
             seconds=max(one.seconds for one in expected),
-            memory=max(run_memory(cell.hyper, scale, cell.task.name, cell.row.system) for cell in asked),
+            memory=max(run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked),
             cluster=Partition.read(_sinfo(), os.environ),
         ),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from repro.runs.forecast import BACKWARD_AND_FORWARD, expected_flops, forecast_rows, held_out
+from repro.runs.forecast import BACKWARD_AND_FORWARD, expected_flops, forecast_rows, held_out, texts_of
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.hardware import Hardware, card_of
@@ -21,7 +21,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
     published = sum(not rate.extrapolated for rate in rates)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {scale.corpus}; shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {texts_of(asked, scale)}; shows {scale.claim}.",
             *forecast_rows(asked, scale, titles, ends),
             *(
                 f"Rate of the {name} model on one {card.name}: {rate.pairs:,.0f} pairs of tokens a second, "
@@ -39,7 +39,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
 
 def hours_of(cell: Cell, scale: Scale, card: Hardware, devices: int) -> float:
     """Hours of a run that so many cards share: training and validation; then one of them translates."""
-    pair = cell.task.name
+    pair, scale = cell.task.name, cell.task.at(scale)
     n_dev, n_test = held_out(scale, pair)
     flops = expected_flops(cell.hyper, scale, pair, cell.row.system)
     speed = card.rate(cell.hyper).flops * devices * card.efficiency(devices)

@@ -206,6 +206,7 @@ def _trial(cell: Cell, scale: Scale, options: Options, prepared: Prepared) -> Tr
 
 def _text(task: Task, scale: Scale, options: Options, tell: Callable[[str], object]) -> Prepared:
     """The text of the runs where it is prepared; else numbers that look like it."""
+    scale = task.at(scale)
     subwords = scale.subwords(task.name)
     if not any(options.cache_dir.glob(f"{scale.corpus}-{task.name}-{subwords.size}-*/encoded-*/card")):
         tell(f"The text of {scale.corpus} {task.name} is not prepared: measured on numbers of its size.")

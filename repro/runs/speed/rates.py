@@ -106,6 +106,7 @@ def _gpu() -> str | None:
 
 def speed_key(hyper: Hyper, scale: Scale, task: Task, system: Any, how: How, machine: Machine | None = None) -> str:
     """The name that rates of such a run are kept under: 64 hexadecimal digits."""
+    scale = task.at(scale)
     return _key(
         machine or this_machine(),
         vars(hyper),

@@ -1,0 +1,138 @@
+"""Table 4: parsers as printed, and our own runs on the text that a scale has. Paper: section 6.3."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from repro.claims.judge import Judged
+from repro.data.treebanks import TREEBANKS
+from repro.pages.columns import MISSING, cost_columns, numbers, row_column, setting_columns, size_columns, spreads
+from repro.pages.verdicts import verdict_columns
+from repro.pages.words import (
+    ABOUT_SETTINGS,
+    MADE_AGAIN,
+    claim,
+    departure_notes,
+    explained,
+    explained_table,
+    facts,
+    made_again,
+    notes,
+)
+from repro.paper import TABLE_4
+from repro.render.origin import made_from
+from repro.render.page import Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NAME = "table4"
+TEST_SCORES = {  # of test, as the columns are headed
+    "f1": "all",
+    "f1_short": "≤ 40 words",
+    "precision": "precision",
+    "recall": "recall",
+    "exact": "exact",
+    "mended": "mended",
+}
+ABOUT_SCORES: Words = (
+    "F1 of labelled brackets as EVALB takes it with COLLINS.prm, in per cent. ",
+    Strong("exact"),
+    " is the share of sentences with every bracket right, ",
+    Strong("mended"),
+    " that of outputs that were no tree and were made one. ",
+    Strong("paper"),
+    ": as printed, for section 23 of the Wall Street Journal.",
+)
+ABOUT_ROWS: Words = (
+    Strong("WSJ only"),
+    " is the gold text of this scale, ",
+    Strong("semi-supervised"),
+    " that and its silver text, which a parser made or which was made as if by one. Trees are cleaned as parsers have "
+    "them: no empty elements, no outer bracket, labels without functions.",
+)
+
+
+def which_text(frame: "DataFrame") -> str:
+    """Which text the numbers are of, and what they are not."""
+    names = [name.removesuffix("_silver") for name in frame.attrs["corpora"]]
+    texts = "; ".join(TREEBANKS[name].about for name in dict.fromkeys(names) if name in TREEBANKS)
+    if not texts:
+        return ""
+    is_papers = {*names} == {"wsj"}
+    return f"The text is {texts}. " + (
+        "It is the paper's own."
+        if is_papers
+        else "It is not the paper's: F1 of one text says nothing of F1 of another, so no number here is above or below "
+        "a printed one."
+    )
+
+
+def attributions(frame: "DataFrame") -> list[Text]:
+    """What licences ask to be said."""
+    names = dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"])
+    return [Text(TREEBANKS[name].attribution) for name in names if name in TREEBANKS and TREEBANKS[name].attribution]
+
+
+def printed_parsers() -> list[Column]:
+    """The parsers of the paper's Table 4."""
+    return [
+        Column("", "parser", [line.name for line in TABLE_4]),
+        Column("", "training", [line.training for line in TABLE_4]),
+        Column("", "F1", [f"{line.f1:.1f}" for line in TABLE_4]),
+    ]
+
+
+def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column]:
+    """Our runs: perplexity and F1 of dev, all scores of test, what the paper prints, the verdict."""
+    counts = zip(frame["n"], frame["diverged"], strict=True)
+    return [
+        row_column(frame),
+        Column("", Formula("n"), [f"{n} ({of} diverged)" if of else f"{n}" if n else MISSING for n, of in counts]),
+        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)[0]),
+        Column("dev", "F1", spreads(frame, "dev/f1", 1)[0]),
+        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)[0]) for name, head in TEST_SCORES.items()),
+        Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f")),
+        *verdict_columns(frame, judged),
+    ]
+
+
+def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
+    """Which text it is, our runs on it, what their rows are, and the printed parsers, ruled by their training."""
+    own = own_scores(frame, judged)
+    settings, sizes = setting_columns(frame), size_columns(frame)[:2]
+    size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
+    kinds = [line.training for line in TABLE_4]
+    return Page(
+        made_from(f"the records in {NAME}/"),
+        blocks(
+            Heading(f"Table 4 at scale {scale}", 1),
+            Text(which_text(frame)),
+            Text(claim(frame)),
+            Heading("Our runs"),
+            Table(tuple(own)),
+            Text(ABOUT_SCORES),
+            Text(ABOUT_ROWS),
+            explained(own),
+            attributions(frame),
+            Heading("What our rows are"),
+            Table(tuple(size)),
+            Text(ABOUT_SETTINGS),
+            explained(size),
+            Heading("As printed"),
+            explained_table(printed_parsers(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
+            Heading("Departures from the paper's recipe"),
+            departure_notes(frame),
+            notes(frame, Heading("Notes")),
+            Heading("How it was made"),
+            facts(frame),
+            Heading(MADE_AGAIN),
+            made_again(frame),
+        ),
+    )
+
+
+def at_the_end(frame: "DataFrame") -> Page:
+    """What the experiment shows at its end: our runs, for a terminal."""
+    return Page(
+        "", blocks(Text(which_text(frame)), Table(tuple(own_scores(frame))), Listing(tuple(frame.attrs["notes"])))
+    )

@@ -1,0 +1,231 @@
+"""Table 4 goes the whole way: from a treebank to a page, and a run that was stopped ends in the same weights."""
+
+import json
+import runpy
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+from own_signals import own_signals
+
+from repro.data.grammar.generate_trees import gold_trees
+from repro.data.treebank import Leaf, Tree, bracketed, linearised
+from repro.experiment import Parsing, Translation, main
+from repro.model.config import BASE
+from repro.results import record
+from repro.results.record import Record
+from repro.results.search import Search
+from repro.runs import sweep
+from repro.runs.options import Options, chosen_scale
+from repro.runs.parsing import SCORES, n_leaves
+from repro.runs.scales import SCALES
+from repro.runs.signals import Signals
+from repro.runs.table import Row
+
+ROOT = Path(__file__).parents[2]
+TABLE4 = runpy.run_path(str(ROOT / "experiments" / "table4.py"))
+ROWS: list[Row] = TABLE4["ROWS"]
+OURS = "xqz"
+
+
+# The task ----------------------------------------------------------------------------------------------------
+
+
+def test_it_is_searched_and_scored_as_section_6_3_says() -> None:
+    task = Parsing()
+    assert task.search == Search(beam=21, alpha=0.3, extra=300)
+    assert task.facts["search"] == {"beam": 21, "alpha": 0.3, "extra_length": 300}
+    assert task.facts["scores"][:4] == ["f1", "precision", "recall", "exact"]
+    assert task.facts["name"] != Parsing(silver=True).facts["name"]
+
+
+def test_its_scores_by_hand() -> None:
+    """The golden example of EVALB; then an output that is none."""
+    gold = [
+        "(S (NP NNP )NP (VP VBZ (NP DT NN )NP )VP . )S",
+        "(S (NP (NP PRP )NP )NP (VP VBD (PRT RP )PRT )VP , (NP DT NN )NP . )S",
+    ]
+    found = [
+        "(S (NP NNP )NP (VP VBZ (NP DT NN )NP . )VP )S",
+        "(S (NP PRP )NP (VP VBD (ADVP RP )ADVP )VP , (NP DT NN )NP . )S",
+    ]
+    scores = Parsing().score(found, gold, in_tokens=False)
+    assert [round(float(scores[name] or 0), 2) for name in SCORES] == [94.74, 100, 90, 50, 94.74, 0]
+    assert scores["f1_signature"] == "F1|rules:evalb-COLLINS.prm|version:1|length:all|sentences:2"
+    assert scores["f1_short_signature"] == "F1|rules:evalb-COLLINS.prm|version:1|length:40|sentences:2"
+    nothing = Parsing().score(["", ")S"], gold, in_tokens=False)
+    assert [nothing[name] for name in SCORES] == [0, 0, 0, 0, 0, 100]
+    assert n_leaves(gold[0]) == 5
+
+
+def test_each_scale_has_a_treebank_and_a_vocabulary_twice_as_large_with_silver() -> None:
+    texts = {name: Parsing().at(scale).corpus for name, scale in SCALES.items()}
+    assert texts == {
+        "smoke": "grammar_trees", "laptop": "grammar_trees", "captions": "craft", "single_gpu": "craft", "paper": "wsj",
+    }  # fmt: skip
+    for scale in SCALES.values():
+        gold, silver = (Parsing(silver=silver).at(scale).subwords("en-tree").size for silver in (False, True))
+        assert silver == 2 * gold
+        assert Translation("en-de").at(scale) == scale
+    assert Parsing().at(SCALES["paper"]).subwords("en-tree").size == 16_384
+
+
+def test_a_corpus_that_is_asked_for_is_the_treebank() -> None:
+    scale = chosen_scale(Options(scale="laptop", corpus="craft", vocab_size=999))
+    assert (Parsing().at(scale).corpus, Parsing().at(scale).vocab_size) == ("craft", 999)
+    assert scale.name == "laptop-craft-999-pieces"
+
+
+def test_the_rows_are_the_papers_parser_and_its_rivals() -> None:
+    assert [row.name for row in ROWS[:2]] == ["WSJ only", "semi-supervised"]
+    assert [row.paper.f1 for row in ROWS] == [91.3, 92.7, None, None, 88.3, 92.1]
+    for row in ROWS:
+        hyper = row.change(BASE)
+        assert (hyper.n_layers, hyper.d_model, hyper.d_ff, hyper.n_heads, hyper.d_k) == (4, 1024, 2048, 8, 128)
+        assert hyper.attention_dropout == hyper.dropout
+
+
+# All the way -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the command left."""
+
+    folder: Path
+    found: Record
+
+
+@pytest.fixture(scope="module")
+def trees() -> list[Tree]:
+    """Of which every noun is one that nobody else uses."""
+    return [
+        replace(tree, leaves=tuple(Leaf(tag, word + OURS * (tag == "NN")) for tag, word in tree.leaves))
+        for tree in islice(gold_trees(3), 200)
+    ]
+
+
+def treebank(folder: Path, trees: list[Tree]) -> Path:
+    """200 trees, laid out as CRAFT is: 190, 6 and 4."""
+    for split, part in {"train": trees[:190], "dev": trees[190:196], "test": trees[196:]}.items():
+        files = {
+            folder / "articles" / "ids" / f"craft-ids-{split}.txt": f"{split}\n",
+            folder / "structural-annotation" / "treebank" / "penn" / f"{split}.tree": "".join(
+                f"( {bracketed(tree)})\n" for tree in part
+            ),
+        }
+        for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+    return folder
+
+
+def make(folder: Path, text: Path, *more: str) -> None:
+    """The command, in this process."""
+    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    asked = ["--scale=smoke", "--corpus=craft", f"--data-dir={text}", "--vocab-size=600", "--steps=10"]
+    with own_signals(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep, "WORTH_MEASURING", float("inf"))
+        main("table4", ROWS, [*asked, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
+
+
+def left(folder: Path) -> Record:
+    [file] = (folder / "runs").glob("*/record.json")
+    return record.load(file)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, trees: list[Tree]) -> Made:
+    folder = tmp_path_factory.mktemp("parsed")
+    make(folder, treebank(folder / "text", trees), "--rows", "WSJ only")
+    return Made(folder, left(folder))
+
+
+def test_a_run_leaves_a_record_with_all_its_scores_and_its_search(made: Made) -> None:
+    found = made.found
+    assert found.about == Parsing().facts
+    assert {name: found.settings[name] for name in ("beam", "alpha", "extra_length")} == {
+        "beam": 21, "alpha": 0.3, "extra_length": 300,
+    }  # fmt: skip
+    for split in ("dev", "test"):
+        assert all(found.score(split, name) is not None for name in ("nll", "ppl", *SCORES))  # type: ignore[arg-type]
+        assert found.score(split, "bleu") is None  # type: ignore[arg-type]
+    assert (found.corpus["name"], found.corpus["n_train"], found.pair) == ("craft", 190, "en-tree")
+    assert found.paper["f1"] == 91.3
+    hypotheses = (made.folder / "runs" / found.run / "test.hyp").read_text().split("\n")
+    assert len(hypotheses) == 4 + 1
+
+
+def test_no_word_of_the_text_is_in_what_a_run_leaves(made: Made) -> None:
+    """Neither in its records, journals and tables: somebody's treebank may not be given on."""
+    run = made.folder / "runs" / made.found.run
+    kept = [file for file in run.rglob("*.json*") if file.name != "tokenizer.json"]
+    for file in [*kept, *(made.folder / "results").rglob("*.*")]:
+        assert OURS.encode() not in file.read_bytes(), file
+
+
+def test_the_base_row_is_not_trained_beside_parsers(made: Made) -> None:
+    [scale] = (made.folder / "results").iterdir()
+    assert [folder.name for folder in scale.iterdir() if folder.is_dir()] == ["table4"]
+
+
+def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_lines(made: Made) -> None:
+    [scale] = (made.folder / "results").iterdir()
+    page = (scale / "table4.md").read_text()
+    heading, first = page.split("\n\n")[1:3]
+    assert heading.startswith("# Table 4 at scale smoke-craft")
+    assert first.startswith("The text is 97 articles of biomedicine")
+    assert "F1 of one text says nothing of F1 of another" in first
+    assert "CC BY 3.0" in page
+    for line in ("Dyer et al. (2016)", "McClosky et al. (2006)"):
+        assert line in page
+    assert page.count("Transformer (4 layers)") == 2
+    assert f" {made.found.score('test', 'f1'):.1f} " in page
+
+
+def test_a_stopped_run_goes_on_to_the_very_weights_and_scores(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trees: list[Tree]
+) -> None:
+    text = treebank(tmp_path / "text", trees)
+    asked = iter([False] * 6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Signals, "should_stop", lambda self: next(asked, True))
+        with pytest.raises(SystemExit) as stopped:
+            make(tmp_path, text, "--rows", "WSJ only")
+    assert stopped.value.code == 128 + 15
+    assert not [*(tmp_path / "runs").glob("*/record.json")]
+    make(tmp_path, text, "--rows", "WSJ only")
+    again = left(tmp_path)
+    assert again.run == made.found.run
+    assert again.determinism is not None
+    assert made.found.determinism is not None
+    assert again.determinism["weights"] == made.found.determinism["weights"]
+    assert again.scores == made.found.scores
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--pair", "en-fr"], "no row of the table translates it"),
+        (["--corpus", "multi30k"], "'multi30k' has no trees"),
+        (["--rows", "semi-supervised"], "no silver text beside 'craft'"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_done(
+    made: Made, more: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        make(tmp_path, made.folder / "text", *more)
+    assert stopped.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+def test_the_references_are_the_gold_lines(made: Made, trees: list[Tree]) -> None:
+    """What is scored against is what stands in the treebank."""
+    lines = [linearised(tree) for tree in trees[196:]]
+    assert Parsing().score(lines, lines, in_tokens=False)["f1"] == 100
+    [text] = (made.folder / "cache").glob("craft-train-dev-test-*")
+    assert (text / "test.tree").read_text().split("\n")[:-1] == lines
+    assert json.loads((text / "manifest.json").read_bytes())["facts"]["test"]["trees"] == 4
