@@ -42,7 +42,7 @@ ROWS = [
     Row("batch norm", same, Paper(), system=BatchNormalised),
     Row("no feed-forward", same, Paper(), system=NoFeedForward),
     Row("no feed-forward, 7/3 N", deeper, Paper(), system=NoFeedForward),
-    Row("no mask", same, Paper(), system=NoMask),
+    Row("no mask (PPL means nothing)", same, Paper(), system=NoMask),
 ]
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ LAB: list[Row] = [
 _FIRST = {system_text(row.system): row.name for row in reversed(LAB) if row.system is not None}
 VARIANTS: dict[str, Any] = {row.name: row.system for row in LAB if row.name in _FIRST.values()}  # each system once
 
-NOT_CAUSAL = {"no mask"}
+NO_MASK = "no mask (PPL means nothing)"
+NOT_CAUSAL = {NO_MASK}
 NOT_CAUSAL_IN_TRAINING = {*NOT_CAUSAL, "batch norm"}
-READ_ANEW = {"reach r=5", "static", "relative", "relative, clip 2", "relative, sinusoids", "no mask"}
+READ_ANEW = {"reach r=5", "static", "relative", "relative, clip 2", "relative, sinusoids", NO_MASK}

@@ -8,7 +8,7 @@ from repro.model.config import LATER
 from repro.pages.cells import MINUS
 from repro.render.page import Column, Formula
 from repro.results.frame import BESIDE
-from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting
+from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, system_label
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
 def setting_columns(frame: "DataFrame") -> list[Column]:
     """What the rows change, as in the paper: the base in full, of another row what differs from it."""
     has_base = frame["table"].iloc[0] == BASE
-    shown = [Column("", "system", [name or "" for name in frame["system"]])] if has_systems(frame) else []
+    shown = [Column("", "system", [*map(system_label, frame["system"])])] if has_systems(frame) else []
     for name, heading in HEADINGS.items():
         here, paper = list(frame[name]), list(frame[name + AT_PAPER_SIZE])
-        if len({*map(setting, here)} - {""}) > 1:
-            texts = [both(*pair) for pair in zip(here, paper, strict=True)]
+        if len({setting(value, name) for value in here} - {""}) > 1:
+            texts = [both(*pair, name) for pair in zip(here, paper, strict=True)]
             kept = [i == 0 or not has_base or value != here[0] for i, value in enumerate(here)]
             shown.append(Column("", heading, [text if keep else "" for text, keep in zip(texts, kept, strict=True)]))
     return shown

@@ -125,7 +125,7 @@ def base_in_full(frame: "DataFrame") -> tuple[Inline, ...]:
         for name in HEADINGS
         if name not in unused(frame)
     }
-    said = [(", ", HEADINGS[name], f" {both(*pair)}") for name, pair in pairs.items() if pair[0] is not None]
+    said = [(", ", HEADINGS[name], f" {both(*pair, name)}") for name, pair in pairs.items() if pair[0] is not None]
     return (" Base row: ", *[*itertools.chain.from_iterable(said)][1:], ".")
 
 

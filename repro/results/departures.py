@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from repro.model.config import BASE as PAPER_BASE
+from repro.results.labels import system_label
 from repro.results.record import BASE, Record
 from repro.results.search import Search
 from repro.results.task import TRANSLATION
@@ -148,7 +149,7 @@ RULES = (
     Rule(
         name="system",
         paper="the Transformer",
-        here=lambda record: str(record.system),
+        here=lambda record: system_label(record.system),
         kept=lambda record: record.system is None,
     ),
     Rule(

@@ -29,6 +29,7 @@ SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "lr_factor": "rate factor",
     "warms_up": "rate rises",
 }
+CALLED = {"learned_positions": ("sinusoidal", "learned"), "warms_up": ("no", "yes")}  # false, and true
 FIELDS = {name: name for name in SYMBOLS} | {symbol.replace("ε", "eps"): name for name, symbol in SYMBOLS.items()}
 AT_PAPER_SIZE = "/paper_size"  # ends the names of columns that hold the same row of the paper's own base
 
@@ -49,20 +50,26 @@ def at_paper_size(changes: Mapping[str, Any] | None) -> dict[str, Any]:
     return dict.fromkeys(SYMBOLS) if changes is None else {**vars(PAPER_BASE), **changes}
 
 
-def setting(value: Any) -> str:
-    """One hyper-parameter as it is written."""
+def setting(value: Any, name: str = "") -> str:
+    """One hyper-parameter as it is written; its name says what true and false are called."""
     if isinstance(value, bool):
-        return "learned" if value else "sinusoidal"
+        return CALLED[name][value]
     return "" if value is None else f"{value:,}"
 
 
-def both(here: Any, paper: Any) -> str:
+def both(here: Any, paper: Any, name: str = "") -> str:
     """1 (2): a value here, and that at the paper's size where it is another."""
-    return setting(here) if here is None or paper is None or here == paper else f"{setting(here)} ({setting(paper)})"
+    texts = setting(here, name), setting(paper, name)
+    return texts[0] if here is None or paper is None or here == paper else f"{texts[0]} ({texts[1]})"
+
+
+def system_label(text: str | None) -> str:
+    """Transformer(mix=UnscaledDot): the name of a system without its modules; nothing for the paper's."""
+    return re.sub(r"(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", text or "")
 
 
 def relation(base: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     """N 3 -> 1: what a row changes of its base, in one line."""
     changed = [name for name in SYMBOLS if row[name] != base[name]]
-    told = [f"{SYMBOLS[name]} {setting(base[name])} -> {setting(row[name])}" for name in changed]
+    told = [f"{SYMBOLS[name]} {setting(base[name], name)} -> {setting(row[name], name)}" for name in changed]
     return ", ".join(told) or "nothing"

@@ -32,8 +32,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a setting here without that at the paper's size",
         LABELS,
-        'else f"{setting(here)} ({setting(paper)})"',
-        "else setting(here)",
+        'else f"{texts[0]} ({texts[1]})"',
+        "else texts[0]",
         (f"{OF_LABELS}a_page_shows_both_sizes_of_a_row_and_both_counts", f"{OF_LABELS}table_2_shows_them"),
     ),
     Defect(

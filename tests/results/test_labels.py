@@ -22,7 +22,7 @@ from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
 from repro.results import frame as frames
 from repro.results.frame import ResultSet, note_rows, noted_rows
-from repro.results.labels import FIELDS, SYMBOLS, both, label, relation
+from repro.results.labels import FIELDS, SYMBOLS, both, label, relation, setting, system_label
 from repro.results.record import Record, path
 from repro.results.summary import summary
 from repro.runs.forecast import forecast
@@ -118,7 +118,7 @@ def test_a_value_and_that_at_the_papers_size() -> None:
     assert both(8, 8) == "8"
     assert both(1, None) == "1", "not known"
     assert both(None, 2) == "", "not run"
-    assert both(False, True) == "sinusoidal (learned)"
+    assert both(False, True, "learned_positions") == "sinusoidal (learned)"
 
 
 def test_the_relation_in_a_line() -> None:
@@ -254,3 +254,17 @@ def test_the_published_lists_say_what_the_experiments_say(file: Path, monkeypatc
     known = listed([Table(name=one["TABLE"], rows=one["ROWS"], title="") for one in found], BASE)
     there, known = ({key: row._replace(here=None) for key, row in rows.items()} for rows in (there, known))
     assert there == known, "run the experiment again: it writes its list anew"
+
+
+def test_true_and_false_are_called_what_they_are_of_each_field() -> None:
+    for name in (name for name, value in vars(BASE).items() if isinstance(value, bool)):
+        assert len({setting(value, name) for value in (False, True)}) == 2
+    assert both(False, True, "warms_up") == "no (yes)"
+    assert relation(vars(BASE), vars(replace(BASE, warms_up=False))) == "rate rises yes -> no"
+
+
+def test_a_system_is_shown_without_its_modules() -> None:
+    shown = system_label("repro.model.transformer.Transformer(clip=2, mix=repro.model.ablations.scores.UnscaledDot)")
+    assert shown == "Transformer(clip=2, mix=UnscaledDot)"
+    assert system_label("toy_system.Toy(scale=0.25)") == "Toy(scale=0.25)"
+    assert system_label(None) == ""

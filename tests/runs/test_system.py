@@ -133,7 +133,8 @@ def test_the_arithmetic_of_the_transformer_is_what_would_be_counted() -> None:
 def test_its_tables_name_it(made: Made) -> None:
     [folder] = [path for path in (made.folder / "results").iterdir() if path.is_dir()]
     page, sheet = ((folder / f"table_toy.{kind}").read_text() for kind in ("md", "csv"))
-    assert "toy_system.Toy(depth=3)" in page.replace("\\", "")
+    assert " Toy(depth=3) " in page.replace("\\", "")
+    assert "toy_system.Toy(depth=3)" in sheet, "whole where programs read it"
     assert ",system," in sheet.partition("\n")[0]
 
 
