@@ -5,6 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from paper_runs import paper_run
+
 from repro.results.record import Record, path
 from repro.results.sentences import SMOOTHED, Translated, bleu, write_sentences
 from repro.runs.outputs import translated
@@ -45,3 +47,23 @@ def leave(results: Path, records: Sequence[Record]) -> None:
     for record in records:
         write_sentences(path(results, record), record.run, splits(record.seed))
         record.save(path(results, record))
+
+
+def ladder_run(row: str, seed: int, results: Path, *, places: bool = True) -> Record:
+    """A record of a system of its own, with what belongs beside it."""
+    made = {
+        split: translated(
+            hypotheses(seed, split),
+            references,
+            "en-de",
+            in_tokens=False,
+            source=[5, 3, 9][: len(references)] if places else None,
+        )
+        for split, references in REFERENCES.items()
+    }
+    record = with_scores(
+        paper_run(row, "ladder", seed=seed, run=f"{seed:016x}", scale="lab", system=f"rivals.{row}", position=seed % 2)
+    )
+    record.save(path(results, record))
+    write_sentences(path(results, record), record.run, made)
+    return record

@@ -31,6 +31,23 @@ def ngram_counts(
     return found
 
 
+def thirds(
+    hypotheses: Sequence[str], references: Sequence[str], target: str, *, in_tokens: bool
+) -> tuple[NgramCounts, ...]:
+    """By sacreBLEU's tokens: first, second and last third of each translation, against the same of its reference.
+
+    Of n tokens the k-th third begins at token n k // 3. Arguments are those of `ngram_counts`.
+    """
+    cut = BLEU(tokenize="13a").tokenizer
+    sides = [[plain_text(line, target) if in_tokens else line for line in side] for side in (hypotheses, references)]
+    tokens = [[cut(line).split() for line in side] for side in sides]
+    scorer = BLEU(tokenize="none", force=True)
+    return tuple(
+        _counted(scorer, *([" ".join(of[len(of) * k // 3 : len(of) * (k + 1) // 3]) for of in side] for side in tokens))
+        for k in range(3)
+    )
+
+
 def _counted(scorer: BLEU, hypotheses: Iterable[str], references: Iterable[str]) -> NgramCounts:
     found = [scorer.corpus_score([line], [[of]]) for line, of in zip(hypotheses, references, strict=True)]
     return NgramCounts(

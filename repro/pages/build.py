@@ -16,7 +16,7 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
 from repro.pages import claims, scale, table1, table2, table3, table4, tables
-from repro.pages.columns import closing
+from repro.pages.columns import closing, has_systems
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
 from repro.render.html import html
@@ -27,6 +27,7 @@ from repro.render.page import Heading, Link, Listing, Page, linked
 from repro.render.terminal import terminal
 from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, record_folders
+from repro.results.parts import with_parts
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
@@ -60,7 +61,12 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     if (runs := summary(result_set)) is None:
         return {}
     whole, *single = result_set.frames([third, *({name} for name in names)])
-    frames = {name: frame for name, frame in zip(names, single, strict=True) if frame is not None}
+    results = result_set.folder.parent
+    frames = {
+        name: with_parts(frame, result_set.everything, results) if has_systems(frame) else frame
+        for name, frame in zip(names, single, strict=True)
+        if frame is not None
+    }
     evidence = evidence_of(result_set.everything, result_set.rows)
     judged = judge(evidence, result_set.rows, layers)
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
+from repro.pages.by_length import operations_column, section, unequal
 from repro.pages.columns import (
     closing,
     columns_of_dev,
     columns_of_test,
     cost_columns,
+    has_systems,
     row_column,
     setting_columns,
     size_columns,
@@ -39,6 +41,8 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
     settings, sizes = setting_columns(frame), size_columns(frame)
+    if systems := has_systems(frame):
+        sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
     return Page(
         made_from(f"the records in {name}/ and {BASE}/"),
@@ -50,6 +54,8 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
             Table(tuple(size), ruled),
             about_settings(frame),
             explained(size),
+            unequal(frame) if systems else (),
+            section(frame, ruled) if systems else (),
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
             Heading("Departures from the paper's recipe"),

@@ -316,18 +316,19 @@ def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], sco
         split, name = score.split("/")
         found = [number(run["scores"][split], name) for run in finished]
         # not every language has a protocol, not every record an accuracy: a mean is over all seeds of the cell or none
-        line |= _spread(score, [value for value in found if value is not None] if None not in found else [])
+        line |= spread(score, [value for value in found if value is not None] if None not in found else [])
     if finished and all(run["test_subset"] for run in finished):
         for name in ("bleu", "bleu_published"):
             found = [number(run["test_subset"], name) for run in finished]
-            line |= _spread(f"test_subset/{name}", [value for value in found if value is not None])
+            line |= spread(f"test_subset/{name}", [value for value in found if value is not None])
     for name in COSTS:
         values = [run["cost"][name] for run in finished]
         line[f"cost/{name}"] = statistics.fmean(values) if values else None
     return line
 
 
-def _spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
+def spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
+    """The columns of one score of one row: mean, half-width of its interval, and the ends; None where there is none."""
     mean, half_width = interval(values) if values else (None, None)
     ends = {f"{score}_min": min(values, default=None), f"{score}_max": max(values, default=None)}
     return {score: mean, f"{score}_half_width": half_width, **ends}
@@ -349,11 +350,15 @@ def _facts(records: Iterable[Record]) -> Facts:
             **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
-            ("deciding code", ""): code_name(stamp["fingerprint"])[:12],
+            ("deciding code", ""): None if record.system else code_name(stamp["fingerprint"])[:12],  # each has its own
             ("device", ""): stamp["device"] or stamp["cpu"],
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
-            **{("settings", name.replace("_", " ")): value for name, value in record.settings.items()},
+            **{
+                ("settings", name.replace("_", " ")): value
+                for name, value in record.settings.items()
+                if name != "gradient_norm"  # of some rows alone; it stands among the departures
+            },
         }
         for fact, value in own.items():
             if value is not None:  # a diverged run has no signatures
@@ -413,5 +418,5 @@ def _disagreements(facts: Facts) -> Iterable[str]:
     for (heading, name), values in facts.items():
         if len(values) > 1:
             who = "; ".join(f"{value} ({', '.join(rows)})" for value, rows in values.items())
-            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
+            same_code = heading == "commit" and len(facts.get(("deciding code", ""), ())) == 1
             yield f"Rows differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"

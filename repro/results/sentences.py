@@ -50,12 +50,20 @@ class NgramCounts:
         return np.concatenate([*lengths, self.correct, total], axis=1).astype(np.float64)
 
 
+class Places(NamedTuple):
+    """Where in a text, and where in its sentences: what scores by length and by position are taken from."""
+
+    source: Sequence[int]  # [S] tokens of each source, as the model reads them
+    thirds: Sequence["NgramCounts"]  # by sacreBLEU: each third of a translation against that of its reference
+
+
 class Translated(NamedTuple):
     """One split of a run."""
 
     hypotheses: Sequence[str]
     references_sha256: str  # of the lines that it was scored on
     scorers: Scorers
+    places: Places | None = None  # None: the sources are not known
 
 
 def bleu(sums: NDArray[np.float64], *, smoothed: bool) -> NDArray[np.float64]:
@@ -102,11 +110,11 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
         content[split] = {
             "hypotheses": hashlib.sha256(text).hexdigest(),
             "references": of.references_sha256,
-            "counts": {
-                name: [_column(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
-                for name, counts in of.scorers.items()
-            },
+            "counts": {name: _columns(counts) for name, counts in of.scorers.items()},
         }
+        if of.places:
+            source, thirds = of.places
+            content[split] |= {"source": _column(np.asarray(source)), "thirds": [*map(_columns, thirds)]}
     content[signed_json.KEY] = signed_json.checksum(content)
     atomic.write_bytes(_counts(place), _packed(json.dumps(content, sort_keys=True).encode()))
 
@@ -137,6 +145,26 @@ def are_of(place: Path, run: str) -> bool:
         return are_there(place) and _read(_counts(place))["run"] == run
     except ValueError:
         return False
+
+
+def read_places(results: Path, record: Record, split: str) -> Places | None:
+    """Source lengths and thirds of one split, from the file beside a record; None where it has none, or is not there.
+
+    Raises ValueError for a damaged file, and where they are not of as many sentences as the counts.
+    """
+    file = _counts(path(results, record))
+    if not file.exists() or "thirds" not in (content := _read(file)[split]):
+        return None
+    source = [int(n) for n in content["source"].split()]
+    thirds = [_arrays(columns) for columns in content["thirds"]]
+    if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.corpus[f"n_{split}"]} or len(thirds) != 3:  # type: ignore[literal-required]
+        raise ValueError(f"{file}: expected three thirds of the {split} of record {record.run}. Run the row again.")
+    return Places(source, thirds)
+
+
+def has_places(place: Path) -> bool:
+    """Whether the counts beside the record at `place` tell of places."""
+    return are_there(place) and all("thirds" in _read(_counts(place))[split] for split in SPLITS)
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
@@ -204,9 +232,13 @@ def _checked(content: Mapping[str, Any], record: Record) -> dict[str, Scorers]:
     return found
 
 
-def _column(numbers: NDArray[np.int64]) -> str:
+def _column(numbers: NDArray[np.integer[Any]]) -> str:
     """As text: a thousand of these files are read for a page."""
     return " ".join(map(str, numbers.tolist()))
+
+
+def _columns(counts: NgramCounts) -> list[str]:
+    return [_column(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
 
 
 def _arrays(columns: Sequence[str]) -> NgramCounts:

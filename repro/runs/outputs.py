@@ -10,12 +10,16 @@ from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
     SMOOTHED,
+    NgramCounts,
+    Places,
     Translated,
     are_of,
     bleu,
     drop_sentences,
+    has_places,
     has_sentences,
     read_hypotheses,
+    read_places,
     sha256_of,
     write_sentences,
 )
@@ -34,23 +38,38 @@ def keep_outputs(run: "Run", record: Record, results: Path) -> None:
     hypotheses = {split: run.folder / f"{split}.hyp" for split in SPLITS}
     if not has_sentences(record) or not all(file.exists() for file in hypotheses.values()):
         drop_sentences(place)
-    elif not are_of(place, record.run):
-        references = {"dev": run.prepared.dev.references, "test": run.prepared.test.references}
+    elif not (are_of(place, record.run) and has_places(place)):
+        texts = {"dev": run.prepared.dev, "test": run.prepared.test}
         splits: dict[str, Translated] = {
-            split: translated(_lines(file), references[split], record.pair, in_tokens=run.corpus.in_tokens)
+            split: translated(
+                _lines(file),
+                texts[split].references,
+                record.pair,
+                in_tokens=run.corpus.in_tokens,
+                source=texts[split].source.lengths.tolist(),
+            )
             for split, file in hypotheses.items()
         }
         write_sentences(place, record.run, splits)
 
 
-def translated(hypotheses: Sequence[str], references: Sequence[str], pair: str, *, in_tokens: bool) -> Translated:
-    """One split with the counts of both scorers."""
-    from repro.decoding.counts import ngram_counts
+def translated(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    pair: str,
+    *,
+    in_tokens: bool,
+    source: Sequence[int] | None = None,
+) -> Translated:
+    """One split with the counts of both scorers; with those of its parts where the lengths of the sources are known."""
+    from repro.decoding.counts import ngram_counts, thirds
 
     _, target = languages(pair)
-    return Translated(
-        hypotheses, sha256_of(references), ngram_counts(hypotheses, references, target, in_tokens=in_tokens)
-    )
+    counts = ngram_counts(hypotheses, references, target, in_tokens=in_tokens)
+    places = None
+    if source is not None:
+        places = Places(source, thirds(hypotheses, references, target, in_tokens=in_tokens))
+    return Translated(hypotheses, sha256_of(references), counts, places)
 
 
 def rescored(record: Record, results: Path, cache: Path) -> str | None:
@@ -66,7 +85,11 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         hypotheses = read_hypotheses(path(results, record), split)
         if len(hypotheses) != len(references):
             return f"{split} has {len(hypotheses):,} translations of {len(references):,} sentences"
-        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        places = read_places(results, record, split)
+        source = places.source if places else None
+        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens, source=source)
+        if places and found.places and any(map(_differ, places.thirds, found.places.thirds)):
+            return f"the thirds of its translations of {split} have other counts than were kept"
         for name, counts in found.scorers.items():
             scored = record.score(split, name)
             again = bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
@@ -88,6 +111,10 @@ def at_hand(record: Record, cache: Path) -> Corpus | None:
         return None
     # text that came in sub-words is not scored as it stands
     return corpus if corpus.sha256 == of["sha256"] and corpus.vocabulary is None else None
+
+
+def _differ(one: NgramCounts, other: NgramCounts) -> bool:
+    return one.summands.tolist() != other.summands.tolist()
 
 
 def _lines(file: Path) -> list[str]:

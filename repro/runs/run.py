@@ -18,6 +18,7 @@ from repro.results import record
 from repro.results.equal_code import code_name, equal_codes
 from repro.results.provenance import cleared, fingerprint
 from repro.results.record import Record
+from repro.results.systems import system_text
 from repro.runs.changed import refuse_changed
 from repro.runs.recipe import Recipe
 from repro.runs.scales import Scale
@@ -169,4 +170,5 @@ class Run:
             "precision": settings.precision,
             "threads": settings.threads,
             "code": code_name(fingerprint(settings.system))[:8],
+            **({"system": system_text(settings.system)} if settings.system else {}),
         }

@@ -57,6 +57,7 @@ def tags_of(record: Record) -> dict[str, str]:
         "code": code_name(record.stamp["fingerprint"])[:8],
         "commit": str(record.stamp["commit"]),
         "published": "true",
+        **({"system": record.system} if record.system else {}),
     }
 
 

@@ -33,6 +33,7 @@ COLUMNS = {  # of a view, in this order: width in pixels
     "runDateAndNestInfo": 90,  # "Created", which cannot be left out
     **{f"metrics.`{key}`": 125 for key in (*ROW, "row/dev_bleu_sd", "final/dev_ppl", "final/dev_bleu")},
 }
+SYSTEM = {"tags.`system`": 330}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,8 +96,12 @@ def view_path(experiment_id: str, key: str | None = None) -> str:
     return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}"
 
 
-def view_state(where: str, rows: Iterable[str]) -> dict[str, Any]:
-    """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours."""
+def view_state(where: str, rows: Iterable[str], *, systems: bool = False) -> dict[str, Any]:
+    """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours.
+
+    Their systems stand beside them where some are not the Transformer.
+    """
+    columns = {**COLUMNS, **(SYSTEM if systems else {})}
     return {
         "searchFilter": where,
         "orderByKey": "metrics.`paper/row`",
@@ -105,9 +110,9 @@ def view_state(where: str, rows: Iterable[str]) -> dict[str, Any]:
         "lifecycleFilter": "Active",
         "datasetsFilter": [],
         "modelVersionFilter": "All Runs",
-        "selectedColumns": list(COLUMNS),
-        "columnOrder": list(COLUMNS),
-        "columnWidths": COLUMNS,
+        "selectedColumns": list(columns),
+        "columnOrder": list(columns),
+        "columnWidths": columns,
         "runsHiddenMode": "SHOW_ALL",
         "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}]},
         "groupsExpanded": {f"tag.row.{row}": False for row in rows},
@@ -132,7 +137,8 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
         for runs in rows.values():
             _log_row(client, runs)
-        state, now = view_state(view.filter, rows), round(time.time() * 1000)
+        systems = any("system" in run.data.tags for runs in rows.values() for run in runs)
+        state, now = view_state(view.filter, rows, systems=systems), round(time.time() * 1000)
         client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
         client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.name, "note": view.note}))
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))

@@ -6,7 +6,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from repro.decoding.bleu import published_score, sacrebleu_score
-from repro.decoding.counts import ngram_counts
+from repro.decoding.counts import ngram_counts, thirds
 from repro.results.sentences import SMOOTHED, bleu
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -62,3 +62,26 @@ def test_an_empty_translation_counts_its_reference() -> None:
 def test_sides_that_are_not_parallel_are_refused() -> None:
     with pytest.raises(ValueError, match="argument 2 is longer"):
         ngram_counts(["a"], ["a", "b"], "de", in_tokens=False)
+
+
+def test_thirds_by_hand() -> None:
+    # 7 words are cut 2, 2, 3; the reference's 8 are cut 2, 3, 3; marks are words of their own
+    hypotheses, references = ["a b c d e f ."], ["a b x c d e f ."]
+    first, second, last = thirds(hypotheses, references, "de", in_tokens=False)
+    assert [(int(one.hypothesis[0]), int(one.reference[0])) for one in (first, second, last)] == [
+        (2, 2),
+        (2, 3),
+        (3, 3),
+    ]
+    assert [one.correct[0].tolist() for one in (first, second, last)] == [[2, 1, 0, 0], [2, 1, 0, 0], [3, 2, 1, 0]]
+
+
+def test_thirds_hold_every_token_once_and_short_lines_leave_some_empty() -> None:
+    hypotheses, references = read("hyp.de"), read("ref.de")
+    whole = ngram_counts(hypotheses, references, "de", in_tokens=False)["bleu"]
+    parts = thirds(hypotheses, references, "de", in_tokens=False)
+    assert sum(part.hypothesis for part in parts).tolist() == whole.hypothesis.tolist()
+    assert sum(part.reference for part in parts).tolist() == whole.reference.tolist()
+    assert [part.hypothesis.tolist() for part in thirds(["a", ""], ["a b", "c"], "de", in_tokens=False)] == [
+        [0, 0], [0, 0], [1, 0],
+    ]  # fmt: skip

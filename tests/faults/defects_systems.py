@@ -157,4 +157,26 @@ DEFECTS: tuple[Defect, ...] = (
             "test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction[0.001-Cut-0.5]",
         ),
     ),
+    # what is shown of them
+    Defect(
+        "the third of a translation is held against all of its reference",
+        "repro/decoding/counts.py",
+        "of[len(of) * k // 3 : len(of) * (k + 1) // 3]",
+        "of[: len(of) * (k + 1) // 3]",
+        ("tests/decoding/test_counts.py::test_thirds_by_hand",),
+    ),
+    Defect(
+        "parts by length are in the order of the text",
+        "repro/results/parts.py",
+        'order = np.argsort(np.asarray(source), kind="stable")',
+        "order = np.arange(len(source))",
+        ("tests/results/test_parts.py::test_parts_by_length_are_of_the_shortest_and_the_longest_whatever_their_order",),
+    ),
+    Defect(
+        "a row that took less is not named",
+        "repro/pages/by_length.py",
+        "if abs(of) > MUCH",
+        "if of > MUCH",
+        ("tests/pages/test_by_length.py::test_rows_that_took_a_tenth_more_or_less_are_named",),
+    ),
 )

@@ -5,16 +5,27 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
-from kept_sentences import REFERENCES, hypotheses, with_scores
+from kept_sentences import REFERENCES, hypotheses, splits, with_scores
 from paper_runs import paper_run
 
 from repro.data.corpora import GrammarSizes, open_corpus
 from repro.results.record import Record, path
-from repro.results.sentences import are_of, faults, files, read_counts, read_hypotheses, write_sentences
+from repro.results.sentences import (
+    are_of,
+    faults,
+    files,
+    has_places,
+    read_counts,
+    read_hypotheses,
+    read_places,
+    write_sentences,
+)
 from repro.runs import outputs
 from repro.runs.outputs import at_hand, keep_outputs, rescored, translated
 
+LENGTHS = {"dev": [7, 5, 3], "test": [11, 2]}
 SIZES = GrammarSizes(n_train=30, n_dev=3, n_test=2)
 
 
@@ -23,7 +34,10 @@ def a_run(folder: Path, seed: int = 1) -> Any:
     folder.mkdir(exist_ok=True)
     for split in REFERENCES:
         (folder / f"{split}.hyp").write_text("".join(f"{line}\n" for line in hypotheses(seed, split)), "utf-8")
-    prepared = {split: SimpleNamespace(references=lines) for split, lines in REFERENCES.items()}
+    prepared = {
+        split: SimpleNamespace(references=lines, source=SimpleNamespace(lengths=np.array(LENGTHS[split], np.uint16)))
+        for split, lines in REFERENCES.items()
+    }
     return SimpleNamespace(folder=folder, prepared=SimpleNamespace(**prepared), corpus=SimpleNamespace(in_tokens=False))
 
 
@@ -35,6 +49,22 @@ def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
     keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
     assert not list(faults(tmp_path, record()))
     assert read_hypotheses(path(tmp_path, record()), "test") == hypotheses(1, "test")
+    for split, lengths in LENGTHS.items():
+        places = read_places(tmp_path, record(), split)
+        assert places is not None
+        assert places.source == lengths
+        assert [len(third.hypothesis) for third in places.thirds] == [len(lengths)] * 3
+
+
+def test_what_was_kept_before_places_were_is_written_anew(tmp_path: Path) -> None:
+    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
+    place = path(tmp_path, record())
+    write_sentences(place, record().run, splits(1))  # as an older version does
+    assert not has_places(place)
+    assert read_places(tmp_path, record(), "dev") is None
+    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
+    assert has_places(place)
+    assert not list(faults(tmp_path, record()))
 
 
 def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(

@@ -112,6 +112,9 @@ def test_it_is_trained_averaged_searched_scored_and_recorded(made: Made) -> None
         assert one.status == "finished"
         assert len((made.folder / "runs" / one.run / "test.hyp").read_bytes().split(b"\n")) == 5 + 1
     assert "system" in differences(made.records["plain"], made.records["deep"])
+    tags = {row: json.loads((made.run(row) / "run.json").read_bytes())["tags"] for row in made.records}
+    assert tags["deep"]["system"] == "toy_system.Toy(depth=3)"
+    assert "system" not in tags["base"]
 
 
 def test_it_is_counted_from_its_module(made: Made) -> None:

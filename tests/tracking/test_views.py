@@ -86,6 +86,13 @@ def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
     return sorted((k.removeprefix("row/"), v) for k, v in run.data.metrics.items() if k.startswith("row/"))
 
 
+def test_a_view_names_systems_where_some_are_not_the_transformer() -> None:
+    plain, own = view_state("all", ["base"]), view_state("all", ["base"], systems=True)
+    assert own["columnOrder"] == own["selectedColumns"] == [*plain["selectedColumns"], "tags.`system`"]
+    assert own["columnWidths"].keys() == {*own["selectedColumns"]}
+    assert "tags.`system`" not in plain["columnWidths"]
+
+
 def test_a_view_that_fails_costs_the_view_only(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
     told: list[str] = []
