@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
-from repro.results.parts import LENGTHS, PARTS, POSITIONS
+from repro.results.parts import LENGTHS, THIRDS, POSITIONS
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ def unequal(frame: "DataFrame") -> Text:
 
 def section(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
     """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
-    if not {*PARTS} <= {*frame.columns} or frame[PARTS[0]].isna().all():
+    if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
         return ()
     groups = {"by third of source length": LENGTHS, "by third of target position": POSITIONS}
-    names = dict(zip((*LENGTHS, *POSITIONS), PARTS, strict=True))
+    names = dict(zip((*LENGTHS, *POSITIONS), THIRDS, strict=True))
     shown = [
         Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1)[0])
         for group, parts in groups.items()

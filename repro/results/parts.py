@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, POSITIONS = ("shortest", "middle", "longest"), ("first", "second", "last")
-PARTS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *POSITIONS))
+THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *POSITIONS))
 
 
 def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:
@@ -43,9 +43,9 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
     for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
         found = [_of_run(runs[table, row, int(seed)], results) for seed in seeds.split()]
         whole = [one for one in found if one is not None]
-        values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in PARTS}
+        values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in THIRDS}
         complete = len(whole) == len(found)
-        lines.append({key: x for name in PARTS for key, x in spread(name, values[name] if complete else []).items()})
+        lines.append({key: x for name in THIRDS for key, x in spread(name, values[name] if complete else []).items()})
     made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
     made.attrs = frame.attrs
     return made
@@ -56,7 +56,7 @@ def _of_run(record: Record, results: Path) -> dict[str, float] | None:
     if counts is None or places is None:
         return None
     parts = [*by_length(counts[SPLIT][SCORER], places.source), *by_position(places.thirds)]
-    return dict(zip(PARTS, parts, strict=True))
+    return dict(zip(THIRDS, parts, strict=True))
 
 
 def _bleu(summands: "np.ndarray[tuple[int, ...], np.dtype[np.float64]]") -> float:

@@ -7,7 +7,7 @@ import pytest
 from kept_sentences import ladder_run
 
 from repro.results.frame import table
-from repro.results.parts import PARTS, by_length, by_position, with_parts
+from repro.results.parts import THIRDS, by_length, by_position, with_parts
 from repro.results.sentences import NgramCounts
 
 
@@ -41,7 +41,7 @@ def test_rows_show_means_and_those_without_counts_nothing(tmp_path: Path) -> Non
         ladder_run("Other", 2, tmp_path, places=False),
     ]
     frame = with_parts(table(records), records, tmp_path).set_index("row")
-    assert {*PARTS} <= {*frame.columns}
+    assert {*THIRDS} <= {*frame.columns}
     one = frame.loc["One"]
-    assert one[PARTS[0]] == pytest.approx((one[f"{PARTS[0]}_min"] + one[f"{PARTS[0]}_max"]) / 2)
-    assert frame.loc["Other", [*PARTS]].isna().all()
+    assert one[THIRDS[0]] == pytest.approx((one[f"{THIRDS[0]}_min"] + one[f"{THIRDS[0]}_max"]) / 2)
+    assert frame.loc["Other", [*THIRDS]].isna().all()
