@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
-from repro.results.parts import LENGTHS, THIRDS, POSITIONS
+from repro.results.parts import LENGTHS, POSITIONS, THIRDS
 from repro.results.record import BASE
 
 if TYPE_CHECKING:

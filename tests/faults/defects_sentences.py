@@ -81,15 +81,15 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "translations of the code before stay beside a new record",
         OUTPUTS,
-        "    elif not are_of(place, record.run):\n",
+        "    elif not (are_of(place, record.run) and has_places(place)):\n",
         '    elif not place.with_name(f"{place.stem}.counts.gz").exists():\n',
         (f"{OF_OUTPUTS}what_stands_there_is_not_made_again_unless_it_is_of_another_run",),
     ),
     Defect(
         "dev is scored on the references of test",
         OUTPUTS,
-        'references = {"dev": run.prepared.dev.references, ',
-        'references = {"dev": run.prepared.test.references, ',
+        'texts = {"dev": run.prepared.dev, ',
+        'texts = {"dev": run.prepared.test, ',
         (f"{OF_OUTPUTS}what_a_run_translated_stands_beside_its_record",),
     ),
     # publishing
