@@ -1,6 +1,6 @@
 """What runs will cost, before they are made: by what was measured on this machine, or by arithmetic, which it says."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from repro.data.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.results.labels import label
+from repro.results.processor import processor
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
@@ -176,12 +177,18 @@ def _memory(asked: Sequence[Cell], scale: Scale) -> str:
     return f"{size(uses[largest])} for the largest run, {largest}; {'unknown' if free is None else size(free)} free"
 
 
-def run_memory(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
-    """Resident bytes of a process that makes this run here, what it imports included; on a GPU those of the host."""
+def run_memory(
+    hyper: Hyper, scale: Scale, pair: str, system: Any = None, vectors: Collection[str] | None = None
+) -> int:
+    """Resident bytes of a process that makes this run here, what it imports included; on a GPU those of the host.
+
+    `vectors` are of the processor (None: this one's).
+    """
     use = MemoryUse(
         n_parameters=n_parameters(hyper, expected_vocabulary(scale, pair), system),
         vocabulary=expected_vocabulary(scale, pair),
         tokens=min(scale.batch_tokens, scale.device_tokens),
+        vectors=processor().vectors if vectors is None else vectors,
     )
     machine = this_machine()
     return memory_use(hyper, use) if machine.device == machine.cpu else host_memory(use)

@@ -107,8 +107,15 @@ DEFECTS = (
     Defect(
         "memory of a large model is that of a small one",
         f"{SPEED}memory.py",
-        "if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT else 0",
-        "if False else 0",
+        "if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT:",
+        "if False:",
+        (f"{OF_SPEED}test_memory.py::test_large_products_keep_what_they_made",),
+    ),
+    Defect(
+        "wide vectors cost no memory",
+        f"{SPEED}memory.py",
+        "KEPT_WIDE if WIDE in use.vectors else 0",
+        "0",
         (f"{OF_SPEED}test_memory.py::test_large_products_keep_what_they_made",),
     ),
 )

@@ -1,5 +1,6 @@
 """What a run takes of memory, before it is begun, and what is free. Measured constants; no torch."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ COPIES = 5  # of each parameter: itself, its gradient, Adam's two moments, and t
 LARGE_PRODUCT = 2**23  # as `repro/training/cpu_tuning.py` has it: from there on oneDNN keeps what it made of each shape
 LOGITS = 2_048  # rows that the loss makes at once, at most, with their softmax and gradient (`repro/model/loss.py`)
 KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 1_170_000  # bytes that it keeps: of any shapes, and for a token of a batch
+WIDE, KEPT_WIDE = "avx512f", 500_000_000  # a processor with these vectors has code made for small products as well
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +24,7 @@ class MemoryUse:
     n_parameters: int
     vocabulary: int
     tokens: int  # of each side that the process takes at once
+    vectors: Collection[str] = ()  # of the processor, as `repro.results.processor` names them
 
 
 def memory_use(hyper: Hyper, use: MemoryUse) -> int:
@@ -34,7 +37,9 @@ def memory_use(hyper: Hyper, use: MemoryUse) -> int:
     a_layer = 14 * hyper.d_model + 6 * hyper.d_ff + 6 * width
     activations = use.tokens * hyper.n_layers * a_layer * FLOAT
     logits = 2 * min(use.tokens, LOGITS) * use.vocabulary * FLOAT
-    kept = KEPT_SHAPES + KEPT_A_TOKEN * use.tokens if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT else 0
+    kept = KEPT_WIDE if WIDE in use.vectors else 0
+    if use.tokens * hyper.d_model**2 >= LARGE_PRODUCT:
+        kept = KEPT_SHAPES + KEPT_A_TOKEN * use.tokens
     return IMPORTS + COPIES * FLOAT * use.n_parameters + activations + logits + kept
 
 

@@ -49,7 +49,7 @@ def trial(**changes: object) -> Trial:
 
 def test_text_that_is_made_up_looks_like_text() -> None:
     text = made_up(LAPTOP, "en-de")
-    assert (len(text.dev.source), len(text.test.target)) == (500, 500)
+    assert (len(text.dev.source), len(text.test.target)) == (1000, 1000)
     for side in (text.train.source, text.train.target):
         lengths = np.asarray(side.lengths)
         assert lengths.mean() == pytest.approx(LAPTOP.sentence_tokens, rel=0.1)
