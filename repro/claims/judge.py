@@ -119,13 +119,19 @@ def evidence_of(records: Iterable[Record], rows: Rows = NO_ROWS) -> Evidence:
     return gather(records, lists(), rows)
 
 
-def judge(evidence: Evidence, rows: Rows = NO_ROWS, measured: LayerOutcomes = NOTHING_MEASURED) -> list[Judged]:
+def judge(
+    evidence: Evidence,
+    rows: Rows = NO_ROWS,
+    measured: LayerOutcomes = NOTHING_MEASURED,
+    claims: Sequence[Claim] = CLAIMS,
+) -> list[Judged]:
     """Every claim with its verdict, in the paper's order: at the last look that its rows have the seeds for.
 
+    The `claims` share one error rate, that of their page.
     `rows` are those of which the printed numbers are known without a run; `measured` are the verdicts on layers, from
     Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
     """
-    looks = [judge_suite(suite(evidence, look, rows)) for look in LOOKS]
+    looks = [judge_suite(suite(evidence, look, rows), claims) for look in LOOKS]
     latest = [next((one for one in reversed(of) if _has_runs(one)), of[0]) for of in zip(*looks, strict=True)]
     known = {f"{run.table}/{run.row}": run.hyper for run in (*(run for run, _ in evidence.apart), *evidence.records)}
     return [

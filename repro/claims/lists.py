@@ -1,5 +1,7 @@
 """Which lists of claims there were, and which claims each held, so that a claim that comes later voids no run.
 
+Claims of the paper and statements of texts around it are one list here, and two on pages.
+
 A record keeps the digest of the list that was there when its run began. `lists.json` says which claims that list held,
 each by the digest of all that decides its verdict: a run may settle those, and none that was added or changed since.
 
@@ -13,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER
+from repro.claims.catalogue import SCALE_ORDER
 from repro.claims.claim import Claim
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, MAX_DIVERGED, MIN_RUNS
 from repro.claims.spelling import spelled
+from repro.claims.statements import LISTED
 from repro.claims.statistics import ALPHA, CONFIDENCE
 from repro.storage.atomic import write_json
 
@@ -25,7 +28,7 @@ WORDS = frozenset({"where", "sentence", "sentence_here", "template", "missing", 
 LEVELS = (SCALE_ORDER, ALPHA, CONFIDENCE, LOOKS, FIRST_SEED, BASE_SEEDS, MIN_RUNS, MAX_DIVERGED)  # of all claims
 
 
-def catalogue_digest(claims: tuple[Claim, ...] = CLAIMS) -> str:
+def catalogue_digest(claims: tuple[Claim, ...] = LISTED) -> str:
     """16 digits of the SHA-256 of all that decides a verdict, and of no word."""
     return digest_of([claim_digest(claim) for claim in claims])
 
@@ -54,7 +57,7 @@ def lists() -> Mapping[str, frozenset[str]]:
     for digest, claims in noted.items():
         if digest_of(claims) != digest:
             raise ValueError(f"{FILE}: list {digest} does not hold the claims it should. Restore the file from git.")
-    today = [claim_digest(claim) for claim in CLAIMS]
+    today = [claim_digest(claim) for claim in LISTED]
     return {digest: frozenset(claims) for digest, claims in (noted | {digest_of(today): today}).items()}
 
 
@@ -63,7 +66,7 @@ def held(digest: str | None, claim: Claim) -> bool:
     return digest is not None and claim_digest(claim) in lists().get(digest, ())
 
 
-def note(claims: Sequence[Claim] = CLAIMS) -> str:
+def note(claims: Sequence[Claim] = LISTED) -> str:
     """Write the list of today among the others; returns its digest."""
     today = [claim_digest(claim) for claim in claims]
     write_json(FILE, json.loads(FILE.read_bytes()) | {digest_of(today): today})

@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _tested(results: Path) -> bool:
     """Run the tests that settle claims and keep what came out; whether one of them did not pass."""
-    from repro.claims.catalogue import CLAIMS
+    from repro.claims.statements import LISTED
     from repro.claims.tested import named_tests, run, write_outcomes
 
-    tests = run(named_tests(CLAIMS), PACKAGE.parent)
+    tests = run(named_tests(LISTED), PACKAGE.parent)
     missed = [f"{one.test} {one.outcome}" for one in tests.ran if one.outcome != "passed"]
     print(f"{write_outcomes(results, tests)}: {len(tests.ran)} tests, {'; '.join(missed) or 'all passed'}")
     return bool(missed)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
-from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
-from repro.pages import claims, scale, table1, table2, table3, table4, tables
+from repro.claims.statements import LISTED, STATEMENTS
+from repro.pages import claims, scale, statements, table1, table2, table3, table4, tables
 from repro.pages.columns import closing, has_systems
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
@@ -81,8 +81,11 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     of_scale = scale.page(runs, whole, judged, evidence, links, pictures)
     sentences = over_sentences(judged, evidence, result_set.folder.parent)
     of_claims = claims.page(judged, evidence, runs, sentences, to_project="../../.." if result_set.own else "../..")
+    stated = judge(evidence, result_set.rows, layers, STATEMENTS)
+    of_statements = statements.page(stated, evidence, runs, to_project="../../.." if result_set.own else "../..")
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
     made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
+    made |= {statements.NAME: Document(of_statements, claims.sheet(stated))}
     return {result_set.folder / name: document for name, document in made.items()}
 
 
@@ -122,7 +125,7 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     measured, tests = _measured(results), tested.read_outcomes(results)
     if result_set.own:  # beside which neither is made
         measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.read_outcomes(PUBLISHED)
-    return tested.verdicts_of_tests(CLAIMS, tests) | (verdicts(measured) if measured else {})
+    return tested.verdicts_of_tests(LISTED, tests) | (verdicts(measured) if measured else {})
 
 
 def _measured(results: Path) -> layer_costs.Measured | None:

@@ -5,6 +5,7 @@ import io
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from repro.claims.bootstrap import RESAMPLES, Interval, Place
 from repro.claims.claim import Claim, Endpoint
@@ -47,11 +48,27 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "table3_big": "Table 3: big",
     "base": "Table 3: base",
     "table4": "Table 4: parsing",
+    "ladder": "The ladder: the systems before it",
+    "lab_scores": "The lab: scores, and what heads share",
+    "lab_selection": "The lab: selection",
+    "lab_positions": "The lab: positions",
+    "lab_parts": "The lab: norms, residuals and other parts",
     "arithmetic": "Arithmetic of the paper's own numbers",
     "structural": "Settled by tests",
     "measured": "Measured on layers, or not settled yet",
     "qualitative": "Shown, not judged",
 }
+
+
+class Subject(NamedTuple):
+    """What a page of verdicts is about."""
+
+    title: str
+    name: str  # of its sentences
+    said: str
+
+
+OF_PAPER = Subject("The claims of the paper", "claims", "what the paper says")
 MARKS: dict[Outcome, str] = {
     **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
     **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
@@ -106,10 +123,11 @@ def page(
     sentences: Mapping[Place, Interval] = NO_SENTENCES,
     *,
     to_project: str = "../..",
+    of: Subject = OF_PAPER,
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
-    `sentences` are the differences in BLEU with their intervals over sentences.
+    `sentences` are the differences in BLEU with their intervals over sentences. `of` is what is judged.
     """
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for one in judged:
@@ -119,15 +137,19 @@ def page(
     return Page(
         made_from("the records in this folder"),
         blocks(
-            Heading(f"The claims of the paper at scale {runs.scale}", 1),
-            Text(f"{len(judged)} claims, {len(evidence.records)} of {runs.n} runs count. {_in_words(judged)}"),
+            Heading(f"{of.title} at scale {runs.scale}", 1),
+            Text(f"{len(judged)} {of.name}, {len(evidence.records)} of {runs.n} runs count. {_in_words(judged)}"),
             Text(PROMISE + BELOW * (not is_sized)),
             exploration(evidence),
-            _counts(groups),
+            _counts(groups, of),
             Text(sizes_here(runs)),
             Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}.")),
             Text(ABOUT_SENTENCES if sentences else ""),
-            (part for key, members in groups.items() for part in (Heading(ABOUT[key]), *_section(members, sentences))),
+            (
+                part
+                for key, members in groups.items()
+                for part in (Heading(ABOUT[key]), *_section(members, sentences, of))
+            ),
             Heading("How it was judged"),
             Text((ABOUT_PROCEDURE, Link("how verdicts are made", f"{to_project}/{RULES}"), ".")),
             Text(f"List of claims: {catalogue_digest()}."),
@@ -160,13 +182,13 @@ def _in_words(judged: Iterable[Judged]) -> str:
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
-def _counts(groups: Mapping[str, Sequence[Judged]]) -> Table:
+def _counts(groups: Mapping[str, Sequence[Judged]], of_page: Subject) -> Table:
     """How many claims of each group came out how, and of all."""
     counts = {ABOUT[key]: Counter(one.verdict for one in members) for key, members in groups.items()}
     total = sum(counts.values(), Counter())
     return Table(
         (
-            Column("", "claims", [*counts, (Strong("all"),)]),
+            Column("", of_page.name, [*counts, (Strong("all"),)]),
             *(
                 Column("", outcome, [*(f"{of[outcome] or ''}" for of in counts.values()), (Strong(total[outcome]),)])
                 for outcome in OUTCOMES
@@ -177,10 +199,10 @@ def _counts(groups: Mapping[str, Sequence[Judged]]) -> Table:
     )
 
 
-def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Block]:
+def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval], of: Subject) -> Iterator[Block]:
     """The claims of one group; of trained rows their numbers too, and why those that are judged came out so."""
     claims = [one.claim for one in members]
-    what = Column("", "what the paper says", [one.sentence for one in members], is_words=True)
+    what = Column("", of.said, [one.sentence for one in members], is_words=True)
     names = Column("", "claim", [claim.id for claim in claims])
     verdict = Column("", "verdict", [_verdict(one) for one in members], is_words=True)
     if not claims[0].is_trained:

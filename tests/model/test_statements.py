@@ -12,11 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.func import jacrev
 
+from repro.complexity.measure import chain
 from repro.model.ablations.codes import OneHotPositions, ScalarPositions
 from repro.model.ablations.norms import PreNorm
 from repro.model.ablations.selection import Hard, Sampled, StraightThrough
 from repro.model.ablations.sharing import IdenticalHeads, QueriesAreKeys, start_alike
 from repro.model.attention import MultiHeadAttention, ScaledDotProduct, attention_weights, scaled_scores
+from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.cost import TextSizes, n_parameters, training_flops
 from repro.model.counted import counted_flops, counted_parameters
@@ -24,6 +26,7 @@ from repro.model.embedding import sinusoids
 from repro.model.layers import DecoderLayer, EncoderLayer, PostNorm
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.masks import hidden_bias
+from repro.model.rivals.attention_rnn import SoftAlignment
 from repro.model.transformer import Transformer
 from repro.runs.scales import SCALES
 
@@ -266,6 +269,20 @@ def test_the_mean_of_hard_attention_is_soft_attention() -> None:
 
 
 # cost
+
+
+def waits(system: Any, n: int) -> int:
+    """Products that wait for each other until n target tokens are read."""
+    model = build(system, SCALES["smoke"].base, 23)
+    source, decoder_in = torch.randint(2, 23, (1, 3)), torch.randint(2, 23, (1, n))
+    return chain(model.decode(decoder_in, model.encode(source), source)[:, -1])
+
+
+def test_soft_alignment_waits_for_each_step_and_the_transformer_for_none() -> None:
+    soft = [waits(SoftAlignment, n) for n in (5, 6, 7, 17)]
+    assert soft[1] > soft[0]
+    assert [one - soft[0] for one in soft] == [step * (soft[1] - soft[0]) for step in (0, 1, 2, 12)]
+    assert waits(None, 5) == waits(None, 17)
 
 
 @pytest.mark.parametrize("h", [1, 2, 4, 8, 16, 32])
