@@ -13,6 +13,7 @@ from repro.runs.command import BAD_INPUT, ended, ours
 COMMANDS = {
     "data": "fetch, import, prepare or inspect text",
     "translate": "translate a text with a finished run",
+    "parse": "write the tree of each sentence, by a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
     "export": "write a finished run in CTranslate2's format",
     "report": "make tables and verdicts from records, or check them",
@@ -56,7 +57,7 @@ def _found(name: str) -> Callable[[list[str]], int]:
             return ui.main
     from repro.cli import decode
 
-    return {"translate": decode.translate, "score": decode.score, "export": decode.export}[name]
+    return {"translate": decode.translate, "parse": decode.parse, "score": decode.score, "export": decode.export}[name]
 
 
 def overview() -> str:

@@ -1,6 +1,7 @@
-"""Put a finished run to use: translate with it, score with it, hand it to CTranslate2.
+"""Put a finished run to use: translate or parse with it, score with it, hand it to CTranslate2.
 
 python -m repro translate latest news.en > news.de
+python -m repro parse runs/<id> sentences.txt > trees.mrg
 python -m repro score runs/<id> news.en news.de --backend ctranslate2
 python -m repro export <id> exported
 """
@@ -9,11 +10,12 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.parallel_text import Parallel, read_lines
+from repro.data.treebank import bracketed, mended
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import BAD_INPUT, Parser, ours
@@ -42,6 +44,20 @@ def translate(argv: Sequence[str] | None = None) -> int:
     return _done(_translate, parser.parse_args(argv))
 
 
+def parse(argv: Sequence[str] | None = None) -> int:
+    """Write the tree of each sentence to standard output, one in brackets a line, by a finished run of Table 4."""
+    parser = _parser("parse", parse.__doc__)
+    add_options(parser, "backend", "precision", backend="what parses", precision="of torch's matrix products")
+    parser.add_argument(
+        "source",
+        type=Path,
+        nargs="?",
+        default=STDIN,
+        help="sentences, one a line, of words between blanks, split as the treebank splits them; else standard input",
+    )
+    return _done(_parse, parser.parse_args(argv))
+
+
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = _parser("score", score.__doc__)
@@ -59,7 +75,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser(name: str, does: str | None) -> Parser:
-    """What the three commands share."""
+    """What these commands share."""
     parser = Parser(prog=ours(name), renamed=RENAMED, description=does)
     parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of that")
     add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="has older runs' tokenizers")
@@ -91,16 +107,40 @@ def _opened(options: argparse.Namespace) -> Trained:
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
     trained = _opened(options)
+    for _, text in _outputs(trained, list(read_lines(options.source)), search, options):
+        sys.stdout.buffer.write(text.encode() + b"\n")
+
+
+def _outputs(
+    trained: Trained, lines: Sequence[str], search: Search, options: argparse.Namespace
+) -> Iterator[tuple[str, str]]:
+    """Each line with what the run makes of it; of an empty line nothing."""
     from repro.decoding.backend import opened
 
-    lines = list(read_lines(options.source))
     full = [line for line in lines if line]
     with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
         ids = backend.translate(_encoded(trained.tokenizer, full), search)
-    translations = map(trained.tokenizer.decode, ids)
-    for line in lines:
-        text = next(translations) if line else ""
-        sys.stdout.buffer.write(text.encode() + b"\n")
+    texts = map(trained.tokenizer.decode, ids)
+    return ((line, next(texts) if line else "") for line in lines)
+
+
+def _parse(options: argparse.Namespace) -> None:
+    run = finished(run_folder(options.run, options.runs_dir))
+    if "f1" not in run.about["scores"]:
+        raise ValueError(f"expected a run that parses, of experiments/table4.py, got one of {run.table}, {run.pair}.")
+    trained = _opened(options)
+    sentences = [in_treebank_words(line) for line in read_lines(options.source)]
+    n_mended = 0
+    for words, text in _outputs(trained, [" ".join(words) for words in sentences], Search.of(run.settings), options):
+        found = mended(text, words.split(" ")) if words else None
+        n_mended += bool(found and found.kinds)
+        sys.stdout.buffer.write((bracketed(found.tree, "TOP") if found else "").encode() + b"\n")
+    print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were no tree, and were mended", file=sys.stderr)
+
+
+def in_treebank_words(line: str) -> list[str]:
+    """The words between its blanks, with brackets as treebanks spell them: in a tree they mean something else."""
+    return [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in line.split()]
 
 
 def _score(options: argparse.Namespace) -> None:

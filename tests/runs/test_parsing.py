@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from own_signals import own_signals
+from paper_runs import paper_run
 
+from repro.cli.commands import main as command
 from repro.data.grammar.generate_trees import gold_trees
-from repro.data.treebank import Leaf, Tree, bracketed, linearised
+from repro.data.treebank import Leaf, Tree, bracketed, linearised, read_trees
 from repro.experiment import Parsing, Translation, main
 from repro.model.config import BASE
 from repro.results import record
@@ -229,3 +231,35 @@ def test_the_references_are_the_gold_lines(made: Made, trees: list[Tree]) -> Non
     [text] = (made.folder / "cache").glob("craft-train-dev-test-*")
     assert (text / "test.tree").read_text().split("\n")[:-1] == lines
     assert json.loads((text / "manifest.json").read_bytes())["facts"]["test"]["trees"] == 4
+
+
+# In use ------------------------------------------------------------------------------------------------------
+
+
+def parse(made: Made, lines: str, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> tuple[list[str], str]:
+    """What `python -m repro parse` writes, and what it says beside it."""
+    (tmp_path / "sentences.txt").write_text(lines)
+    run = made.folder / "runs" / made.found.run
+    assert command(["parse", str(run), str(tmp_path / "sentences.txt")]) == 0
+    printed = capsysbinary.readouterr()
+    return printed.out.decode().split("\n"), printed.err.decode()
+
+
+def test_a_finished_run_writes_a_tree_a_line(
+    made: Made, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    lines, said = parse(made, "Anna sleeps .\n\nthe dog (old)\n", capsysbinary, tmp_path)
+    assert len(lines) == 3 + 1
+    assert lines[1] == lines[3] == ""
+    first, last = (next(read_trees(lines[i])) for i in (0, 2))
+    assert isinstance(first, Tree)
+    assert isinstance(last, Tree)
+    assert first.words == ["Anna", "sleeps", "."]
+    assert last.words == ["the", "dog", "-LRB-old-RRB-"]
+    assert "of 2 outputs were no tree, and were mended" in said
+
+
+def test_only_a_run_that_parses_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paper_run("h=1", "table3_A").save(tmp_path / "0123456789abcdef" / "record.json")
+    assert command(["parse", str(tmp_path / "0123456789abcdef")]) == 2
+    assert "expected a run that parses, of experiments/table4.py, got one of table3_A, en-de" in capsys.readouterr().err
