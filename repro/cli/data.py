@@ -4,6 +4,7 @@
     python -m repro data fetch wmt14-en-de
     python -m repro data prepare wmt14-en-de
     python -m repro data inspect wmt14-en-de
+    python -m repro data fetch craft                  (trees for Table 4: no pair)
 
 Left to themselves they choose the vocabulary and the longest sentence of the scale that reads the corpus, so an
 experiment at that scale finds it prepared.
@@ -19,12 +20,15 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from repro.data.corpora import CORPORA, FETCHED, PROJECT, open_corpus
+from repro.data.corpora import CORPORA, FETCHED, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
+from repro.data.treebanks import TREEBANKS, TREES
 from repro.runs.command import BAD_INPUT, Parser, ours, python
 from repro.runs.options import add_options
+from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
+from repro.runs.task import Task, Translation
 
 if TYPE_CHECKING:
     from repro.data.shards import Prepared
@@ -52,7 +56,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             _import(options)
             return 0
         name, pair = _name_and_pair(options.corpus)
-        if options.command == "fetch":
+        if options.command == "fetch" and pair == TREES:
+            _fetch_trees(name, options)
+        elif options.command == "fetch":
             _fetch(name, pair, options)
         else:
             prepared = _prepare(name, pair, options)
@@ -74,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser(prog=ours("data"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ..."
+    names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
     fetch.add_argument("corpus", nargs="?", help=names)
@@ -115,11 +121,14 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def _name_and_pair(corpus: str | None) -> tuple[str, str]:
     """("news_commentary", "en-de") for "news-commentary-en-de"."""
+    if (trees := (corpus or "").replace("-", "_")) in TREEBANKS:
+        return trees, TREES
     parts = (corpus or "").split("-")
     cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
     if (cut := next(cuts, None)) is None:
         raise ValueError(
-            f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are {', '.join(CORPORA)}."
+            f"Expected a corpus and a language pair like wmt14-en-de, got {corpus!r}; corpora are "
+            f"{', '.join(CORPORA)}, of which {', '.join(TREEBANKS)} have trees and no pair."
         )
     return "_".join(parts[:cut]), "-".join(parts[cut:])
 
@@ -194,6 +203,28 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
     print(f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_where(options)}")
 
 
+def _fetch_trees(name: str, options: argparse.Namespace) -> None:
+    """The files of a treebank into its own folder, each known by its hash."""
+    if name != "craft":
+        raise ValueError(f"Nothing to fetch for {name}. {CORPORA[name].origin}")
+    from repro.data.download.craft import fetch_craft, missing_of_craft
+    from repro.data.download.fetch import described
+
+    folder = options.data_dir / name
+    lacking = missing_of_craft(folder)
+    size = sum(source.size_at_most for source in lacking.values())
+    print(f"{name}: licence {CORPORA[name].licence}; still to fetch: {len(lacking)} files, {size / 1e6:.1f} MB")
+    if options.dry_run:
+        print("\n".join(line for source in lacking.values() for line in described(source)) or "Everything is there.")
+        return
+    fetch_craft(folder, offline=options.offline, mirror=options.mirror)
+    print(
+        f"All of it is in {folder}. {TREEBANKS[name].attribution}\n"
+        f"What next:\n  {ours('data', 'prepare')} {name} {_where(options)}\n"
+        f"  {python()} experiments/table4.py --scale captions {_where(options)} --rows 'WSJ only'"
+    )
+
+
 def _gigabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB"
 
@@ -207,7 +238,8 @@ def _where(options: argparse.Namespace) -> str:
 
 def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
-    scale = [one for one in SCALES.values() if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
+    scales = [_task(name, pair).at(one) for one in SCALES.values()]
+    scale = [one for one in scales if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
     if options.vocab_size is not None and scale[0].subwords(pair).kind == "given":
         raise ValueError(
             f"--vocab-size {options.vocab_size}: the text of {name} comes split into sub-words of its own. "
@@ -221,16 +253,18 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     )
 
 
+def _task(name: str, pair: str) -> Task:
+    """What reads the corpus."""
+    return Parsing() if name in TREEBANKS else Translation(pair)
+
+
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
-    from repro.data.prepare import prepare
     from repro.results.repeats import repeated
 
-    scale = _scale(name, pair, options)
-    corpus = open_corpus(
-        name, pair, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print
-    )
-    prepared = prepare(
+    scale, task = _scale(name, pair, options), _task(name, pair)
+    corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
+    prepared = task.prepare(
         corpus,
         subwords=corpus.subwords(scale.subwords(pair), asked=options.vocab_size),
         cache=options.cache_dir,

@@ -14,6 +14,7 @@ from repro.data.treebank import EMPTY_ELEMENT, OUTER, Leaf, Tree
 VERSION = 1  # raise it when the rules change
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
 SAME = {"PRT": "ADVP"}  # labels that count as one
+Key = tuple[str, int, int]  # a label, and the span it stands over
 SHORT = 40  # words of the sentences that the second column is of, punctuation counted
 
 
@@ -67,16 +68,18 @@ class F1Score:
 
 def count_brackets(gold: Tree, found: Tree) -> BracketCounts:
     """Of one sentence. Which words are punctuation is read off the gold tags: no tag of the tree found decides it."""
-    wanted, had = (_without_empty_elements(tree) for tree in (gold, found))
-    if len(wanted.leaves) != len(had.leaves):
-        raise ValueError(
-            f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
-            "the two must be parallel."
-        )
-    counted = [leaf.tag not in PUNCTUATION for leaf in wanted.leaves]
-    of_gold, of_found = (_brackets(tree, counted) for tree in (wanted, had))
+    of_gold, of_found = (Counter(filter(None, keys)) for keys in _both(gold, found))
     matched, n_found, n_gold = (of_gold & of_found).total(), of_found.total(), of_gold.total()
     return BracketCounts(matched, n_found, n_gold, exact=matched == n_found == n_gold, sentences=1)
+
+
+def wrong_brackets(gold: Tree, found: Tree) -> tuple[list[int], list[int]]:
+    """Which brackets of the gold tree were not found, and which of those found are wrong: their places in each tree.
+
+    For trees without empty elements.
+    """
+    of_gold, of_found = _both(gold, found)
+    return _without_partner(of_gold, of_found), _without_partner(of_found, of_gold)
 
 
 def score_trees(
@@ -112,15 +115,40 @@ def _without_empty_elements(tree: Tree) -> Tree:
     return Tree(leaves, tuple(bracket for bracket in brackets if bracket.begin < bracket.end))
 
 
-def _brackets(tree: Tree, counted: Sequence[bool]) -> Counter[tuple[str, int, int]]:
-    """How often each label stands over each span of the words that count; parts of speech are no brackets."""
+def _both(gold: Tree, found: Tree) -> tuple[list[Key | None], list[Key | None]]:
+    """What the brackets of both trees are compared by."""
+    wanted, had = (_without_empty_elements(tree) for tree in (gold, found))
+    if len(wanted.leaves) != len(had.leaves):
+        raise ValueError(
+            f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
+            "the two must be parallel."
+        )
+    counted = [leaf.tag not in PUNCTUATION for leaf in wanted.leaves]
+    return _keys(wanted, counted), _keys(had, counted)
+
+
+def _keys(tree: Tree, counted: Sequence[bool]) -> list[Key | None]:
+    """Of each bracket its label and its span over the words that count; None where it does not count itself."""
     place = [0, *accumulate(counted)]
-    found: Counter[tuple[str, int, int]] = Counter()
+    found: list[Key | None] = []
     for label, begin, end in tree.brackets:
-        if place[begin] < place[end] and label not in OUTER:
-            category = label.partition("-")[0].partition("=")[0]
-            found[SAME.get(category, category), place[begin], place[end]] += 1
+        category = label.partition("-")[0].partition("=")[0]
+        counts = place[begin] < place[end] and label not in OUTER
+        found.append((SAME.get(category, category), place[begin], place[end]) if counts else None)
     return found
+
+
+def _without_partner(keys: Sequence[Key | None], others: Sequence[Key | None]) -> list[int]:
+    """The places of those that the others do not have; of one that both have, as many as they have are right."""
+    left = Counter(filter(None, others))
+    alone = []
+    for i, key in enumerate(keys):
+        if key is not None:
+            if left[key]:
+                left[key] -= 1
+            else:
+                alone.append(i)
+    return alone
 
 
 def _numbers(counts: BracketCounts) -> tuple[int, int, int, int, int]:

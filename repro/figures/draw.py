@@ -12,7 +12,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from repro.figures import attention_maps, curves, forest, mechanism, quality, style
+from repro.figures import attention_maps, curves, forest, mechanism, quality, style, trees
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
@@ -37,6 +37,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "figure 1": partial(_architecture, to),
         "figure 2": partial(_operations, to),
         "figures 3 to 5": partial(_attention, to, scale, runs, cache),
+        "parse tree": partial(_tree, to, scale, runs, cache),
         "positional encoding": partial(mechanism.draw_positions, to),
         "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
         "softmax saturation": partial(mechanism.draw_saturation, to),
@@ -118,6 +119,22 @@ def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
             f"Run `{attention_maps.MAKE_AGAIN} --scale {scale}`."
         )
     return attention_maps.draw_attention(to, measured)
+
+
+def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
+    """What the newest parser here makes of a sentence, or else what stands under results."""
+    file = to / "tree.json"
+    measured = trees.read_tree(file) if file.exists() else None
+    run = trees.parser_run(runs, scale)
+    if run and (measured is None or measured["run"] != run.run):
+        measured = trees.measure_tree(run, runs, cache)
+        trees.write_tree(file, measured)
+    if measured is None:
+        raise ValueError(
+            f"no {file}, and no finished run of Table 4 at scale {scale} in {runs} to make it from. "
+            f"Run `{trees.MAKE_AGAIN} --scale {scale}`."
+        )
+    return trees.draw_tree(to, measured)
 
 
 def _base(scale: str, records: Sequence[Record]) -> Hyper:

@@ -44,6 +44,7 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "learning_rate": "The learning rate over the updates (section 5.3)",
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
     "differences": "Each row of Table 3 less the base, beside what the paper prints",
+    "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
     "quality_and_cost": "Quality against the cost of training",
 }
 ABOUT_REASONS = (

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tree_samples import any_tree, disturbed, tree
 
 from repro.data.treebank import Tree, bracketed
-from repro.decoding.evalb import BracketCounts, count_brackets, score_trees
+from repro.decoding.evalb import BracketCounts, count_brackets, score_trees, wrong_brackets
 
 GOLDEN = [  # gold, then found
     "(TOP (S (NP-SBJ (NNP John)) (VP (VBZ has) (NP (DT a) (NN dog))) (. .)))",
@@ -86,6 +86,13 @@ def test_the_golden_example_to_the_last_count() -> None:
 )
 def test_by_hand(gold: str, found: str, wanted: tuple[int, int, int]) -> None:
     assert counts(gold, found) == wanted
+
+
+def test_wrong_brackets_are_named_by_their_places() -> None:
+    gold = tree("(S (NP (NP (NN a))) (VP (VB b)) (. .))")
+    found = tree("(S (NP (NN a)) (PP (VB b) (. .)))")
+    assert wrong_brackets(gold, found) == ([2, 3], [2])
+    assert wrong_brackets(gold, gold) == ([], [])
 
 
 def test_nothing_found_is_worth_nothing() -> None:

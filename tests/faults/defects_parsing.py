@@ -4,13 +4,15 @@ from faults.defect import Defect
 
 TREES, F1 = "repro/data/treebank.py", "repro/decoding/evalb.py"
 OF_TREES, OF_F1 = "tests/data/test_treebank.py::test_", "tests/decoding/test_evalb.py::test_"
+TASK, BANKS, TOKENS = "repro/runs/parsing.py", "repro/data/treebanks.py", "repro/data/tokenizer.py"
+OF_TASK, OF_BANKS = "tests/runs/test_parsing.py::test_", "tests/data/test_treebanks.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
         "brackets are sets: the same twice counts once",
         F1,
-        "found[SAME.get(category, category), place[begin], place[end]] += 1",
-        "found[SAME.get(category, category), place[begin], place[end]] = 1",
+        "of_gold, of_found = (Counter(filter(None, keys)) for keys in _both(gold, found))",
+        "of_gold, of_found = (Counter({*filter(None, keys)}) for keys in _both(gold, found))",
         (f"{OF_F1}the_golden_example_to_the_last_count",),
     ),
     Defect(
@@ -55,5 +57,34 @@ DEFECTS: tuple[Defect, ...] = (
         "place = after.end() - 1 if after else None",
         "place = None",
         (f"{OF_TREES}reading_goes_on_after_what_is_no_tree",),
+    ),
+    Defect(
+        "labels of held-out trees are learned",
+        BANKS,
+        '    of_train = [facts["train"]]\n',
+        '    of_train = [facts["train"], facts["test"]]\n',
+        (f"{OF_BANKS}test_is_never_learned_from",),
+    ),
+    Defect(
+        "labels are cut into sub-words",
+        TOKENS,
+        '    contents["model"]["ignore_merges"] = True  # what the vocabulary has is taken as it is\n',
+        "",
+        (f"{OF_BANKS}labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are",),
+    ),
+    Defect(
+        "parsing is searched with the alpha of translation",
+        TASK,
+        "PARSING_SEARCH = Search(beam=21, alpha=0.3, extra=300)",
+        "PARSING_SEARCH = Search(beam=21, extra=300)",
+        (f"{OF_TASK}it_is_searched_and_scored_as_section_6_3_says",),
+    ),
+    Defect(
+        "silver trees are read for dev",
+        BANKS,
+        "    text = _converted(name, {split: files[split] for split in SPLITS}, cache, tell)\n",
+        '    splits = SPLITS if not silver else ("train", "silver", "test")\n'
+        "    text = _converted(name, {s: files[of] for s, of in zip(SPLITS, splits, strict=True)}, cache, tell)\n",
+        (f"{OF_BANKS}silver_text_is_a_part_of_train_alone",),
     ),
 )

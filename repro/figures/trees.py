@@ -1,0 +1,152 @@
+"""A tree that our parser found beside the gold one, with the brackets that are wrong marked. Paper: section 6.3.
+
+A bracket is a bar over its words, those inside it below it: so both trees have their words side by side, and can be
+held against each other bar by bar. The sentence is our own, so that no picture has a word of anybody's treebank.
+"""
+
+import json
+from collections.abc import Container
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
+
+from repro.data.treebank import Tree, bracketed, cleaned, mended, read_trees
+from repro.decoding.evalb import count_brackets, wrong_brackets
+from repro.figures import style
+from repro.results import record
+from repro.results.record import Record
+from repro.results.search import Search
+from repro.runs.load import open_run
+from repro.storage.atomic import write_json
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SENTENCE = (
+    "(S (NP (NP (DT The) (JJ old) (NN teacher)) (SBAR (WHNP (WP who)) (S (VP (VBZ helps) (NP (PRP$ my) "
+    "(NN sister)))))) (VP (VBD did) (RB not) (VP (VB close) (NP (DT the) (NN kitchen) (NN door)) (SBAR (IN because) "
+    "(S (NP (PRP it)) (VP (VBD was) (ADJP (JJ old))))))) (. .))"
+)
+MAKE_AGAIN = "python experiments/table4.py"
+LEVEL, MARGIN = 17.0, 8.0  # points: from a bar to that below it; around the drawing
+LETTER = 4.6  # points, about, of a letter of a word
+
+
+class MeasuredTree(TypedDict):
+    """What a run found."""
+
+    run: str
+    row: str
+    seed: int
+    scale: str
+    gold: str  # in brackets
+    found: str
+    mended: int  # mendings that its output needed
+
+
+def parser_run(runs: Path, scale: str) -> Record | None:
+    """The finished run of Table 4 that is shown: its first row, of the lowest seed, the newest; None without one."""
+    found = []
+    for file in sorted(runs.glob("*/record.json")):
+        try:
+            run = record.load(file)
+        except ValueError:
+            continue  # of another format or damaged; it is named when its run is asked for
+        if (run.table, run.scale, run.status) == ("table4", scale, "finished") and run.system is None:
+            found.append(run)
+    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
+    return min(newest_first, key=lambda run: (run.position, run.seed), default=None)
+
+
+def measure_tree(run: Record, runs: Path, cache: Path) -> MeasuredTree:
+    """Have a finished run parse the sentence, by the search of its record."""
+    from repro.data.shards import Encoded
+    from repro.decoding.translate import translate
+
+    trained, gold = open_run(runs / run.run, cache), tree_in(SENTENCE)
+    source = Encoded(*trained.tokenizer.encode([" ".join(gold.words)]))
+    [ids] = translate(trained.model, source, Search.of(run.settings))
+    found = mended(trained.tokenizer.decode(ids), gold.words)
+    return {
+        "run": run.run,
+        "row": run.row,
+        "seed": run.seed,
+        "scale": run.scale,
+        "gold": bracketed(gold, "TOP"),
+        "found": bracketed(found.tree, "TOP"),
+        "mended": found.kinds.total(),
+    }
+
+
+def write_tree(file: Path, measured: MeasuredTree) -> None:
+    """Keep what was found."""
+    write_json(file, measured)
+
+
+def read_tree(file: Path) -> MeasuredTree:
+    """What was found. A ValueError says what to do with a file that is none."""
+    try:
+        content: MeasuredTree = json.loads(file.read_bytes())
+        for name in ("gold", "found"):
+            tree_in(content[name])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is no tree that was found ({error!r}). Delete it; it is made again.") from error
+    return content
+
+
+def tree_in(text: str) -> Tree:
+    """The one tree that is written there."""
+    found = list(read_trees(text))
+    if len(found) != 1 or not isinstance(found[0], Tree):
+        raise ValueError(f"expected one tree in brackets, got {len(found)} things")
+    return cleaned(found[0]) or found[0]
+
+
+def draw_tree(to: Path, measured: MeasuredTree) -> list[Path]:
+    """Write the picture."""
+    gold, found = tree_in(measured["gold"]), tree_in(measured["found"])
+    height = sum(tree.depth for tree in (gold, found)) * LEVEL + 3.2 * LEVEL + 4 * MARGIN + 20
+    size = (style.WIDTH, height / 72)
+    return style.save_figure(to, "parse_tree", size, partial(paint_trees, gold=gold, found=found, measured=measured))
+
+
+def paint_trees(figure: "Figure", *, gold: Tree, found: Tree, measured: MeasuredTree) -> None:
+    """The tree found above, the gold one below."""
+    missed, wrong = wrong_brackets(gold, found)
+    counts = count_brackets(gold, found)
+    axes = style.canvas(figure)
+    top = 72 * figure.get_size_inches()[1] - MARGIN
+    top = _paint(axes, found, top, "found; wrong brackets in orange", wrong)
+    _paint(axes, gold, top - 2 * MARGIN, "gold; what was not found in orange", missed)
+    style.note(
+        figure,
+        f"Scale {measured['scale']}, row {measured['row']}, seed {measured['seed']}, run {measured['run']}: of "
+        f"{counts.found} brackets {counts.matched} are right, of {counts.gold} {counts.matched} found; "
+        f"F1 {counts.f1:.1f}",
+    )
+
+
+def _paint(axes: "Axes", tree: Tree, top: float, title: str, marked: Container[int]) -> float:
+    """One tree below `top`; gives the height at which its words stand."""
+    width = 72 * style.WIDTH - 2 * MARGIN
+    letters = [max(3, len(word)) + 1 for word in tree.words]
+    scale = min(LETTER + 2, width / sum(letters))
+    ends = [MARGIN]
+    for n in letters:
+        ends.append(ends[-1] + n * scale)
+    axes.text(MARGIN, top, title, va="top", fontsize=9, color=style.SOFT)
+    top -= 1.6 * LEVEL
+    around: list[int] = []
+    for i, (label, begin, end) in enumerate(tree.brackets):
+        while around and around[-1] <= begin:
+            around.pop()
+        y, colour = top - len(around) * LEVEL, style.COLOURS[2] if i in marked else style.INK
+        around.append(end)
+        left, right = ends[begin] + 1.5, ends[end] - 1.5
+        axes.plot([left, right], [y, y], color=colour, linewidth=2.2 if i in marked else 1.2)
+        axes.text((left + right) / 2, y + 1.5, label, ha="center", va="bottom", fontsize=7.5, color=colour)
+    words = top - tree.depth * LEVEL
+    for word, left, right in zip(tree.words, ends, ends[1:], strict=False):
+        axes.text((left + right) / 2, words, word, ha="center", va="bottom", fontsize=9)
+    return words
