@@ -132,7 +132,7 @@ def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     if measured is None:
         raise ValueError(
             f"no {file}, and no finished run of Table 4 at scale {scale} in {runs} to make it from. "
-            f"Run `{trees.MAKE_AGAIN} --scale {scale}`."
+            f"Run `{trees.MAKE_A_PARSER} --scale {scale}`."
         )
     return trees.draw_tree(to, measured)
 

@@ -28,7 +28,7 @@ SENTENCE = (
     "(NN sister)))))) (VP (VBD did) (RB not) (VP (VB close) (NP (DT the) (NN kitchen) (NN door)) (SBAR (IN because) "
     "(S (NP (PRP it)) (VP (VBD was) (ADJP (JJ old))))))) (. .))"
 )
-MAKE_AGAIN = "python experiments/table4.py"
+MAKE_A_PARSER = "python experiments/table4.py"
 LEVEL, MARGIN = 17.0, 8.0  # points: from a bar to that below it; around the drawing
 LETTER = 4.6  # points, about, of a letter of a word
 
