@@ -100,7 +100,7 @@ _ALL = (
         name="laptop",
         base=_small(64, steps=1_800, warmup=800, average_every=30),
         corpus="grammar",
-        grammar=GrammarSizes(n_train=5_000, n_dev=1_000, n_test=1_000),  # few enough to learn by heart
+        grammar=GrammarSizes(n_train=3_000, n_dev=1_000, n_test=1_000),  # few enough to learn by heart
         vocab_size=3_000,
         batch_tokens=512,
         max_length=128,

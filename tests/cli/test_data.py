@@ -339,4 +339,4 @@ def test_the_embedded_corpus_needs_no_fetching(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "repro", "data", "prepare", "grammar-en-fr", f"--cache-dir={tmp_path}"]
     done = subprocess.run([*command, "--vocab-size=600"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "train 5,000, dev 1,000, test 1,000 pairs" in done.stdout
+    assert "train 3,000, dev 1,000, test 1,000 pairs" in done.stdout

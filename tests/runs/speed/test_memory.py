@@ -67,9 +67,9 @@ def test_a_control_group_of_version_1(tmp_path: Path, meminfo: Path) -> None:
         "laptop-20000-pairs/table3_C/d_model=1024-seed3",
         "laptop-20000-pairs/table3_big/big-seed1",
         "captions-6000-updates/base/base-seed1",
-        "laptop/base/base-seed8",
-        "laptop/base/base-seed7",
-        "laptop/table3_A/h=16-seed1",
+        "laptop-5000-pairs/base/base-seed8",
+        "laptop-5000-pairs/base/base-seed7",
+        "laptop-5000-pairs/table3_A/h=16-seed4",
     ],
 )
 def test_published_runs_took_about_what_is_forecast(name: str) -> None:
