@@ -45,7 +45,7 @@ class Scale:
     log_every: int  # optimizer steps
     validate_every: int
     checkpoint_every: int
-    trees: TreeText
+    trees: TreeText = TreeText(corpus="craft")
     claim: str
     equal_updates: bool = False  # every row makes as many as the base, so that none is bought by more training
 
@@ -128,7 +128,6 @@ _ALL = (
         log_every=20,
         validate_every=500,
         checkpoint_every=200,
-        trees=TreeText(corpus="craft"),
         claim="signs on small real text",
         equal_updates=True,
     ),
@@ -143,7 +142,6 @@ _ALL = (
         log_every=50,
         validate_every=1_000,
         checkpoint_every=1_000,
-        trees=TreeText(corpus="craft"),
         claim="the order of rows",
     ),
     Scale(
