@@ -15,7 +15,7 @@ from repro.claims.bootstrap import over_sentences
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
 from repro.claims.layers import verdicts
 from repro.claims.statements import LISTED, STATEMENTS
-from repro.pages import claims, scale, statements, table1, table2, table3, table4, tables
+from repro.pages import claims, outputs_2017, scale, statements, table1, table2, table3, table4, tables
 from repro.pages.columns import closing, has_systems
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
@@ -27,6 +27,7 @@ from repro.render.page import Heading, Link, Listing, Page, linked
 from repro.render.terminal import terminal
 from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, record_folders
+from repro.results.outputs_2017 import FOLDER_2017, load_outputs
 from repro.results.parts import with_parts
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
@@ -102,6 +103,7 @@ def _pages(result_set: ResultSet) -> list[str]:
     has_third = any(name.startswith((BASE, table3.PARTS)) for name in names)
     return [
         *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
+        *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(result_set.folder.parent) else []),
         *([table3.NAME] if has_third else []),
         *(name for name in names if name != BASE),
     ]
@@ -117,6 +119,14 @@ def build_layers(results: Path) -> Documents:
         return {}
     document = Document(table1.page(measured), table1.sheet(measured), table1.article(measured))
     return {results / layer_costs.LAYER_COSTS_FOLDER / table1.NAME: document}
+
+
+def build_outputs_2017(results: Path) -> Documents:
+    """The page of published translations from their scores under `results`; nothing where there are none."""
+    if (scored := load_outputs(results)) is None:
+        return {}
+    document = Document(outputs_2017.page(scored), outputs_2017.sheet(scored), outputs_2017.page(scored))
+    return {results / FOLDER_2017 / outputs_2017.NAME: document}
 
 
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
@@ -174,6 +184,11 @@ def write_layers(results: Path) -> list[Path]:
     return write(build_layers(results))
 
 
+def write_outputs_2017(results: Path) -> list[Path]:
+    """Write the files of the page of published translations anew; returns them."""
+    return write(build_outputs_2017(results))
+
+
 def uncommitted(tables: Iterable[str], experiments: Path = EXPERIMENTS) -> list[str]:
     """The tables of which the experiment file is not as its commit has it; none where there is no git to ask."""
     return [name for name in tables if name != BASE and is_committed(experiments / f"{name}.py") is False]
@@ -186,7 +201,7 @@ def scales(results: Path) -> list[Path]:
 
 def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
     """Every page that is made of what stands under `results`."""
-    made = build_layers(results)
+    made = build_layers(results) | build_outputs_2017(results)
     for result_set in result_sets:
         made |= build_scale(result_set, judged_without_runs(result_set))
     return made

@@ -1,0 +1,37 @@
+"""Published translations of newstest2017 by recurrent, convolutional and self-attentive systems, scored here.
+
+Run:   python experiments/outputs_2017.py --data-dir FOLDER          (a minute; no training)
+"""
+
+import sys
+from collections.abc import Sequence
+
+from repro.decoding.outputs_2017 import found_outputs, score_outputs
+from repro.pages.build import write_outputs_2017
+from repro.results.outputs_2017 import save_outputs
+from repro.runs.command import BAD_INPUT, Parser, ended
+from repro.runs.options import add_options
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Score the published translations, and write results/newstest2017/."""
+    parser = Parser(description=main.__doc__)
+    add_options(
+        parser,
+        "data_dir",
+        "results_dir",
+        data_dir="the folder of the translations; default: that of REPRO_DATA",
+        results_dir="where newstest2017/ is made",
+    )
+    options = parser.parse_args(arguments)
+    try:
+        save_outputs(options.results_dir, score_outputs(found_outputs(options.data_dir)))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return BAD_INPUT
+    print(*write_outputs_2017(options.results_dir), sep="\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(ended(main))

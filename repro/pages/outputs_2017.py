@@ -1,0 +1,87 @@
+"""Published translations of newstest2017, scored here: what the ladder's systems came to at full size."""
+
+import statistics
+
+from repro.pages.cells import sheet_number
+from repro.render.origin import made_from
+from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
+from repro.results.outputs_2017 import QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
+
+NAME = "outputs"
+KINDS = {"rnn": "recurrent, soft alignment", "cnn": "convolutional", "transformer": "Transformer"}
+ABOUT = (
+    "Systems of several layers, trained on WMT 2017 by the authors of a toolkit or by Hieber et al. (2017): their "
+    "translations are scored here, their training was not repeated. So they are no rows of the ladder; they show where "
+    "its upper rungs stand at full size."
+)
+
+
+def page(scored: Outputs2017) -> Page:
+    """A line a system, by kind, the best of each kind first."""
+    systems = _ordered(scored)
+    shown = [
+        Column("", "system", [KINDS.get(one.kind, one.kind) for one in systems]),
+        Column("", "toolkit", [one.toolkit for one in systems], is_words=True),
+        Column("BLEU", "all", [f"{one.bleu:.1f}" for one in systems]),
+        *(
+            Column("BLEU by quarter of source length", name, [f"{one.quarters[i]:.1f}" for one in systems])
+            for i, name in enumerate(("shortest", "second", "third", "longest"))
+        ),
+    ]
+    kinds = [one.kind for one in systems]
+    ruled = frozenset(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])
+    return Page(
+        made_from(SCORES_2017),
+        blocks(
+            Heading("Published translations of newstest2017, English-German", 1),
+            Text(ABOUT),
+            Table(tuple(shown), ruled),
+            Text(
+                f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} parts of as many "
+                "sentences each; BLEU is sacreBLEU's."
+            ),
+            Heading("What they show"),
+            Listing(tuple(_said(systems))),
+            Heading("How it was made"),
+            Text((Code("python experiments/outputs_2017.py"), f" scored them by {scored.signature}.")),
+        ),
+    )
+
+
+def sheet(scored: Outputs2017) -> str:
+    """The same as comma-separated values."""
+    lines = [
+        ",".join([one.kind, one.toolkit, *map(sheet_number, [one.bleu, *one.quarters])]) for one in _ordered(scored)
+    ]
+    return "\n".join(
+        [",".join(["kind", "toolkit", "bleu", *(f"quarter {i + 1}" for i in range(QUARTERS))]), *lines, ""]
+    )
+
+
+def _ordered(scored: Outputs2017) -> list[ScoredOutput]:
+    kinds = [*KINDS]
+    return sorted(scored.systems, key=lambda one: (kinds.index(one.kind), -one.bleu))
+
+
+def _said(systems: list[ScoredOutput]) -> list[str]:
+    """In sentences, from the numbers."""
+    of = {kind: [one.bleu for one in systems if one.kind == kind] for kind in KINDS}
+    others = [score for kind in ("rnn", "cnn") for score in of[kind]]
+    lines = []
+    if of["transformer"] and others:
+        least, most = min(of["transformer"]) - max(others), max(of["transformer"]) - max(others)
+        lines.append(
+            f"Beside the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
+        )
+    if of["rnn"] and of["cnn"]:
+        apart = max(of["rnn"]) - min(of["rnn"])
+        between = statistics.fmean(of["rnn"]) - statistics.fmean(of["cnn"])
+        lines.append(
+            f"Two toolkits with the same kind of recurrent system are {apart:.1f} apart; recurrent and convolutional "
+            f"ones are {between:+.1f} apart in the mean."
+        )
+    fall = [one.quarters[0] - one.quarters[-1] for one in systems]
+    lines.append(
+        f"From the shortest to the longest quarter of sentences they lose {min(fall):.1f} to {max(fall):.1f} BLEU."
+    )
+    return lines
