@@ -30,7 +30,7 @@ def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> di
     versions = {f"version of {name}": version for name, version in stamp["versions"].items()}
     return versions | {
         "python": stamp["python"],
-        "processor": f"{stamp['cpu']}, {stamp.get('cpu_model')}",
+        "processor": ", ".join(filter(None, (stamp["cpu"], stamp.get("cpu_model")))),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "device": stamp["device"],
         "threads": stamp["n_threads"],

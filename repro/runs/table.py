@@ -183,5 +183,5 @@ def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False)
 def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:
     """Table, place and row: the base first, which has none. Where no row translates, nothing is compared with it."""
     of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows)]
-    translate = any(row.task is None or row.task.facts == TRANSLATION for _, _, row in of_tables)
+    translate = not of_tables or any(row.task is None or row.task.facts == TRANSLATION for _, _, row in of_tables)
     return [*([(BASE_TABLE, -1, BASE_ROW)] if translate else []), *of_tables]

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from repro.claims import arithmetic, lists
-from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import BLEU, Checked, Claim
 from repro.claims.lists import WORDS, catalogue_digest
 from repro.claims.spelling import function, spelled, syntax
+from repro.claims.statements import LISTED
 
 BOUND = 3
 OTHERS = (1.5, 2)
@@ -30,19 +30,19 @@ def _helper(n: int) -> int:
 
 
 def one(id: str) -> Claim:
-    return next(of for of in CLAIMS if of.id == id)
+    return next(of for of in LISTED if of.id == id)
 
 
 def with_claim(changed: str, **change: Any) -> tuple[Claim, ...]:
     """The list with one claim changed."""
-    return tuple(replace(of, **change) if of.id == changed else of for of in CLAIMS)
+    return tuple(replace(of, **change) if of.id == changed else of for of in LISTED)
 
 
 # Claims
 
 
 def test_the_hash_is_the_same_twice_and_short() -> None:
-    assert catalogue_digest() == catalogue_digest(tuple(CLAIMS))
+    assert catalogue_digest() == catalogue_digest(tuple(LISTED))
     assert len(catalogue_digest()) == 16
 
 
@@ -58,7 +58,7 @@ def test_every_field_decides_or_says() -> None:
 def test_every_field_that_decides_is_in_the_hash(field: str) -> None:
     # each field is given what another claim has there
     mine = one("C29a")
-    other = next(of for of in CLAIMS if getattr(of, field) != getattr(mine, field))
+    other = next(of for of in LISTED if getattr(of, field) != getattr(mine, field))
     assert catalogue_digest(with_claim("C29a", **{field: getattr(other, field)})) != catalogue_digest()
 
 
@@ -82,8 +82,8 @@ def test_levels_are_in_the_hash(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_claim_fewer_and_another_order_are_in_the_hash() -> None:
-    assert catalogue_digest(CLAIMS[1:]) != catalogue_digest()
-    assert catalogue_digest(CLAIMS[::-1]) != catalogue_digest()
+    assert catalogue_digest(LISTED[1:]) != catalogue_digest()
+    assert catalogue_digest(LISTED[::-1]) != catalogue_digest()
 
 
 # What is computed
@@ -101,7 +101,7 @@ def rewritten(module: ModuleType, old: str, new: str, tmp_path: Path, monkeypatc
     monkeypatch.setitem(sys.modules, module.__name__, copy)
     computed = tuple(
         replace(of, compute=getattr(copy, of.compute.__name__)) if isinstance(of.compute, FunctionType) else of
-        for of in CLAIMS
+        for of in LISTED
     )
     return catalogue_digest(computed)
 

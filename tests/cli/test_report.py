@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from repro.claims import tested
-from repro.claims.catalogue import CLAIMS
+from repro.claims.statements import LISTED
 from repro.claims.tested import Ran, SuiteRun, named_tests, read_outcomes
 from repro.cli.report import main
 
@@ -15,7 +15,7 @@ STAMP: Any = {"commit": "1" * 40, "dirty": False}
 
 def all_with(outcome: Any) -> SuiteRun:
     """As if every named test had come out so."""
-    return SuiteRun(tuple(Ran(test, outcome, 1, "0") for test in named_tests(CLAIMS)), STAMP)
+    return SuiteRun(tuple(Ran(test, outcome, 1, "0") for test in named_tests(LISTED)), STAMP)
 
 
 @pytest.mark.parametrize(("outcome", "code", "said"), [("passed", 0, "all passed"), ("failed", 1, "failed; tests/")])
@@ -36,7 +36,7 @@ def test_tests_are_run_kept_and_said(
     monkeypatch.setattr(tested, "run", run)
     (tmp_path / "results").mkdir()
     assert main(["--tests", "--results", str(tmp_path / "results")]) == code
-    assert asked == named_tests(CLAIMS)
+    assert asked == named_tests(LISTED)
     assert read_outcomes(tmp_path / "results") == all_with(outcome)
     assert said in capsys.readouterr().out
 

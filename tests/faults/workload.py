@@ -109,7 +109,7 @@ def play(plan: Plan) -> None:
 
     hear_all()
     if plan.processor:
-        provenance.processor = lambda: processor()._replace(name=str(plan.processor))
+        provenance.processor = lambda: processor()._replace(name=str(plan.processor), model=None)
     lease.EVERY = plan.beat
     if plan.without_locks:
         fcntl.flock = lambda *_: None  # as some file systems do: everybody gets the lock

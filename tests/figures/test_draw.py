@@ -74,7 +74,7 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
     made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
-    assert skipped == []
+    assert [said.partition(":")[0] for said in skipped] == ["parse tree"]
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in ("png", "svg")]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made)
 
@@ -82,7 +82,8 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
 def test_the_same_input_gives_the_same_bytes(
     results: Path, a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(draw.style.DETAILS, "png")  # pixels follow from the same drawing; it is SVG that has names
+    # pixels follow from the same drawing; it is SVG that has names
+    monkeypatch.setattr(draw.style, "DETAILS", {"svg": draw.style.DETAILS["svg"]})
     place(tmp_path, a_record)
     attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
     made, _ = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
@@ -107,12 +108,13 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, differences, quality] = draw.draw_figures(
+    made, [attention, tree, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
+    assert tree.startswith("parse tree: no ")
     assert differences.startswith("differences: ")
     assert quality.startswith("quality and cost: ")
     assert all(said.endswith("Run experiments/all_tables.py.") for said in (differences, quality))
@@ -130,11 +132,12 @@ def test_a_damaged_record_costs_its_own_figures_only(
     assert made == [tmp_path / "laptop/figures/table3_A"]
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
+        "parse tree",
         "curves of table3_B",
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[1]
+    assert "h=4-seed1.json" in skipped[2]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

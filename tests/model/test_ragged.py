@@ -140,7 +140,7 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     q, k = (torch.randn(3, int(n[-1]), d_k, generator=generator, dtype=torch.float64) for n in (ends, other))
     v = torch.randn(3, int(other[-1]), d_v, generator=generator, dtype=torch.float64)
     spans = RaggedMask(ends, other, 7, 7, causal)
-    mixing = ScaledDotProduct(n_heads=3, d_k=d_k)
+    mixing = ScaledDotProduct(n_heads=3, d_k=d_k, d_v=d_v)
     found = ragged_attention(mixing, q, k, v, spans)
     assert kernel.width == width
     monkeypatch.setattr(ragged, "has_kernel", lambda q: False)

@@ -110,7 +110,7 @@ def test_the_pages_in_html_lead_to_each_other_and_to_their_pictures(
     assert report.main(["--results", str(results), "--html", str(site)]) == 0
     assert capsys.readouterr().out.endswith(f"{site / 'index.html'}\n")
     pages = {*site.rglob("*.html")}
-    expected = {"README", "claims", "table3", "table3_B"}
+    expected = {"README", "claims", "statements", "table3", "table3_B"}
     assert {page.relative_to(site).as_posix() for page in pages} == {
         "index.html",
         *(f"results/laptop/{name}.html" for name in expected),

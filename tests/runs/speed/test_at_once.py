@@ -47,7 +47,8 @@ def test_gpus_are_those_that_the_environment_leaves(tmp_path: Path) -> None:
 
 
 def asked(n_runs: int, **options: Any) -> tuple[int, str]:
-    cells: Any = [SimpleNamespace(hyper=None, task=SimpleNamespace(name=""), row=SimpleNamespace(system=None))] * n_runs
+    task = SimpleNamespace(name="", at=lambda scale: scale)
+    cells: Any = [SimpleNamespace(hyper=None, task=task, row=SimpleNamespace(system=None))] * n_runs
     return runs_at_once(cells, SCALES["smoke"], Options(**options))
 
 
