@@ -24,6 +24,8 @@ from repro.model.ablations.batch_norm import BatchNormalised
 from repro.model.ablations.scores import UnscaledDot
 from repro.model.build import sketched
 from repro.model.config import Hyper
+from repro.model.rivals.convs2s import ConvS2S
+from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
 from repro.results import provenance, record, systems
 from repro.results.kinds import differences
@@ -221,6 +223,13 @@ def refused(capsys: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
     said += capsys.readouterr().err.splitlines()
 
 
+class Huge(Simple):
+    """Of no width small enough."""
+
+    def layers(self, *_: Any) -> dict[str, torch.nn.Module]:
+        return {"encoder": torch.nn.Linear(600, 600)}
+
+
 def function(hyper: Hyper, vocab_size: int) -> Toy:
     return Toy(hyper, vocab_size)
 
@@ -235,9 +244,11 @@ def function(hyper: Hyper, vocab_size: int) -> Toy:
         (partial(function), "A system: expected a class, got <function function"),
         (partial(Toy, depth="3"), "expected classes, functions and numbers as its arguments, got '3'"),
         (partial(Toy, depth=lambda: 3), "expected what has a name of its own, got <lambda>"),
+        (partial(ConvS2S, kernel=4), "A kernel of 4 has no centre: expected an odd one"),
+        (Huge, "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding, but"),
         (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked: expected a system with"),
     ],
-    ids=["lambda", "function", "instance", "text", "partial", "argument", "local", "lacking"],
+    ids=["lambda", "function", "instance", "text", "partial", "argument", "local", "kernel", "size", "lacking"],
 )
 def test_what_is_no_system_is_refused_before_any_training(
     system: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
