@@ -392,14 +392,16 @@ def forecasts(records: dict[str, Record]) -> list[str]:
         said, came = line["forecast"], line["came"]
         numbers = [f"{of[part]:.1f}" for part in ("training", "translating") for of in (said, came)]
         rows.append((line["row"], f"{line['steps']:,}", *numbers, f"{sum(said.values()) / sum(came.values()):.2f}"))
+    tables = dict.fromkeys(line["table"] for line in record["lines"] if line["table"] != "base")
+    asked = [*tables, *(["--processor"] if record["clock"] == "processor time" else [])]
     return [
         "## Forecasts",
         "",
         *prose(
             f"Seconds that `--dry-run --measure` forecast for rows at `{record['scale']}`, about 3 s a row, and those "
             "of their records; ratio: of both together. Validation and start-up stand in no record. Seconds of "
-            f"{record['clock']}; load average {record['load']} at the end. `python benchmarks/forecast.py table3_A "
-            f"table3_C`. {machine(record)}."
+            f"{record['clock']}; load average {record['load']} at the end. `python benchmarks/forecast.py "
+            f"{' '.join(asked)}`. {machine(record)}."
         ),
         "",
         *grid(("row", "steps", "training", "came", "translating", "came", "ratio"), rows),
