@@ -1,4 +1,4 @@
-"""The ladder's two strong systems with three times the updates: where do their curves cross?
+"""The two strong systems of the ladder with three times the updates, to see whether their curves cross.
 
 At `captions`, where every row makes as many updates as the base, there is nothing to run, and it says so.
 
