@@ -161,7 +161,7 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
     """
     first, *others = (of[0] for of in rows.values())
     names = dict.fromkeys(name for other in others for name in differences(first, other))
-    said = {*first.hyper, "system"}
+    said = {*first.hyper, "system", "code of its system"}
     if any(other.about["name"] != first.about["name"] for other in others):
         said |= {"text", "tokenizer"}
     beside = [name for name in names if name not in said]

@@ -15,8 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repro.results.departures import departures
-from repro.results.equal_code import code_name
-from repro.results.kinds import left_out, mixtures, newest
+from repro.results.kinds import left_out, mixtures, newest, shared_code
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
@@ -350,7 +349,7 @@ def _facts(records: Iterable[Record]) -> Facts:
             **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
-            ("deciding code", ""): None if record.system else code_name(stamp["fingerprint"])[:12],  # each has its own
+            ("deciding code", ""): shared_code(record)[:12],
             ("device", ""): stamp["device"] or stamp["cpu"],
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
@@ -418,5 +417,5 @@ def _disagreements(facts: Facts) -> Iterable[str]:
     for (heading, name), values in facts.items():
         if len(values) > 1:
             who = "; ".join(f"{value} ({', '.join(rows)})" for value, rows in values.items())
-            same_code = heading == "commit" and len(facts.get(("deciding code", ""), ())) == 1
+            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
             yield f"Rows differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"

@@ -17,7 +17,8 @@ SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulat
 def kind(record: Record) -> dict[str, Any]:
     """What the seeds of a cell have in common, by the names a reader is told."""
     return {
-        "deciding code": code_name(record.stamp["fingerprint"]),
+        "deciding code": shared_code(record),
+        "code of its system": record.stamp.get("system_fingerprint"),
         "text": record.corpus["sha256"],
         "tokenizer": record.tokenizer["sha256"],
         "threads": record.stamp["n_threads"],
@@ -25,6 +26,11 @@ def kind(record: Record) -> dict[str, Any]:
         "system": record.system,
         **record.hyper,
     }
+
+
+def shared_code(record: Record) -> str:
+    """The name of the code that decides a run, but for what is its own system's."""
+    return code_name(record.stamp.get("shared_fingerprint", record.stamp["fingerprint"]))
 
 
 def differences(one: Record, other: Record) -> list[str]:

@@ -37,6 +37,8 @@ class Provenance(TypedDict):
     """What a record says about its origin. Never a user, a host name or an absolute path."""
 
     fingerprint: str  # of the deciding code, see `fingerprint`
+    shared_fingerprint: NotRequired[str]  # of a row with a system of its own: of the code that it shares with all rows
+    system_fingerprint: NotRequired[str]  # and of what it has beside that
     commit: str | None  # which has the deciding code, or had it before it was changed; None: not known
     dirty: bool  # the commit alone does not give back the deciding code
     why_dirty: str | None  # the changed files, or why there is no commit
@@ -171,6 +173,18 @@ def fingerprint(system: Any = None, code: _Code | None = None) -> str:
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
+def _parts(system: Any) -> dict[str, str]:
+    """Of a row with a system of its own: what it shares with all rows, and what it has beside that."""
+    if system is None:
+        return {}
+    shared = _code_of(None).alone
+    own = sorted(f"{module} {digest}\n" for module, digest in _code_of(system).alone.items() if module not in shared)
+    return {
+        "shared_fingerprint": fingerprint(),
+        "system_fingerprint": hashlib.sha256("".join(own).encode()).hexdigest(),
+    }
+
+
 def module_digest(module: str) -> str:
     """SHA-256 of an imported module, wherever it lies, with what it makes of its imports."""
     file = Path(str(sys.modules[module].__file__))
@@ -184,6 +198,7 @@ def provenance(device_type: str | None = None, system: Any = None) -> Provenance
     cpu = processor()
     return {
         "fingerprint": fingerprint(system),
+        **_parts(system),  # type: ignore[typeddict-item]
         "commit": commit,
         "dirty": why_dirty is not None,
         "why_dirty": why_dirty,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,17 @@ from paper_runs import changed, paper_run, that_counts
 from repro.claims.claim import B0
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS
 from repro.claims.evidence import Evidence, gather, unlike, why_apart
+from repro.model.ablations.norms import PreNorm
 from repro.model.config import BASE, written
+from repro.model.rivals.recurrent import Simple
+from repro.model.transformer import Transformer
 from repro.results.frame import Listed
+from repro.results.kinds import differences
+from repro.results.provenance import provenance
 from repro.results.record import PaperNumbers, Record
 
 LIST = "0123456789abcdef"
+PRE_NORM = partial(Transformer, around=PreNorm)
 SHOWN: Any = {
     "badge": "L2", "against": [], "order": "ab", "plan": "ab", "weights": "", "replayed": 0, "repeated_lines": 0,
 }  # fmt: skip
@@ -153,6 +160,25 @@ def test_what_rows_differ_in_besides_their_own_numbers() -> None:
     assert unlike({B0: [base], "x": [replace(heads, stamp=threads)]}) == ["threads"]
     scored: Any = {split: {**heads.scores["dev"], "bleu_signature": "tok:none"} for split in ("dev", "test")}
     assert unlike({B0: [base], "x": [replace(heads, scores=scored)]}) == ["scorer"]
+
+
+def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> None:
+    # by the stamps that such runs have, not by made-up ones
+    def stamped(system: Any) -> Any:
+        return {**run(4).stamp, **{name: of for name, of in provenance(system=system).items() if "fingerprint" in name}}
+
+    base, rival, variant = (
+        replace(run(4), stamp=stamped(system), system=system and f"{system}") for system in (None, Simple, PRE_NORM)
+    )
+    assert rival.stamp["fingerprint"] != base.stamp["fingerprint"]
+    assert unlike({B0: [base], "ladder/simple": [rival]}) == []
+    assert unlike({"ladder/simple": [rival], "lab_parts/pre-norm": [variant]}) == []
+    # but it stands in no cell with another system's, nor with what its own files were before
+    assert differences(base, rival) == ["code of its system", "system"]
+    earlier: Any = {**rival.stamp, "fingerprint": "ab", "system_fingerprint": "cd"}
+    assert differences(rival, replace(rival, stamp=earlier)) == ["code of its system"]
+    shared: Any = {**rival.stamp, "shared_fingerprint": "ab"}
+    assert unlike({B0: [base], "ladder/simple": [replace(rival, stamp=shared)]}) == ["deciding code"]
 
 
 def test_many_rows_are_counted() -> None:

@@ -164,4 +164,18 @@ DEFECTS = (
         "means, low, high = [explored.get(row) for row in claim.rows], 0.0, 1.0",
         (f"{OF_JUDGE}runs_that_do_not_count_show_their_mean_and_no_interval",),
     ),
+    Defect(
+        "a row with a system of its own is of another world than the base",
+        EVIDENCE,
+        'said = {*first.hyper, "system", "code of its system"}',
+        'said = {*first.hyper, "system"}',
+        (f"{OF_EVIDENCE}a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base",),
+    ),
+    Defect(
+        "the code that all rows share is told with what is a row's own",
+        "repro/results/kinds.py",
+        'record.stamp.get("shared_fingerprint", record.stamp["fingerprint"])',
+        'record.stamp["fingerprint"]',
+        (f"{OF_EVIDENCE}a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base",),
+    ),
 )
