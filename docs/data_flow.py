@@ -122,6 +122,12 @@ ARROWS = (
         "Figures 1 and 2 are drawn from the model's own modules, 3 to 5 from a checkpoint, the others from records.",
         "figures/draw figures/*",
     ),
+    Arrow(
+        "records -> a report in the browser",
+        "Sections, each a function of what is known of a scale, become one file of HTML that asks nobody for anything: no "
+        "server, no request. Its scripts and its style stand in `repro/web/assets/`.",
+        "web/*",
+    ),
     Arrow("journals -> MLflow", "A mirror: training never waits for it, and no table asks it.", "tracking/*"),
     Arrow("what is typed -> all of this", "", "experiment cli/commands cli/*"),
 )

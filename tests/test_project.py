@@ -20,7 +20,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 SOURCES = [*(ROOT / "repro").rglob("*.py"), *(ROOT / "experiments").glob("*.py")]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-DISTRIBUTION = {"pynvml": "nvidia-ml-py"}  # where it is called otherwise than the package
+DISTRIBUTION = {
+    "pynvml": "nvidia-ml-py",
+    "vl_convert": "vl-convert-python",
+}  # where it is called otherwise than the package
 
 
 def requirement(line: str) -> tuple[str, str]:

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes
 from repro.claims.layers import verdicts
-from repro.claims.statements import LISTED, STATEMENTS
+from repro.claims.statements import LISTED
 from repro.pages import claims, outputs_2017, scale, statements, table1, table2, table3, table4, tables
-from repro.pages.columns import closing, has_systems
+from repro.pages.columns import closing
+from repro.pages.scale_data import scale_data
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
 from repro.render.html import html
@@ -28,11 +29,9 @@ from repro.render.terminal import terminal
 from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, record_folders
 from repro.results.outputs_2017 import FOLDER_2017, load_outputs
-from repro.results.parts import with_parts
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
-from repro.results.summary import summary
 from repro.storage.atomic import write_bytes, write_text
 
 
@@ -56,44 +55,28 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
     `layers` are the verdicts on the claims about layers. There is no page where there is no record.
     """
-    links, pictures = _pages(result_set), _pictures(result_set)
-    names = [name for name, records in result_set.tables.items() if records and name != BASE]
-    third = {BASE, *_named(result_set, table3.PARTS)}
-    if (runs := summary(result_set)) is None:
+    if (data := scale_data(result_set, layers)) is None:
         return {}
-    whole, *single = result_set.frames([third, *({name} for name in names)])
-    results = result_set.folder.parent
-    frames = {
-        name: with_parts(frame, result_set.everything, results) if has_systems(frame) else frame
-        for name, frame in zip(names, single, strict=True)
-        if frame is not None
-    }
-    evidence = evidence_of(result_set.everything, result_set.rows)
-    judged = judge(evidence, result_set.rows, layers)
-
+    runs, frames, judged, evidence = data.runs, data.frames, data.judged, data.evidence
+    whole = frames.get(table3.NAME)
     pages = {
         name: OF_THEIR_OWN[name].page(frame, runs.scale, judged)
         if name in OF_THEIR_OWN
         else tables.page(frame, runs.scale, name, judged)
         for name, frame in frames.items()
+        if name != table3.NAME
     }
     if whole is not None:
-        frames[table3.NAME], pages[table3.NAME] = whole, table3.page(whole, runs.scale, judged)
-    of_scale = scale.page(runs, whole, judged, evidence, links, pictures)
+        pages[table3.NAME] = table3.page(whole, runs.scale, judged)
+    of_scale = scale.page(runs, whole, judged, evidence, _pages(result_set), _pictures(result_set))
     sentences = over_sentences(judged, evidence, result_set.folder.parent)
-    of_claims = claims.page(judged, evidence, runs, sentences, to_project="../../.." if result_set.own else "../..")
-    stated = judge(evidence, result_set.rows, layers, STATEMENTS)
-    of_statements = statements.page(stated, evidence, runs, to_project="../../.." if result_set.own else "../..")
+    to_project = "../../.." if result_set.own else "../.."
+    of_claims = claims.page(judged, evidence, runs, sentences, to_project=to_project)
+    of_statements = statements.page(data.stated, evidence, runs, to_project=to_project)
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
     made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
-    made |= {statements.NAME: Document(of_statements, claims.sheet(stated))}
+    made |= {statements.NAME: Document(of_statements, claims.sheet(data.stated))}
     return {result_set.folder / name: document for name, document in made.items()}
-
-
-def _named(result_set: ResultSet, beginning: str) -> set[str]:
-    """The tables that have a record, or rows without one, and are named so."""
-    names = {*result_set.tables, *(of for of, _ in result_set.rows)}
-    return {name for name in names if name.startswith(beginning)}
 
 
 def _pages(result_set: ResultSet) -> list[str]:

@@ -1,0 +1,63 @@
+"""What the pages and the report of one scale are made from: its records as frames, and the verdicts on them, once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from repro.claims.evidence import Evidence
+from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
+from repro.claims.statements import STATEMENTS
+from repro.pages import table3
+from repro.pages.columns import has_systems
+from repro.results.frame import ResultSet
+from repro.results.parts import with_parts
+from repro.results.record import BASE
+from repro.results.summary import Summary, summary
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScaleData:
+    """The records of one scale, and all that is computed from them."""
+
+    result_set: ResultSet  # with the folder of the scale, beside whose records lie translations and their counts
+    runs: Summary
+    frames: "Mapping[str, DataFrame]"  # by table; Table 3 whole is the last
+    evidence: Evidence
+    judged: Sequence[Judged]  # the claims of the paper
+    stated: Sequence[Judged]  # what teaching texts say
+
+
+def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:
+    """Frames and verdicts of one scale; None where there is no record.
+
+    `layers` are the verdicts on the claims about layers.
+    """
+    if (runs := summary(result_set)) is None:
+        return None
+    names = [name for name, records in result_set.tables.items() if records and name != BASE]
+    third = {BASE, *named_tables(result_set, table3.PARTS)}
+    whole, *single = result_set.frames([third, *({name} for name in names)])
+    results = result_set.folder.parent
+    frames = {
+        name: with_parts(frame, result_set.everything, results) if has_systems(frame) else frame
+        for name, frame in zip(names, single, strict=True)
+        if frame is not None
+    }
+    evidence = evidence_of(result_set.everything, result_set.rows)
+    return ScaleData(
+        result_set=result_set,
+        runs=runs,
+        frames=frames if whole is None else frames | {table3.NAME: whole},
+        evidence=evidence,
+        judged=judge(evidence, result_set.rows, layers),
+        stated=judge(evidence, result_set.rows, layers, STATEMENTS),
+    )
+
+
+def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
+    """The tables that have a record, or rows without one, and are named so."""
+    names = {*result_set.tables, *(of for of, _ in result_set.rows)}
+    return {name for name in names if name.startswith(beginning)}

@@ -1,0 +1,68 @@
+/* Charts of Vega-Lite, drawn when they come into sight, in the colours of the theme, as wide as there is room.
+
+   `<div class="chart" data-chart="KEY/NAME">` shows the chart NAME of section KEY. Where its data is a name, the rows are
+   made from the columns of that name in report.data(KEY).columns. A script that wants the view: report.onChart("KEY/NAME", act). */
+"use strict";
+
+{
+  const specs = JSON.parse(document.getElementById("charts").textContent);
+  const waiting = new Map(); // "KEY/NAME" -> who waits for its view
+  const places = new Map([...document.querySelectorAll(".chart[data-chart]")].map((at) => [at.dataset.chart, at]));
+  const drawn = new Map();
+
+  /** {a: [1, 2], b: [3, 4]} -> [{a: 1, b: 3}, {a: 2, b: 4}] */
+  function rows(columns) {
+    const names = Object.keys(columns);
+    return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
+  }
+
+  function config() {
+    const [ink, soft, line] = ["--ink", "--soft", "--line"].map(report.colour);
+    const font = getComputedStyle(document.querySelector("button")).fontFamily;
+    const words = { labelColor: soft, titleColor: ink, labelFont: font, titleFont: font, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
+    return {
+      background: "transparent",
+      font,
+      axis: { ...words, domainColor: soft, tickColor: soft, gridColor: line, gridOpacity: 0.6 },
+      legend: { ...words, labelLimit: 260 },
+      header: words,
+      title: { color: ink, font, fontSize: 13, fontWeight: 600, anchor: "start" },
+      text: { color: ink, font },
+      rule: { color: soft },
+      view: { stroke: null },
+      range: { category: [0, 1, 2, 3, 4, 5, 6, 7].map((i) => report.colour(`--c${i}`)) },
+    };
+  }
+
+  async function draw(key) {
+    const [section] = key.split("/");
+    const columns = report.data(section)?.columns ?? {};
+    const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
+    const [colours, spec] = [config(), specs[key]];
+    const coloured = JSON.parse(JSON.stringify(spec), (_, value) =>
+      typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value);
+    drawn.get(key)?.finalize();
+    const { view } = await vegaEmbed(places.get(key), { ...coloured, datasets }, {
+      actions: false, renderer: "svg", ast: true, config: colours, mode: "vega-lite",
+    });
+    drawn.set(key, view);
+    for (const act of waiting.get(key) ?? []) act(view);
+  }
+
+  const sight = new IntersectionObserver((seen) => {
+    for (const one of seen.filter((at) => at.isIntersecting)) {
+      sight.unobserve(one.target);
+      draw(one.target.dataset.chart);
+    }
+  }, { rootMargin: "300px" });
+
+  for (const place of places.values()) sight.observe(place);
+  report.onTheme(() => [...drawn.keys()].forEach(draw));
+  addEventListener("beforeprint", () => [...places.keys()].filter((key) => !drawn.has(key)).forEach(draw));
+
+  /** act(view) now, if the chart KEY/NAME is drawn, and whenever it is drawn again. */
+  report.onChart = (key, act) => {
+    waiting.set(key, [...(waiting.get(key) ?? []), act]);
+    if (drawn.has(key)) act(drawn.get(key));
+  };
+}

@@ -1,0 +1,128 @@
+/* The frame of every report: what all sections share. A section's own script comes after it and uses `report`.
+
+   Nothing here, and nothing in a section's script, reads text as HTML: `report.element` makes elements and sets text. */
+"use strict";
+
+const report = (() => {
+  const page = document.documentElement;
+  const kept = new Map(); // what was parsed once
+  const routes = new Map(); // name -> what is done at #name=value
+  const themed = []; // what is drawn again in other colours
+
+  /** The values of a section, as its maker gave them in Python; null where it gave none. */
+  function data(key) {
+    if (!kept.has(key)) {
+      const place = document.getElementById(`data-${key}`);
+      kept.set(key, place ? JSON.parse(place.textContent) : null);
+    }
+    return kept.get(key);
+  }
+
+  /** An element with attributes and children: elements, or text that is shown as it is. `on` holds listeners. */
+  function element(tag, { on = {}, ...attributes } = {}, ...children) {
+    const made = tag.startsWith("svg:")
+      ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4))
+      : document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+    }
+    for (const [event, act] of Object.entries(on)) made.addEventListener(event, act);
+    made.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== ""));
+    return made;
+  }
+
+  /** A colour of report.css by its name, such as "--ink", as the present theme has it: "rgb(26, 26, 26)". */
+  function colour(name) {
+    const probe = element("i", { style: `color: var(${name})`, hidden: true });
+    document.body.append(probe);
+    const value = getComputedStyle(probe).color;
+    probe.remove();
+    return value;
+  }
+
+  /** Do something now and after every change of the theme: a chart is drawn in the theme's colours. */
+  function onTheme(act) {
+    themed.push(act);
+    act();
+  }
+
+  /** What is done when the address ends in #name=value: act(value), and act(null) when it no longer does. */
+  function route(name, act) {
+    routes.set(name, act);
+    follow();
+  }
+
+  /** Lead to #name=value; with null back to where the page was. */
+  function go(name, value) {
+    if (value === null) history.replaceState(null, "", location.pathname + location.search);
+    else location.hash = `${name}=${encodeURIComponent(value)}`;
+    if (value === null) follow();
+  }
+
+  function follow() {
+    const [name, value] = /^#([a-z]+)=(.*)$/.exec(location.hash)?.slice(1) ?? [];
+    for (const [of, act] of routes) act(of === name ? decoded(value) : null);
+  }
+
+  function decoded(value) {
+    return /^(?:[^%]|%[0-9a-fA-F]{2})*$/.test(value) ? new TextDecoder().decode(bytes(value)) : value;
+  }
+
+  function bytes(value) {
+    const plain = value.replace(/%([0-9a-fA-F]{2})/g, (_, digits) => String.fromCharCode(parseInt(digits, 16)));
+    return /[^\x00-\xff]/.test(plain) ? new TextEncoder().encode(value) : Uint8Array.from(plain, (c) => c.charCodeAt(0));
+  }
+
+  /** Hand a text to the reader as a file. */
+  function download(name, text, type = "text/csv") {
+    const address = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+    element("a", { href: address, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+  }
+
+  // The theme: the system's, until the switch says otherwise
+
+  const THEME = "report-theme";
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const isDark = () => (page.dataset.theme ? page.dataset.theme === "dark" : dark.matches);
+
+  /** A browser may keep nothing for a file; then the switch lasts as long as the page. */
+  function memory() {
+    try {
+      return window.localStorage;
+    } catch (refused) {
+      return null;
+    }
+  }
+
+  function showTheme() {
+    for (const button of document.querySelectorAll("button[data-theme-switch]")) {
+      button.setAttribute("aria-pressed", String(isDark()));
+    }
+    for (const act of themed) act();
+  }
+
+  function start() {
+    const chosen = memory()?.getItem(THEME);
+    if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen;
+    for (const button of document.querySelectorAll("button[data-theme-switch]")) {
+      button.addEventListener("click", () => {
+        page.dataset.theme = isDark() ? "light" : "dark";
+        memory()?.setItem(THEME, page.dataset.theme);
+        showTheme();
+      });
+    }
+    for (const button of document.querySelectorAll("button[data-csv]")) {
+      button.addEventListener("click", () => {
+        const [key, name] = [button.closest("section").id, button.dataset.csv];
+        download(name, JSON.parse(document.getElementById(`csv-${key}`).textContent)[name]);
+      });
+    }
+    dark.addEventListener("change", showTheme);
+    addEventListener("hashchange", follow);
+    showTheme();
+  }
+
+  start();
+  return { data, element, colour, onTheme, route, go, download, isDark };
+})();

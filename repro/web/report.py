@@ -1,0 +1,62 @@
+"""Sections become one file of HTML that needs nothing else: no server, no request, no file beside it.
+
+The page's own policy allows no request and no script but those that stand in it, each known by its hash: what a name or
+a sentence could smuggle in would not run.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from repro.web.section import Section, json_in_html
+from repro.web.vega import bundle
+
+FRAME, CHARTS, STYLE, TEMPLATE = "report.js", "charts.js", "report.css", "report.html.j2"  # in repro/web/assets/
+
+
+def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home: str = "", origin: str) -> str:
+    """The whole file. `home` is the address of the index over scales; none in the index itself.
+
+    Raises ValueError where two sections have one key, FileNotFoundError where a script is not among the assets.
+    """
+    keys = [section.key for section in sections]
+    if twice := sorted({key for key in keys if keys.count(key) > 1}):
+        raise ValueError(f"A report: expected sections of different keys, got {', '.join(twice)} twice.")
+    charts = {f"{section.key}/{name}": chart for section in sections for name, chart in section.charts.items()}
+    scripts = [
+        asset(FRAME),
+        *([bundle(), asset(CHARTS)] if charts else []),
+        *map(asset, dict.fromkeys(section.script for section in sections if section.script)),
+    ]
+    page = Environment(loader=PackageLoader("repro.web", "assets"), autoescape=True, undefined=StrictUndefined)
+    return page.get_template(TEMPLATE).render(
+        title=title,
+        lead=lead,
+        home=home,
+        origin=origin,
+        sections=sections,
+        style=Markup(asset(STYLE)),
+        policy=policy(scripts),
+        scripts=[Markup(script) for script in scripts],
+        embedded=[
+            *((f"data-{one.key}", json_in_html(one.data)) for one in sections if one.data is not None),
+            *([("charts", json_in_html(charts))] if charts else []),
+            *((f"csv-{one.key}", json_in_html(dict(one.csv))) for one in sections if one.csv),
+        ],
+    )
+
+
+def asset(name: str) -> str:
+    """The text of a file in repro/web/assets/."""
+    return files("repro.web").joinpath("assets", name).read_bytes().decode("utf-8")
+
+
+def policy(scripts: Sequence[str]) -> str:
+    """What a browser may do with the page: run these scripts, and fetch nothing."""
+    hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in scripts]
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'"

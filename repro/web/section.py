@@ -1,0 +1,43 @@
+"""A part of the browser's report: what a reader sees, the values behind it, and the script that moves it.
+
+A section is a value; it knows neither the page that it stands on nor the sections beside it. `report.py` joins sections
+to one file of HTML. What its maker puts into `body` is HTML already, so all that a name or a sentence could hold is
+escaped there (`render/html.py` does it, and so does `markupsafe.escape`); what is put into `data` is text and numbers,
+and a script shows it as text (`report.element` in `assets/report.js` never reads HTML).
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from markupsafe import Markup
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """One section of a report. Raises ValueError where its key or its files could not stand in a page."""
+
+    key: str  # its id in the page, and the end of its address: report.html#KEY
+    title: str  # its heading, and its name in the navigation
+    body: Markup  # HTML, with all escaped that is not its maker's own
+    data: Any = None  # what JSON can hold; a script reads it with report.data(KEY). None: nothing is embedded
+    script: str = ""  # a file of repro/web/assets/, embedded once however many sections name it
+    # charts of Vega-Lite by name: <div class="chart" data-chart="KEY/NAME"> shows one, see assets/charts.js
+    charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    csv: Mapping[str, str] = field(default_factory=dict)  # file name -> comma-separated values, offered as downloads
+
+    def __post_init__(self) -> None:
+        if not self.key.isidentifier() or not self.key.isascii():
+            raise ValueError(f"Section: expected a key of ASCII letters, digits and _, got {self.key!r}.")
+        if not isinstance(self.body, Markup):
+            raise ValueError(f"Section {self.key}: expected a body that was escaped (Markup), got plain text.")
+
+
+def json_in_html(value: Any) -> Markup:
+    """A value as JSON that may stand inside `<script type="application/json">`: ASCII alone, and no `<` at all.
+
+    Raises ValueError for a number that JSON has not (NaN, infinite), TypeError for what is no value of JSON.
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))  # a text inside a string: neither </script> nor <!-- can come out

@@ -1,0 +1,18 @@
+"""What stands in the report of a scale, in order: each a function of what is known of the scale.
+
+A new section is a function in a file of its own, and a name in this tuple. It returns None where the scale has nothing
+for it to show.
+"""
+
+from collections.abc import Callable
+
+from repro.pages.scale_data import ScaleData
+from repro.web.section import Section
+
+Maker = Callable[[ScaleData], Section | None]
+SECTIONS: tuple[Maker, ...] = ()
+
+
+def sections_of(data: ScaleData, makers: tuple[Maker, ...] = SECTIONS) -> list[Section]:
+    """The sections that have something to show at this scale."""
+    return [section for make in makers if (section := make(data)) is not None]

@@ -1,0 +1,107 @@
+"""The frame of a report: what it lets in, what it escapes, and that sections share nothing by accident."""
+
+import json
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from markupsafe import Markup
+
+from repro.web import report
+from repro.web.report import asset, report_html
+from repro.web.section import Section, json_in_html
+
+HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \u202e \ud800 ]]> & ' \" `"
+
+
+class Scripts(HTMLParser):
+    """The scripts of a page as a browser finds them: id or "" -> their texts."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self.is_open = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            assert "src" not in dict(attrs)
+            self.found.append((dict(attrs).get("id") or "", ""))
+            self.is_open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.is_open = self.is_open and tag != "script"
+
+    def handle_data(self, data: str) -> None:
+        if self.is_open:
+            name, text = self.found[-1]
+            self.found[-1] = name, text + data
+
+
+def section(key: str = "one", **other: object) -> Section:
+    return Section(**{"key": key, "title": "One", "body": Markup("<p>Said.</p>"), **other})  # type: ignore[arg-type]
+
+
+def made(*sections: Section) -> str:
+    return report_html(sections, title="A report", origin="Made by a test.")
+
+
+def test_data_comes_out_as_it_went_in_and_ends_no_script() -> None:
+    value = {"text": HOSTILE, "numbers": [1, 2.5, None]}
+    written = json_in_html(value)
+    assert json.loads(written) == value
+    assert written.isascii()
+    assert "<" not in written
+    page = made(section(data=value, csv={"a.csv": HOSTILE}))
+    scripts = dict(Scripts(page).found)
+    assert json.loads(scripts["data-one"]) == value
+    assert json.loads(scripts["csv-one"]) == {"a.csv": HOSTILE}
+    assert len(Scripts(page).found) == 3, "data, numbers, the frame"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_number_that_json_has_not_is_refused(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_in_html([number])
+
+
+def test_titles_and_names_are_text_wherever_they_stand() -> None:
+    page = report_html([section(title="<b>", csv={"<i>": ""})], title="<u>", lead="<s>", origin="<q>")
+    assert [tag for tag in ("<b>", "<i>", "<u>", "<s>", "<q>") if tag in page] == []
+    assert page.count("&lt;b&gt;") == 2, "the heading and the navigation"
+
+
+def test_a_script_stands_once_and_the_policy_names_each_by_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"own.js": "one;", "other.js": "two;"}
+    monkeypatch.setattr(report, "asset", lambda name: texts.get(name) or asset(name))
+    page = made(section(script="own.js"), section("two", script="own.js"), section("three", script="other.js"))
+    found = [text for _, text in Scripts(page).found]
+    assert found == [asset(report.FRAME), "one;", "two;"]
+    [allowed] = re.findall('http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    hashes = re.findall("sha256-[^']+", unescape(allowed))
+    # printf 'one;' | openssl dgst -sha256 -binary | base64
+    assert hashes[1] == "sha256-Qta+ERNP5WSy4v3M/rQ5eePS4Iop9L1hpfLBtWEjtlM="
+    assert len(hashes) == 3
+    assert unescape(allowed).startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe-eval" not in allowed
+
+
+def test_charts_bring_their_library_once_and_nothing_else_does() -> None:
+    one = section(charts={"cost": {"mark": "point"}}, body=Markup('<div class="chart" data-chart="one/cost"></div>'))
+    plain, with_charts = made(section()), made(one, section("two", charts={"cost": {"mark": "bar"}}))
+    assert len(plain) < 50_000
+    assert len(with_charts) < 1_000_000
+    charts = json.loads(dict(Scripts(with_charts).found)["charts"])
+    assert charts == {"one/cost": {"mark": "point"}, "two/cost": {"mark": "bar"}}
+
+
+def test_a_section_that_cannot_stand_in_a_page_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected a key of ASCII letters"):
+        section("a b")
+    with pytest.raises(ValueError, match="expected a body that was escaped"):
+        section(body="<b>")
+    with pytest.raises(ValueError, match="sections of different keys, got one twice"):
+        made(section(), section())
+    with pytest.raises(FileNotFoundError):
+        made(section(script="nowhere.js"))
