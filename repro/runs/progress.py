@@ -13,7 +13,8 @@ from repro.runs.speed.schedule import makespan
 
 PLAIN_EVERY = 15.0  # seconds between plain lines
 WHOLE_EVERY = 60.0  # seconds between two that tell of all runs
-KNOWN_AFTER = 10.0  # seconds after which the pace of a run says something
+KNOWN_AFTER = 10.0  # seconds after which the pace of a run says something,
+MEANT_AFTER = 2.0  # if they were expected to be so many at least: what is soon done may have waited for anything
 
 
 class Watched(Protocol):
@@ -174,9 +175,9 @@ class Lane:
         part = done / self.total
         if self.piece == 0:
             expected.done = expected.training * part
-            here = done - (self.first or 0)
-            if now - self.started >= KNOWN_AFTER and here and expected.training:
-                self.slower = (now - self.started) / here * self.total / expected.training
+            took, meant = now - self.started, expected.training * (done - (self.first or 0)) / self.total
+            if took >= KNOWN_AFTER and meant >= MEANT_AFTER:
+                self.slower = took / meant
         else:
             expected.done = expected.training + expected.scoring / 2 * (min(self.piece, 2) - 1 + part)
 

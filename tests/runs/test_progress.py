@@ -56,6 +56,20 @@ def test_the_time_left_of_the_whole_is_that_of_the_last_worker(
     assert "table3_A  0 of 4 runs done  about 9.8 min left" in capsys.readouterr().out.split("\n")
 
 
+def test_a_moment_of_work_that_waited_says_nothing_of_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
+    with Progress("ladder", 16) as shown:
+        shown.expected = {cell: Expected(training=0.3, scoring=0.7) for cell in range(16)}
+        lane = shown.lane()
+        lane.take(0)
+        lane.begin("base seed 1", 7)
+        lane.step(0)
+        clock[0] = 12.0  # of which it worked for a twentieth of a second
+        lane.step(1)
+        assert shown.left() == pytest.approx(16.0, abs=0.1)
+
+
 def test_quiet_ranks_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("table3_A", 1, quiet=True) as shown:
         lane = shown.lane()
