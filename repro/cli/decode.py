@@ -106,6 +106,9 @@ def _opened(options: argparse.Namespace) -> Trained:
 
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
+    run = finished(run_folder(options.run, options.runs_dir))
+    if "f1" in run.about["scores"]:
+        raise ValueError(f"expected a run that translates, got one that parses, of {run.table}. Take repro parse.")
     trained = _opened(options)
     for _, text in _outputs(trained, list(read_lines(options.source)), search, options):
         sys.stdout.buffer.write(text.encode() + b"\n")

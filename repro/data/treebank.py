@@ -263,7 +263,9 @@ def mended(line: str, words: Sequence[str]) -> Mended:
     around: list[int] = []
     # 1. read what was written: leaves beyond the last word and closes without an open are dropped
     for token in line.split():
-        if token[0] not in "()" and not {"(", ")"} & {*token}:
+        if NO_TEXT.search(token):  # bytes are tokens too
+            kinds["no token of trees"] += 1
+        elif token[0] not in "()" and not {"(", ")"} & {*token}:
             if len(tags) < len(words):
                 tags.append(token)
             else:

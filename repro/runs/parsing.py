@@ -33,6 +33,10 @@ class Parsing:
         return TREES
 
     @property
+    def command(self) -> str:
+        return "parse"
+
+    @property
     def search(self) -> Search:
         return PARSING_SEARCH
 

@@ -29,6 +29,7 @@ from repro.runs.signals import Signals
 from repro.runs.speed.rates import Speeds, key_of_cell
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
+from repro.runs.task import Task
 from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
 from repro.tracking.tracker import Tracker
@@ -199,7 +200,7 @@ class Sweep:
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
                 f"{len(records)} runs{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
-                *what_next(self.name, self.tables[0].name, scale, self.options.typed, self.peer),
+                *what_next(self.name, self.tables[0].name, scale, self.options.typed, self.cells[-1].task, self.peer),
             ]
         )
 
@@ -225,10 +226,13 @@ def _page(folder: Path, written: Sequence[Path]) -> str:
     return f"Read {folder / 'README.md'}; tables and verdicts stand beside it." if written else "No table yet."
 
 
-def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], peer: Peer | None = None) -> list[str]:
+def what_next(
+    name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, peer: Peer | None = None
+) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
-    Of processes that `peer` is one of, on several nodes, what starts those is a part of the command.
+    `task` is that of the run which ended last. Of processes that `peer` is one of, on several nodes, what starts those
+    is a part of the command.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = command.python(), ""
@@ -237,10 +241,10 @@ def what_next(name: str, table: str, scale: str, typed: Mapping[str, Any], peer:
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
     more = again | {"seeds": typed.get("seeds", Seeds(1, 1)).more()}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
-    translate = _with({}, typed, "runs_dir")
+    use = f"{command.ours(task.command, LATEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
     commands = {
         f"{command.ours('ui')} {view}": "compare the runs in MLflow",
-        f"{command.ours('translate', LATEST, 'TEXT')} {translate}".rstrip(): "translate with the newest run",
+        use: f"{task.command} with the newest run",
         f"{start} {command.script(name)} {command.command_line(more)}": f"intervals over seeds{where}",
     }
     width = max(map(len, commands))

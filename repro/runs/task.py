@@ -28,6 +28,11 @@ class Task(Protocol):
         ...
 
     @property
+    def command(self) -> str:
+        """That of `python -m repro` which puts a finished run to use."""
+        ...
+
+    @property
     def search(self) -> Search:
         """The paper's for it."""
         ...
@@ -70,6 +75,10 @@ class Translation:
     @property
     def name(self) -> str:
         return self.pair
+
+    @property
+    def command(self) -> str:
+        return "translate"
 
     @property
     def search(self) -> Search:

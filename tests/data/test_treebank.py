@@ -198,7 +198,7 @@ def test_mending_by_hand(line: str, wanted: str, kinds: dict[str, int]) -> None:
 
 tokens = st.one_of(
     st.sampled_from([form.format(label) for label in LABELS for form in ("({}", "){}")] + list(TAGS)),
-    st.text("()ab-\u2028 \n", max_size=4),
+    st.text("()ab-\u2028 \n\x00\x17\x9f\udc80", max_size=4),
 )
 
 

@@ -22,6 +22,7 @@ from repro.runs.board import board
 from repro.runs.executors.attempt import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
+from repro.runs.parsing import Parsing
 from repro.runs.run import Run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
@@ -30,13 +31,13 @@ from repro.storage.journal import Journal
 from repro.tracking.tracker import Tracker
 from repro.training.peer import Peer
 
-SCALE = SCALES["smoke"]
+SCALE, EN_DE = SCALES["smoke"], Translation("en-de")
 
 
 def run(row: str, seed: int, *, done: Any = None, in_hand: bool = False, step: int = 0) -> Any:
     """What `board` asks of a run."""
     settings = SimpleNamespace(
-        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=Translation("en-de"), system=None
+        row=row, seed=seed, hyper=replace(SCALE.base, steps=40), scale=SCALE, task=EN_DE, system=None
     )
     return SimpleNamespace(settings=settings, finished=lambda: done, is_in_hand=lambda: in_hand, last_step=lambda: step)
 
@@ -72,9 +73,7 @@ def test_the_board_tells_when_the_last_of_several_ends_and_what_is_guessed() -> 
 
 def unfinished(row: str = "base", *, steps: int = 20, held: int = 0) -> Any:
     """What `check_room` asks of a run."""
-    settings = SimpleNamespace(
-        row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=Translation("en-de"), system=None
-    )
+    settings = SimpleNamespace(row=row, hyper=replace(SCALE.base, steps=steps), scale=SCALE, task=EN_DE, system=None)
     return SimpleNamespace(settings=settings, held=lambda: held)
 
 
@@ -276,8 +275,15 @@ def test_what_next_keeps_the_settings_and_the_folders(
 
 @pytest.mark.parametrize(("seeds", "more"), [(1, 3), (2, 4), (3, 5)])
 def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
-    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds(1, seeds)} if seeds > 1 else {})
+    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds(1, seeds)} if seeds > 1 else {}, EN_DE)
     assert f"--seeds {more} " in said[-1]
+
+
+def test_what_next_uses_the_newest_run_for_what_it_learned() -> None:
+    _, of_translation, _ = sweep.what_next("table_x", "table_x", "smoke", {}, EN_DE)[1:]
+    _, of_parsing, _ = sweep.what_next("table4", "table4", "smoke", {}, Parsing())[1:]
+    assert "repro translate latest TEXT" in of_translation
+    assert "repro parse latest TEXT" in of_parsing
 
 
 @pytest.mark.parametrize(
@@ -295,12 +301,12 @@ def test_what_next_starts_the_processes_of_many_nodes(
     numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
     peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
     typed = Options(steps=7).started_as(peer).typed
-    line = sweep.what_next("table_x", "table_x", "smoke", typed, peer)[-1]
+    line = sweep.what_next("table_x", "table_x", "smoke", typed, EN_DE, peer)[-1]
     assert line.startswith(f"  {start} experiments/table_x.py --steps 7{devices} --seeds 3   intervals over seeds")
     assert ("K from 0 to 1" in line) == (launcher == "torchrun")
     # on one node this command starts them itself
     alone = replace(peer, processes=3, nodes=1)
-    line = sweep.what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, alone)[-1]
+    line = sweep.what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone)[-1]
     assert line.startswith("  python experiments/table_x.py --devices 3 --seeds 3   intervals over seeds")
 
 
