@@ -2,7 +2,7 @@
 
 python -m repro report              make every published file under results/ again
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
-python -m repro report --html DIR   write every page as HTML into a folder, with its pictures
+python -m repro report --html       write a report for the browser: one file a scale, and results/report.html
 python -m repro report --own        the same for your own results, in results/own/
 python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
 python -m repro publish             put your own results among the published ones, or say why not
@@ -29,29 +29,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--own", action="store_true", help="your own results: marked rows, beside what is published")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
     parser.add_argument(
-        "--html", type=Path, metavar="FOLDER", help="write only this: every page as HTML, with its pictures"
+        "--html", action="store_true", help="write only this: a report for the browser of each scale, and their index"
     )
     parser.add_argument(
         "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
     )
     options = parser.parse_args(arguments)
-    from repro.pages.build import build_all, write_html  # SciPy, which --help does without
+    from repro.pages.build import build_all  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
+    if options.html and (options.check or options.tests):
+        parser.error("--html: expected it alone or with --own, got --check or --tests. Take them one after the other.")
     if options.tests and options.check:
         parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Take --tests first.")
     try:
         if options.html:
-            print(write_html(results, options.html, own=options.own)[0])
-            return 0
+            return _report(results, own=options.own)
         failed = _tested(options.results or PUBLISHED) if options.tests else False
         return _made(build_all(results, own=options.own), check=options.check) or int(failed)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
     except DiskError as error:
         parser.exit(DISK, f"error: {error}\n")
+
+
+def _report(results: Path, *, own: bool) -> int:
+    """Write the reports, and say where they are."""
+    from repro.web.files import write_reports
+
+    print(*write_reports(results, own=own), sep="\n")
+    return 0
 
 
 def _tested(results: Path) -> bool:

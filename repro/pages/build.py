@@ -1,7 +1,7 @@
 """What stands under results/ is made from records; nobody types a number into it.
 
 Records make frames and verdicts, once; those make pages, which are data; a writer each makes of them Markdown for a
-code host, LaTeX for an article, HTML for a browser, and what a terminal shows.
+code host, LaTeX for an article, and what a terminal shows. For a browser there is the report (`repro/web/`).
 """
 
 import re
@@ -20,11 +20,9 @@ from repro.pages.columns import closing
 from repro.pages.scale_data import scale_data
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
-from repro.render.html import html
 from repro.render.latex import latex
 from repro.render.markdown import block, markdown
-from repro.render.origin import made_from
-from repro.render.page import Heading, Link, Listing, Page, linked
+from repro.render.page import Page
 from repro.render.terminal import terminal
 from repro.results import layer_costs
 from repro.results.frame import FIGURES, ResultSet, record_folders
@@ -32,7 +30,7 @@ from repro.results.outputs_2017 import FOLDER_2017, load_outputs
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import BASE
-from repro.storage.atomic import write_bytes, write_text
+from repro.storage.atomic import write_text
 
 
 class Document(NamedTuple):
@@ -206,32 +204,6 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     if readme.exists() and not own:
         made[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})
     return made
-
-
-def write_html(results: Path, folder: Path, *, own: bool = False) -> list[Path]:
-    """Write every page as HTML into `folder`, with the pictures and files that they lead to; returns the pages.
-
-    Files lie to each other as they do in the project, so `folder` can be moved or put on a server as it is.
-    """
-    project = results.parent.parent if own else results.parent
-    documents = build_pages(results, read_results(results, own=own))
-    written = []
-    for file, document in documents.items():
-        place = folder / file.relative_to(project)
-        write_text(place.with_name(f"{place.name}.html"), html(document.page))
-        written.append(place.with_name(f"{place.name}.html"))
-        for target in linked(document.page):
-            source, copy = (file.parent / target).resolve(), (place.parent / target).resolve()
-            if source.is_file() and copy.is_relative_to(folder.resolve()):
-                write_bytes(copy, source.read_bytes())
-    items = [
-        (Link(document.page.title, file.relative_to(project).as_posix(), to_page=True),)
-        for file, document in documents.items()
-    ]
-    origin = made_from("the pages beside it")
-    index = Page(origin, (Heading("Results", 1), Listing(tuple(items))))
-    write_text(folder / "index.html", html(index))
-    return [folder / "index.html", *written]
 
 
 def quote(document: str, published: Mapping[str, ResultSet]) -> str:

@@ -1,6 +1,6 @@
-"""A page as one file of HTML: a little style, no script, and all that a name could hold escaped."""
+"""The blocks of a page as HTML, for a document that has them among others: all that a name could hold is escaped."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from html import escape
 from urllib.parse import quote
 
@@ -15,63 +15,43 @@ from repro.render.page import (
     Inline,
     Link,
     Listing,
-    Page,
     Picture,
     Strong,
     Table,
     Text,
     Words,
     inlines,
-    parts,
     spans,
 )
 
 TAGS: dict[type[str], str] = {Strong: "strong", Emphasis: "em", Code: "code", Formula: "i"}
-STYLE = """\
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.15rem 0.6rem; text-align: right; }
-th.words, td.words { text-align: left; }
-th[colspan] { text-align: center; border-bottom: 1px solid #999; }
-thead, tr.ruled { border-bottom: 1px solid #999; }
-table { border-top: 2px solid; border-bottom: 2px solid; }
-img { max-width: 100%; }
-code, pre { font-family: ui-monospace, monospace; font-size: 0.9em; }
-"""
 
 
-def html(page: Page) -> str:
-    """The whole document."""
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f"<title>{_text(page.title)}</title>",
-            f"<style>\n{STYLE}</style>",
-            "</head>",
-            "<body>",
-            *map(_block, page.blocks),
-            f"<footer><small>{_text(page.origin)}</small></footer>",
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
+def html(blocks: Iterable[Block], table: Callable[[Table], str] | None = None) -> str:
+    """The blocks of a page as a part of a document; `table` writes its tables, if not as they stand in other pages."""
+    return "\n".join(_block(block, table or whole_table) for block in blocks)
 
 
-def _block(block: Block) -> str:
+def whole_table(table: Table) -> str:
+    """A table as it is, however wide."""
+    return "\n".join(_table(table))
+
+
+def line_html(words: Words) -> str:
+    """Text of one line with its marks."""
+    return "".join(map(_inline, inlines(words)))
+
+
+def _block(block: Block, table: Callable[[Table], str]) -> str:
     match block:
         case Heading():
-            return f"<h{block.level}>{_line(block.words)}</h{block.level}>"
+            return f"<h{block.level}>{line_html(block.words)}</h{block.level}>"
         case Text():
-            return f"<p>{_line(block.words)}</p>"
+            return f"<p>{line_html(block.words)}</p>"
         case Listing():
-            return "\n".join(["<ul>", *(f"<li>{_line(item)}</li>" for item in block.items), "</ul>"])
+            return "\n".join(["<ul>", *(f"<li>{line_html(item)}</li>" for item in block.items), "</ul>"])
         case Table():
-            return "\n".join(line for part in parts(block) for line in _table(part))
+            return table(block)
         case Picture():
             caption = _text(block.caption)
             shown = f'<img src="{quote(block.file)}" alt="{caption}">'
@@ -104,17 +84,14 @@ def _row(tag: str, cells: Iterable[Words], columns: Iterable[Column], *, is_rule
 
 
 def _cell(words: Words) -> str:
-    return _line(unbroken(words) if type(words) is str else words)
-
-
-def _line(words: Words) -> str:
-    """Text of one line with its marks."""
-    return "".join(map(_inline, inlines(words)))
+    return line_html(unbroken(words) if type(words) is str else words)
 
 
 def _inline(part: Inline) -> str:
     if isinstance(part, Link):
-        target = quote(part.target) + ".html" * part.to_page
+        target = quote(part.target)
+        if part.to_page:  # of the scale it is a part of the same document, of all scales a file of Markdown
+            target = f"{target}.md" if "/" in part.target else f"#{target}"
         return f'<a href="{target}">{_text(part.text)}</a>'
     if isinstance(part, Formula):
         return f"<i>{raised(_text(part))}</i>"

@@ -163,26 +163,6 @@ def _filled(runs: Iterable[Sequence[Column]], room: int) -> list[list[Column]]:
     return parts
 
 
-def linked(page: Page) -> list[str]:
-    """The files that a page leads to or shows, by their path from it; other pages are not among them."""
-    found: list[str] = []
-    for block in page.blocks:
-        match block:
-            case Picture():
-                found.append(block.file)
-            case Heading() | Text():
-                found += _targets(block.words)
-            case Listing():
-                found += itertools.chain.from_iterable(map(_targets, block.items))
-            case Table():
-                found += [to for column in block.columns for text in column.texts for to in _targets(text)]
-    return list(dict.fromkeys(found))
-
-
-def _targets(words: Words) -> list[str]:
-    return [part.target for part in inlines(words) if isinstance(part, Link) and not part.to_page]
-
-
 def spans(columns: Iterable[Column]) -> list[tuple[str, int]]:
     """The headings of several columns, and over how many each goes."""
     return [(group, len(list(run))) for group, run in itertools.groupby(column.group for column in columns)]

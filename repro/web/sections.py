@@ -7,10 +7,18 @@ for it to show.
 from collections.abc import Callable
 
 from repro.pages.scale_data import ScaleData
+from repro.web.overview import overview_section
+from repro.web.runs import runs_section
 from repro.web.section import Section
+from repro.web.tables import table3_section, tables_section
 
 Maker = Callable[[ScaleData], Section | None]
-SECTIONS: tuple[Maker, ...] = ()
+SECTIONS: tuple[Maker, ...] = (
+    overview_section,
+    table3_section,
+    tables_section,
+    runs_section,
+)
 
 
 def sections_of(data: ScaleData, makers: tuple[Maker, ...] = SECTIONS) -> list[Section]:

@@ -127,11 +127,4 @@ DEFECTS: tuple[Defect, ...] = (
         "    return ()",
         ("tests/pages/test_build.py::test_every_sign_is_explained_under_its_table",),
     ),
-    Defect(
-        "a link of HTML leads to Markdown",
-        "repro/render/html.py",
-        '".html" * part.to_page',
-        '".md" * part.to_page',
-        ("tests/pages/test_scale.py::test_the_pages_in_html_lead_to_each_other_and_to_their_pictures",),
-    ),
 )

@@ -87,48 +87,6 @@ def test_the_data_behind_a_figure_is_no_record(tmp_path: Path) -> None:
     assert report.main(["--results", str(tmp_path)]) == 0
 
 
-def test_a_file_where_the_folder_of_html_should_be_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    fill(tmp_path / "results")
-    (tmp_path / "mine").write_text("mine")
-    with pytest.raises(SystemExit, match="74"):
-        report.main(["--results", str(tmp_path / "results"), "--html", str(tmp_path / "mine")])
-    [line] = capsys.readouterr().err.strip().split("\n")
-    assert line.startswith(f"error: {tmp_path / 'mine'} cannot be written to")
-    assert (tmp_path / "mine").read_text() == "mine"
-
-
-def test_the_pages_in_html_lead_to_each_other_and_to_their_pictures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results, site = tmp_path / "results", tmp_path / "site"
-    fill(results)
-    (results / "laptop/figures").mkdir()
-    (results / "laptop/figures/learning_rate.png").write_bytes(b"a picture")
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs/claims.md").write_text("rules")
-    assert report.main(["--results", str(results)]) == 0
-    assert report.main(["--results", str(results), "--html", str(site)]) == 0
-    assert capsys.readouterr().out.endswith(f"{site / 'index.html'}\n")
-    pages = {*site.rglob("*.html")}
-    expected = {"README", "claims", "statements", "table3", "table3_B"}
-    assert {page.relative_to(site).as_posix() for page in pages} == {
-        "index.html",
-        *(f"results/laptop/{name}.html" for name in expected),
-    }
-    reached, to_see = set(), [site / "index.html"]
-    while to_see:
-        page = to_see.pop()
-        reached.add(page)
-        for target in re.findall(r'(?:href|src)="([^"]+)"', page.read_text("utf-8")):
-            file = (page.parent / target).resolve()
-            assert file.is_file(), f"{page} leads to {target}"
-            if file.suffix == ".html" and file not in reached:
-                to_see.append(file)
-    assert reached == pages
-    assert (site / "results/laptop/figures/learning_rate.png").read_bytes() == b"a picture"
-    assert report.main(["--results", str(results), "--check"]) == 0, "nothing of the project was touched"
-
-
 @pytest.mark.parametrize("source", sorted(ROOT.glob("results/**/*.tex")), ids=lambda file: file.parent.name + file.stem)
 def test_every_latex_table_of_the_results_compiles(source: Path, tmp_path: Path) -> None:
     if not shutil.which("pdflatex"):

@@ -1,0 +1,71 @@
+"""The files of the report: one for each scale beside its pages, and one that leads to them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from markupsafe import Markup
+
+from repro.pages.build import judged_without_runs, read_results
+from repro.pages.scale_data import ScaleData, scale_data
+from repro.render.origin import COMMAND
+from repro.storage.atomic import write_text
+from repro.web.overview import outcome_counts
+from repro.web.report import report_html
+from repro.web.section import Section
+from repro.web.sections import sections_of
+
+NAME = "report.html"
+
+
+def write_reports(results: Path, *, own: bool = False) -> list[Path]:
+    """Write the report of each scale under `results`, and the index last; returns their paths.
+
+    Raises ValueError where a record cannot be believed, or where there is none.
+    """
+    written, shown = [], []
+    for result_set in read_results(results, own=own):
+        if (data := scale_data(result_set, judged_without_runs(result_set))) is not None:
+            shown.append(data)
+            written.append(result_set.folder / NAME)
+            write_text(written[-1], scale_report(data))
+    if not shown:
+        raise ValueError(f"{results}: expected records of finished runs, found none. Run an experiment first.")
+    write_text(results / NAME, index_report(shown))
+    return [*written, results / NAME]
+
+
+def scale_report(data: ScaleData) -> str:
+    """The report of one scale."""
+    return report_html(
+        sections_of(data),
+        title=f"Attention Is All You Need at scale {data.runs.scale}",
+        lead=f"What is shown here: {data.runs.claim}. Where the paper claims more, this report says so.",
+        home=f"../{NAME}",
+        origin=f"Made by `{COMMAND} --html` from the records beside it.",
+    )
+
+
+def index_report(shown: Iterable[ScaleData]) -> str:
+    """The index over scales."""
+    items = [
+        Markup(
+            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} runs of {} rows, {} hours. It shows {}.<br>{}</li>'
+        ).format(
+            data.runs.scale,
+            NAME,
+            data.runs.scale,
+            data.runs.n,
+            data.runs.n_rows,
+            f"{data.runs.hours:,.1f}",
+            data.runs.claim,
+            outcome_counts(data.judged),
+        )
+        for data in shown
+    ]
+    body = Markup('<ul class="scales">') + Markup().join(items) + Markup("</ul>")
+    return report_html(
+        [Section(key="scales", title="Scales", body=body)],
+        title="Attention Is All You Need, made again",
+        lead="A scale is a world of its own: a size of model, a text, a budget. It says what it may claim.",
+        origin=f"Made by `{COMMAND} --html` from the records under results/.",
+    )

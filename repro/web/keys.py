@@ -1,0 +1,24 @@
+"""What the address of a run ends in, by which tables, charts and verdicts lead to it: report.html#run=KEY."""
+
+import itertools
+
+from repro.results.frame import ResultSet
+from repro.results.record import BASE, Record
+
+
+def run_keys(result_set: ResultSet) -> dict[str, Record]:
+    """Every record by what its address ends in: its run, and where two are one run "-2"."""
+    found: dict[str, Record] = {}
+    ordered = sorted(result_set.everything, key=lambda one: (one.table != BASE, one.table, one.position, one.seed))
+    for record in ordered:
+        names = itertools.chain([record.run], (f"{record.run}-{n}" for n in itertools.count(2)))
+        found[next(name for name in names if name not in found)] = record
+    return found
+
+
+def first_runs(result_set: ResultSet) -> dict[tuple[str, str], str]:
+    """The key of the first run of each (table, row)."""
+    found: dict[tuple[str, str], str] = {}
+    for key, record in run_keys(result_set).items():
+        found.setdefault((record.table, record.row), key)
+    return found

@@ -1,0 +1,205 @@
+"""Every run of a scale: a list of them, and all that a click on a row opens. What runs share stands once."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from markupsafe import Markup
+
+from repro.pages.scale_data import ScaleData
+from repro.render.page import Column, Table
+from repro.results.departures import departures
+from repro.results.frame import SCORERS, ResultSet
+from repro.results.labels import SYMBOLS, at_paper_size, label, setting
+from repro.results.record import BASE, Record, path
+from repro.results.repeatable import BADGES, NO_BADGE, NOT_LOOKED_AT
+from repro.results.sentences import are_of, has_sentences, read_counts, read_hypotheses
+from repro.results.task import SPLITS, number, signature
+from repro.web.again import again, is_of_today
+from repro.web.grid import table_html
+from repro.web.keys import run_keys
+from repro.web.section import Section
+from repro.web.sheets import comma_separated
+
+KEY, SCRIPT = "runs", "runs.js"
+SAMPLE = 12  # lines of dev that a run shows, evenly spread
+LONGEST = 400  # characters of one of them
+DIGITS = 3  # after the point of a loss along the training: what a line on a screen can show
+
+
+class Pool:
+    """Values that many runs share, each once; a run has their numbers."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []
+        self._known: dict[str, int] = {}
+
+    def place(self, value: Any) -> int:
+        """The number of a value."""
+        text = json.dumps(value, sort_keys=True)
+        if text not in self._known:
+            self._known[text] = len(self.values)
+            self.values.append(value)
+        return self._known[text]
+
+
+def runs_section(data: ScaleData) -> Section:
+    """The list of all runs, and the values that a click on one shows."""
+    runs, pool = run_keys(data.result_set), Pool()
+    values = {
+        "runs": {key: _facts(record, data, pool) for key, record in runs.items()},
+        "shared": pool.values,
+        "base": next((key for key, record in runs.items() if record.table == BASE), None),
+    }
+    sheet = comma_separated([_line(key, record) for key, record in runs.items()])
+    shown = [record for record in runs.values()]
+    table = table_html(
+        Table(
+            (
+                Column("", "row", [f"{label(one.row, one.hyper)}" for one in shown]),
+                Column("", "table", [one.table for one in shown], is_words=True),
+                Column("", "seed", [f"{one.seed}" for one in shown]),
+                Column("", "PPL (dev)", [_text(one.score("dev", "ppl"), ".2f") for one in shown]),
+                Column("", "BLEU (dev)", [_text(one.score("dev", "bleu"), ".1f") for one in shown]),
+                Column("", "seconds", [f"{one.cost['train_seconds']:,.0f}" for one in shown]),
+                Column("", "badge", [_badge(one) or "none" for one in shown], is_words=True),
+                Column("", "status", [one.status for one in shown], is_words=True),
+            )
+        ),
+        links=[*runs],
+        facets={"table": [one.table for one in shown], "status": [one.status for one in shown]},
+        caption="Every run",
+    )
+    said = Markup("<p>Each run that stands behind the tables. A click opens it, and so does Enter on its name.</p>")
+    return Section(
+        key=KEY,
+        title="Runs",
+        body=said
+        + Markup('<details class="many"><summary>{} runs</summary>').format(len(runs))
+        + table
+        + Markup("</details>"),
+        data=values,
+        script=SCRIPT,
+        csv={f"{KEY}.csv": sheet},
+    )
+
+
+def _badge(record: Record) -> str | None:
+    return record.determinism["badge"] if record.determinism else None
+
+
+def _text(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def _line(key: str, record: Record) -> dict[str, Any]:
+    """A run in the sheet."""
+    names = [name for name in record.scores["dev"] if number(record.scores["dev"], name) is not None]
+    return {
+        "run": key,
+        "table": record.table,
+        "row": record.row,
+        "seed": record.seed,
+        "status": record.status,
+        "badge": _badge(record),
+        **{f"{split}/{name}": record.score(split, name) for split in SPLITS for name in names},
+        **{name: vars(record)["cost"][name] for name in ("train_seconds", "decode_seconds", "flops", "gpu_hours")},
+        "commit": record.stamp["commit"],
+        "started": record.stamp["started"],
+    }
+
+
+def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
+    """All that a reader sees of one run."""
+    told, listed = record.determinism, data.result_set.rows.get((record.table, record.row))
+    badge = (
+        NOT_LOOKED_AT if told is None else f"{told['badge']}, {BADGES[told['badge']]}" if told["badge"] else NO_BADGE
+    )
+    paper_size = at_paper_size(listed.changes if listed else None)
+    marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
+    return {
+        "table": record.table,
+        "row": record.row,
+        "label": label(record.row, record.hyper),
+        "seed": record.seed,
+        "status": ", ".join([record.status, *marks]),
+        "file": f"{record.table}/{path(data.result_set.folder.parent, record).name}",
+        "scores": pool.place([[*line] for line in _scores(record)]),
+        "hyper": pool.place(
+            [[SYMBOLS[name], setting(record.hyper[name], name), setting(paper_size[name], name)] for name in SYMBOLS]
+        ),
+        "settings": pool.place([[name.replace("_", " "), _written(value)] for name, value in record.settings.items()]),
+        "world": pool.place(_world(record)),
+        "made": pool.place(_made(record)),
+        "badge": pool.place([badge, *(told["against"] if told else [])]),
+        "departures": pool.place([[one.name, next(iter(one.here)), one.paper] for one in departures([record])]),
+        "cost": [
+            [name.replace("_", " "), _cost(value)] for name, value in vars(record)["cost"].items() if value is not None
+        ],
+        "again": again(record),
+        "is_of_today": is_of_today(record),
+        "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
+        "lines": _lines(record, data.result_set),
+    }
+
+
+def _scores(record: Record) -> Iterable[tuple[str, float | None, float | None, str]]:
+    """Each score on dev and on test, and what it was made by."""
+    for name in record.scores["dev"]:
+        if not name.endswith("_signature"):
+            by = signature(record.scores["dev"], name) or ""
+            yield SCORERS.get(name, name), record.score("dev", name), record.score("test", name), by
+
+
+def _written(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _cost(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) and value < 1e12 else f"{value:.4g}"
+
+
+def _world(record: Record) -> list[list[str]]:
+    """The text and its tokens."""
+    corpus, tokens = record.corpus, record.tokenizer
+    return [
+        ["corpus", f"{corpus['name']} {record.pair}"],
+        ["pairs of train, dev, test", f"{corpus['n_train']:,}, {corpus['n_dev']:,}, {corpus['n_test']:,}"],
+        ["SHA-256 of the text", corpus["sha256"]],
+        ["word-pieces", f"{tokens['size']:,}"],
+        ["SHA-256 of the tokenizer", tokens["sha256"]],
+    ]
+
+
+def _made(record: Record) -> list[list[str]]:
+    """By which code, on what."""
+    stamp = record.stamp
+    on = stamp["device"] or stamp["cpu"]
+    return [
+        ["commit", stamp["commit"] or "none"],
+        ["deciding code", stamp["fingerprint"]],
+        ["processor", ", ".join(filter(None, [on, stamp.get("cpu_model"), stamp.get("instructions")]))],
+        ["Python", stamp["python"]],
+        *([name, version or "none"] for name, version in stamp["versions"].items()),
+    ]
+
+
+def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
+    """[number of the steps, losses]: runs of one budget share their steps."""
+    curve = vars(record)["curves"][kind]
+    return [pool.place(curve["step"]), [round(value, DIGITS) for value in curve["nll"]]]
+
+
+def _lines(record: Record, result_set: ResultSet) -> list[list[Any]]:
+    """[line, translation, its words, words of the reference] of a sample of dev; empty where none was kept."""
+    results = result_set.folder.parent
+    place = path(results, record)
+    if not has_sentences(record) or not are_of(place, record.run):
+        return []
+    texts, counts = read_hypotheses(place, "dev"), read_counts(results, record)
+    scored = (counts or {}).get("dev", {}).get("bleu")
+    chosen = range(0, len(texts), max(1, len(texts) // SAMPLE))[:SAMPLE]
+    return [
+        [i + 1, texts[i][:LONGEST], *([int(scored.hypothesis[i]), int(scored.reference[i])] if scored else [None] * 2)]
+        for i in chosen
+    ]

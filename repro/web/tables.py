@@ -1,0 +1,89 @@
+"""The tables of a scale as a reader can work with them: sorted, filtered, intervals to look at, runs behind each row.
+
+The columns and the words are those of the pages (`repro/pages/`); what is added stands in the cells.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from repro.pages import table2, table3, table4, tables
+from repro.pages.columns import TEST
+from repro.pages.scale_data import ScaleData
+from repro.pages.sheet import sheet
+from repro.render.html import html
+from repro.render.page import Block, Heading, Page, Table
+from repro.web.grid import SCRIPT, bars_of, table_html
+from repro.web.keys import first_runs
+from repro.web.section import Section
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+OURS = ("ours", "yours")
+BARS = {  # (group, heading) of a column -> the score whose interval is drawn in its cells
+    **{(f"{name} (dev)", who): f"dev/{name.lower()}" for name in ("PPL", "BLEU") for who in OURS},
+    (TEST, "sacreBLEU"): "test/bleu",
+    (TEST, "multi-bleu"): "test/bleu_published",
+}
+PAGES = {table2.NAME: table2, table4.NAME: table4}  # those with columns of their own
+
+
+def table3_section(data: ScaleData) -> Section | None:
+    """Table 3 whole, like the paper's; None where the scale has no row of it."""
+    if (frame := data.frames.get(table3.NAME)) is None:
+        return None
+    return Section(
+        key=table3.NAME,
+        title="Table 3",
+        body=page_html(table3.page(frame, data.runs.scale, data.judged), frame, data),
+        script=SCRIPT,
+        csv={f"{table3.NAME}.csv": sheet(frame)},
+    )
+
+
+def tables_section(data: ScaleData) -> Section | None:
+    """Every other table of the scale, folded."""
+    body, sheets = Markup(), {}
+    for name, frame in data.frames.items():
+        if name != table3.NAME:
+            of = PAGES.get(name)
+            page = (
+                of.page(frame, data.runs.scale, data.judged)
+                if of
+                else tables.page(frame, data.runs.scale, name, data.judged)
+            )
+            n = int((frame["table"] == name).sum())
+            about = Markup("<summary>{} <small>{} row{}</small></summary>").format(name, n, "s" * (n != 1))
+            body += Markup('<details class="many" id="{}">').format(name) + about
+            body += page_html(page, frame, data) + Markup("</details>")
+            sheets[f"{name}.csv"] = sheet(frame)
+    return Section(key="tables", title="Tables", body=body, script=SCRIPT, csv=sheets) if sheets else None
+
+
+def page_html(page: Page, frame: "DataFrame", data: ScaleData) -> Markup:
+    """The blocks of a table's page below a heading of the section, its tables of rows as grids."""
+    firsts = first_runs(data.result_set)
+    rows = [*zip(frame["table"], frame["row"], strict=True)]
+    links = [firsts.get(row, "") for row in rows]
+
+    def written(table: Table) -> str:
+        if table.columns[0].heading != "row" or len(table.columns[0].texts) != len(rows):
+            return table_html(table)
+        return table_html(
+            table, links=links, facets={"table": [of for of, _ in rows]}, bars=interval_bars(table, frame)
+        )
+
+    return Markup(html([_lower(block) for block in page.blocks[1:]], written))
+
+
+def _lower(block: Block) -> Block:
+    """A heading of a page is one of a part in a report."""
+    return replace(block, level=block.level + 1) if isinstance(block, Heading) else block
+
+
+def interval_bars(table: Table, frame: "DataFrame") -> dict[int, list[Markup]]:
+    """By the number of a column, a small picture for each cell: mean and interval, and the base as a line."""
+    wanted = {i: BARS[column[:2]] for i, column in enumerate(table.columns) if column[:2] in BARS}
+    return {i: bars_of(frame, score) for i, score in wanted.items()}

@@ -1,0 +1,57 @@
+"""A browser that opens what was written, and remembers what it complained of and whom it asked."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+Opener = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Headless Chromium, as the system has it; without one the test is skipped."""
+    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
+    if found is None:
+        pytest.skip(f"needs a browser: install Debian's package chromium (looked for {', '.join(CHROMIUM)}).")
+    from playwright.sync_api import sync_playwright
+
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium starts no sandbox as root
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=[*as_root, "--disable-dev-shm-usage"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Opener]:
+    """open(file, hash="", width=1280, dark=False) -> a page; its `complaints` must be empty when the test ends.
+
+    Complaints are errors of scripts, what the console has as an error or a warning, and requests for anything but the
+    file itself.
+    """
+    contexts = []
+
+    def open_page(file: Path, hash: str = "", *, width: int = 1280, height: int = 900, dark: bool = False) -> Any:
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=True
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.complaints = []
+        page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
+        page.on("console", lambda said: said.type in ("error", "warning") and page.complaints.append(said.text))
+        page.on("request", lambda asked: asked.url.split("#")[0] != file.as_uri() and page.complaints.append(asked.url))
+        page.goto(file.as_uri() + hash)
+        return page
+
+    yield open_page
+    complaints = [one for context in contexts for page in context.pages for one in page.complaints]
+    for context in contexts:
+        context.close()
+    assert complaints == []

@@ -1,0 +1,172 @@
+"""The report of a scale in a browser: rows are counted, sorted, filtered and lead to their runs, whatever they hold."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import changed, paper_run, perplexity, told_apart
+
+from repro.cli import report
+from repro.results.frame import Listed, note_rows
+from repro.results.record import Record, path
+
+HOSTILE = '<script>document.title = "1"</script><img src=x onerror=alert(1)> \u202e& \' " </script> =cmd()'
+CURVE = {"step": [10, 20, 30], "nll": [5.0, 3.0, 2.0]}
+CURVES = {"curves": {"train": CURVE, "dev": CURVE}, "settings": paper_run().settings | {"claim": "<i>signs</i>"}}
+
+
+def scored(row: str, table: str, seed: int, bleu: float, **other: Any) -> Record:
+    record = told_apart(row, table, seed, scale="laptop", run=f"{seed:x}{abs(len(row)):015x}", **CURVES, **other)
+    scores = {
+        split: {**record.scores[split], "bleu": bleu, **perplexity(2.0 - bleu / 100)} for split in ("dev", "test")
+    }  # type: ignore[literal-required]
+    return replace(record, scores=scores)  # type: ignore[arg-type]
+
+
+def fill(results: Path) -> list[Record]:
+    """A base of three seeds, h=1 of two, a row of a hostile name, and one that was never run."""
+    records = [scored("base", "base", seed, 60.0 + seed) for seed in (1, 2, 3)]
+    records += [scored("h=1", "table3_A", seed, 9.0 + seed, position=0, hyper=changed(n_heads=1)) for seed in (1, 2)]
+    records += [scored(HOSTILE, "table3_A", 1, 70.5, position=1)]
+    for record in records:
+        record.save(path(results, record))
+    of_a = {("table3_A", row): Listed(i, paper_run().paper) for i, row in enumerate(("h=1", HOSTILE, "h=4"))}
+    note_rows(results / "laptop", of_a)
+    return records
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    results = tmp_path_factory.mktemp("project") / "results"
+    fill(results)
+    assert report.main(["--results", str(results), "--html"]) == 0
+    return results
+
+
+def rows_shown(page: Any, at: str = "#table3 .grid >> nth=0") -> list[str]:
+    return list(page.locator(f"{at} >> tbody tr:visible th").all_inner_texts())
+
+
+def test_rows_are_those_of_the_sheet_and_sort_by_their_numbers(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    sheet = json.loads(page.locator("#csv-table3").text_content())["table3.csv"]
+    names = [line["row"] for line in csv.DictReader(io.StringIO(sheet))]
+    shown = rows_shown(page)
+    assert len(shown) == len(names) == 4
+    assert shown[:2] == ["base", "(A) h=1"]
+    assert page.locator("#table3 .grid >> nth=0 >> svg.bar").count() == 6, "three rows with numbers, two scores"
+    heading = page.locator("#table3 .grid >> nth=0 >> button.sort", has_text="ours").nth(1)
+    heading.click()
+    assert [name[:7] for name in rows_shown(page)] == ["(A) <sc", "base", "(A) h=1", "(A) h=4"]
+    heading.click()
+    assert [name[:7] for name in rows_shown(page)] == ["(A) h=1", "base", "(A) <sc", "(A) h=4"], (
+        "what is missing is last"
+    )
+    assert page.locator('#table3 th[aria-sort="ascending"]').count() == 1
+    heading.click()
+    assert rows_shown(page) == shown
+
+
+def test_rows_are_found_by_words_and_by_table(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    grid = page.locator("#table3 .grid").first
+    grid.get_by_role("searchbox").fill("H=1")
+    assert rows_shown(page) == ["(A) h=1"]
+    assert "1 of 4 shown" in grid.inner_text()
+    grid.get_by_role("searchbox").fill("")
+    grid.locator("select").select_option("base")
+    assert rows_shown(page) == ["base"]
+
+
+def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    page.locator("#table3 tbody tr", has_text="(A) h=1").first.locator("td").nth(2).click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator("h2").inner_text() == "h=1"
+    assert dialog.locator(".seed").all_inner_texts() == ["seed 1", "seed 2"]
+    assert "10" in dialog.locator("tr", has_text="sacreBLEU").first.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert "Seed 2: finished." in dialog.inner_text()
+    key = page.evaluate("location.hash").removeprefix("#run=")
+    run = json.loads(page.locator("#data-runs").text_content())["runs"][key]
+    assert (run["table"], run["row"], run["seed"]) == ("table3_A", "h=1", 2)
+    assert json.loads((made / "laptop" / run["file"]).read_bytes())["run"] == key
+    assert "python experiments/table3_A.py --scale laptop --rows h=1 --seeds 2-2" in dialog.locator("pre").inner_text()
+    assert dialog.locator("svg.curves .line").count() == 2 * (3 + 1 + 1), (
+        "train and dev: base, the other seed, this one"
+    )
+    page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert page.evaluate("location.hash") == ""
+
+
+def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    page.locator("#table3 tbody a").first.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
+    page.keyboard.press("Escape")
+    assert page.evaluate("document.activeElement.textContent") == "(A) h=1", "the focus is where it was"
+
+
+def test_an_address_leads_to_a_run_and_one_of_none_says_so(made: Path, opened: Any) -> None:
+    key = next(
+        iter(
+            json.loads(
+                re.findall(r'id="data-runs">(.*?)</script>', (made / "laptop/report.html").read_text("utf-8"))[0]
+            )["runs"]
+        )
+    )
+    assert opened(made / "laptop/report.html", f"#run={key}").get_by_role("dialog").locator("h2").inner_text() == "base"
+    lost = opened(made / "laptop/report.html", "#run=%3Cb%3Enone%FF")
+    assert "got <b>none" in lost.get_by_role("dialog").inner_text()
+
+
+def test_a_hostile_name_is_a_name(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    assert page.title() == "Attention Is All You Need at scale laptop"
+    assert page.locator("img").count() == 0
+    page.locator("#table3 tbody a", has_text="<script>").first.click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.locator("h2").text_content() == HOSTILE
+    assert "\nNone were kept beside the record.\n" in dialog.inner_text()
+    assert page.locator("script").count() == page.evaluate("document.querySelectorAll('body > script').length")
+
+
+def test_a_script_that_came_in_with_a_name_would_not_run(made: Path, opened: Any, tmp_path: Path) -> None:
+    broken = (
+        (made / "laptop/report.html")
+        .read_text("utf-8")
+        .replace("</main>", "<script>document.title = 'run'</script></main>")
+    )
+    (tmp_path / "broken.html").write_text(broken, "utf-8")
+    page = opened(tmp_path / "broken.html")
+    assert page.title() == "Attention Is All You Need at scale laptop"
+    [complaint] = page.complaints
+    assert "Content Security Policy" in complaint
+    page.complaints.clear()
+
+
+@pytest.mark.parametrize("width", [360, 800, 1600])
+@pytest.mark.parametrize("dark", [False, True])
+def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, width: int, dark: bool) -> None:
+    page = opened(made / "laptop/report.html", width=width, dark=dark)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    ground, ink = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("backgroundColor", "color"))
+    assert ground == ("rgb(21, 23, 26)" if dark else "rgb(255, 255, 255)")
+    page.locator("[data-theme-switch]").click()
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
+    assert page.evaluate("getComputedStyle(document.body).color") != ink
+
+
+def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:
+    page = opened(made / "report.html")
+    link = page.locator(".scales a")
+    assert link.all_inner_texts() == ["laptop"]
+    assert (made / link.get_attribute("href")).is_file()
