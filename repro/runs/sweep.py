@@ -166,8 +166,11 @@ class Sweep:
             atomic.sweep(folder, alone=False)
 
     def _keep(self, outcome: Made, progress: Progress) -> None:
-        """Put the record of a run where the tables are made from."""
+        """Put the record of a run where the tables are made from, and note which rows these have."""
         if outcome.record and self.is_first:
+            of_scale = self.workshop.scale  # noted with each: a sweep that is killed leaves what can be published
+            rows = listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates)
+            note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # last: what has a record has all of it
             progress.say(_summary(outcome.record))
@@ -185,8 +188,6 @@ class Sweep:
         records = [one.record for one in outcomes if one.record]
         scale = self.workshop.scale.name
         folder, names = self.results / scale, [table.name for table in self.tables]
-        of_scale = self.workshop.scale
-        note_rows(folder, listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates))
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
         written = write_scale(mine) if records else []

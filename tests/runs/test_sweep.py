@@ -127,6 +127,16 @@ def launch(folder: Path, *experiments: ModuleType, rows: list[str]) -> None:
     main_of(*experiments, argv=[*argv, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", "--rows", *rows])
 
 
+def test_rows_are_noted_with_the_first_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed sweep leaves can be published, and nobody is told to delete it."""
+    monkeypatch.setattr(sweep.Sweep, "_closing", lambda *_: "killed")
+    launch(tmp_path, experiment("table_x", "x"), rows=["x"])
+    [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
+    assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)
+
+
 def test_a_run_in_another_hand_is_passed_over_and_the_rest_is_made(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
