@@ -52,7 +52,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparedRow:
     """One row of the picture."""
 
     table: str
@@ -61,7 +61,7 @@ class Line:
     found: dict[Endpoint, Difference]
 
 
-def differences(records: Iterable[Record], results: Path) -> list[Line]:
+def differences_to_base(records: Iterable[Record], results: Path) -> list[ComparedRow]:
     """Every row that has a finished run, in the paper's order; none where the base has none.
 
     Beside the records under `results` stand their translations.
@@ -79,7 +79,7 @@ def differences(records: Iterable[Record], results: Path) -> list[Line]:
     lines = []
     for (table, row), runs in rows.items():
         found = {one: _difference(one, (table, row), everything, over) for one in ENDPOINTS}
-        lines.append(Line(table, label(row, runs[0].hyper), len(runs), found))
+        lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), found))
     return lines
 
 
@@ -100,20 +100,20 @@ def _difference(
 
 def draw_differences(folder: Path, records: Sequence[Record], results: Path) -> list[Path]:
     """Two panels, log PPL and BLEU, a line for each row."""
-    if not (lines := differences(records, results)):
+    if not (lines := differences_to_base(records, results)):
         raise ValueError(
             "Expected finished runs of the base and of another row, of committed code. Run experiments/all_tables.py."
         )
     return style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines))
 
 
-def size(lines: Sequence[Line]) -> tuple[float, float]:
+def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
     """Inches: as high as the lines are many."""
     groups = len({line.table for line in lines})
     return style.WIDTH, LINE * len(lines) + HEAD * groups + ABOVE + BELOW
 
 
-def _paint(figure: "Figure", lines: Sequence[Line]) -> None:
+def _paint(figure: "Figure", lines: Sequence[ComparedRow]) -> None:
     places, heads, bottom = _places(lines)
     left, right = figure.subplots(1, 2, sharey=True)
     height = figure.get_size_inches()[1]
@@ -138,7 +138,7 @@ def _paint(figure: "Figure", lines: Sequence[Line]) -> None:
     _legend(figure, lines)
 
 
-def _places(lines: Sequence[Line]) -> tuple[list[float], dict[str, float], float]:
+def _places(lines: Sequence[ComparedRow]) -> tuple[list[float], dict[str, float], float]:
     """Where each line and the name of each group stand, in inches below the upper edge, and the lower edge."""
     at, places, heads = 0.0, list[float](), dict[str, float]()
     for line in lines:
@@ -170,7 +170,7 @@ def _mark(axes: "Axes", place: float, found: Difference) -> None:
         axes.plot([found.paper], [place + APART], "D", color=PAPER, mfc="none", mew=1.1, ms=4.2, zorder=5)
 
 
-def _legend(figure: "Figure", lines: Sequence[Line]) -> None:
+def _legend(figure: "Figure", lines: Sequence[ComparedRow]) -> None:
     """Only what occurs."""
     from matplotlib.lines import Line2D
 

@@ -131,14 +131,14 @@ def page(
     """
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for one in judged:
-        groups[_group(one.claim)].append(one)
+        groups[group_of(one.claim)].append(one)
     groups = {key: members for key, members in groups.items() if members}
     is_sized = may_judge_sizes(runs.scale)
     return Page(
         made_from("the records in this folder"),
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
-            Text(f"{len(judged)} {of.name}, {len(evidence.records)} of {runs.n} runs count. {_in_words(judged)}"),
+            Text(f"{len(judged)} {of.name}, {len(evidence.records)} of {runs.n} runs count. {told_counts(judged)}"),
             Text(PROMISE + BELOW * (not is_sized)),
             exploration(evidence),
             _counts(groups, of),
@@ -172,11 +172,12 @@ def sizes_here(runs: Summary) -> str:
     return f"Rows keep the paper's names. At this scale they are {others}." if others else ""
 
 
-def _group(claim: Claim) -> str:
+def group_of(claim: Claim) -> str:
+    """Under which heading of the page a claim stands: a key of `ABOUT`."""
     return claim.table if claim.is_trained else claim.kind
 
 
-def _in_words(judged: Iterable[Judged]) -> str:
+def told_counts(judged: Iterable[Judged]) -> str:
     """12 reproduced, 3 contradicted."""
     counts = Counter(one.verdict for one in judged)
     return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]) + "."
@@ -212,9 +213,9 @@ def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval], of:
     kind = Column("", "kind", [claim.kind for claim in claims], is_words=True)
     yield Table((names, what, kind, Column("", "n", [_seeds(one) for one in members]), verdict))
     if any(one.value is not None or one.printed is not None for member in members for one in member.found):
-        numbers = tuple(_numbers(members, sentences))
+        numbers = tuple(claim_numbers(members, sentences))
         yield Table((names, *numbers))
-        yield Text(_about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
+        yield Text(about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
     yield Listing(tuple(f"{one.claim.id}: {one.reason}." for one in members if _is_judged(one)))
 
 
@@ -241,7 +242,7 @@ def _seeds(one: Judged) -> str:
     return str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def _numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Column]:
+def claim_numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Column]:
     """On each endpoint ours with its intervals and mark, the paper's, and what could have been detected."""
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         cells = []
@@ -282,7 +283,7 @@ def _cells_of(found: Found, *, is_score: bool) -> tuple[str, str, str]:
     return ours, text(found.printed), f"{detectable} ({100 * power:.0f} %)".strip() if power is not None else detectable
 
 
-def _about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
+def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
     """✓ same sign, ✗ opposite sign: the marks that occur, in the words that occur."""
     shown = {plain(text)[-1:] for column in numbers for text in column.texts}
     said: dict[str, list[str]] = {}

@@ -5,6 +5,8 @@ import itertools
 from repro.results.frame import ResultSet
 from repro.results.record import BASE, Record
 
+FirstRuns = dict[tuple[str, str], str]  # (table, row) -> the key of the first run of it
+
 
 def run_keys(result_set: ResultSet) -> dict[str, Record]:
     """Every record by what its address ends in: its run, and where two are one run "-2"."""
@@ -16,9 +18,9 @@ def run_keys(result_set: ResultSet) -> dict[str, Record]:
     return found
 
 
-def first_runs(result_set: ResultSet) -> dict[tuple[str, str], str]:
-    """The key of the first run of each (table, row)."""
-    found: dict[tuple[str, str], str] = {}
+def first_runs(result_set: ResultSet) -> FirstRuns:
+    """The runs that the rows of tables, charts and verdicts lead to."""
+    found: FirstRuns = {}
     for key, record in run_keys(result_set).items():
         found.setdefault((record.table, record.row), key)
     return found

@@ -7,15 +7,21 @@ for it to show.
 from collections.abc import Callable
 
 from repro.pages.scale_data import ScaleData
+from repro.web.charts import curves_section, differences_section
 from repro.web.overview import overview_section
 from repro.web.runs import runs_section
 from repro.web.section import Section
 from repro.web.tables import table3_section, tables_section
+from repro.web.verdicts import claims_section, statements_section
 
 Maker = Callable[[ScaleData], Section | None]
 SECTIONS: tuple[Maker, ...] = (
     overview_section,
     table3_section,
+    differences_section,
+    curves_section,
+    claims_section,
+    statements_section,
     tables_section,
     runs_section,
 )

@@ -68,12 +68,12 @@ def page_html(page: Page, frame: "DataFrame", data: ScaleData) -> Markup:
     rows = [*zip(frame["table"], frame["row"], strict=True)]
     links = [firsts.get(row, "") for row in rows]
 
+    filters = iter([{"table": [of for of, _ in rows]}])  # the first table alone: one filter is enough
+
     def written(table: Table) -> str:
         if table.columns[0].heading != "row" or len(table.columns[0].texts) != len(rows):
             return table_html(table)
-        return table_html(
-            table, links=links, facets={"table": [of for of, _ in rows]}, bars=interval_bars(table, frame)
-        )
+        return table_html(table, links=links, facets=next(filters, None), bars=interval_bars(table, frame))
 
     return Markup(html([_lower(block) for block in page.blocks[1:]], written))
 

@@ -2,12 +2,12 @@
 
 import functools
 
-VEGA_LITE = "6.1"  # what altair 6 writes its charts for
-
 
 @functools.cache
 def bundle() -> str:
     """JavaScript of 0.9 MB that makes `vegaEmbed` a global name. 3 s of processor, once in a process."""
+    import altair
     import vl_convert
 
-    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE)
+    version = ".".join(altair.SCHEMA_VERSION.removeprefix("v").split(".")[:2])  # what altair writes its charts for
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=version)

@@ -15,7 +15,7 @@ from sacrebleu.metrics.bleu import BLEU as SACREBLEU
 
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.figures import forest, style
-from repro.figures.forest import differences, draw_differences
+from repro.figures.forest import differences_to_base, draw_differences
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -28,7 +28,7 @@ PRINTED: dict[str, Any] = {
 def test_a_better_row_stands_at_the_right_by_either_score(a_record: Make, tmp_path: Path) -> None:
     base = [a_record("base", seed, ppl=2.0, bleu=60 + seed, paper=PRINTED["base"]) for seed in (1, 2, 3)]
     row = [a_record("h=1", seed, ppl=1.6, bleu=63 + 2 * seed, paper=PRINTED["h=1"]) for seed in (1, 2, 3)]
-    [line] = differences([*row, *base], tmp_path)
+    [line] = differences_to_base([*row, *base], tmp_path)
     assert (line.table, line.name, line.n) == ("table3_A", "h=1 (here 2)", 3)
     by_bleu, by_ppl = line.found[BLEU], line.found[LOG_PPL]
     assert by_bleu.value == pytest.approx(67 - 62)
@@ -45,7 +45,7 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
 ) -> None:
     runs = [with_scores(a_record(row, seed, run=f"{seed}" * 16)) for row, seed in (("base", 1), ("h=1", 2))]
     leave(tmp_path, runs)
-    [line] = differences(runs, tmp_path)
+    [line] = differences_to_base(runs, tmp_path)
     found = line.found[BLEU]
     worth = [SACREBLEU().corpus_score(hypotheses(seed, "dev"), [REFERENCES["dev"]]).score for seed in (1, 2)]
     assert found.value == pytest.approx(worth[1] - worth[0])
@@ -58,9 +58,9 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
 @pytest.mark.parametrize("few", ["base", "h=1"])
 def test_two_runs_have_no_interval(a_record: Make, tmp_path: Path, few: str) -> None:
     runs = [a_record(row, seed, bleu=60 + seed) for row in ("base", "h=1") for seed in (1, 2, 3, 4)]
-    [line] = differences(runs, tmp_path)
+    [line] = differences_to_base(runs, tmp_path)
     assert line.found[BLEU].over_seeds is not None
-    [line] = differences([run for run in runs if run.row != few or run.seed <= 2], tmp_path)
+    [line] = differences_to_base([run for run in runs if run.row != few or run.seed <= 2], tmp_path)
     assert line.found[BLEU].over_seeds is None
 
 
@@ -75,7 +75,7 @@ def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is
         a_record("big", table="table3_big"),
         a_record("base"),
     ]
-    assert [line.name.split(" ")[0] for line in differences(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
+    assert [line.name.split(" ")[0] for line in differences_to_base(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
 
 
 @pytest.mark.parametrize("rows", [(), ("base",), ("h=1",)])
@@ -104,7 +104,9 @@ def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Ma
         for i, row in enumerate(["base", *names])
         for seed in (1, 2, 3)
     ]
-    lines = differences([*runs, *(replace(run, table="table3_C") for run in runs if run.row != "base")], tmp_path)
+    lines = differences_to_base(
+        [*runs, *(replace(run, table="table3_C") for run in runs if run.row != "base")], tmp_path
+    )
     assert len(lines) == 2 * len(names)
     with style.house():
         figure = style.painted(forest.size(lines), partial(forest._paint, lines=lines))

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_records import fill
+
+from repro.cli import report
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 Opener = Callable[..., Any]
@@ -55,3 +58,12 @@ def opened(browser: Any) -> Iterator[Opener]:
     for context in contexts:
         context.close()
     assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of results with the report of one scale, laptop, and the index."""
+    results = tmp_path_factory.mktemp("project") / "results"
+    fill(results)
+    assert report.main(["--results", str(results), "--html"]) == 0
+    return results

@@ -9,6 +9,7 @@
   const waiting = new Map(); // "KEY/NAME" -> who waits for its view
   const places = new Map([...document.querySelectorAll(".chart[data-chart]")].map((at) => [at.dataset.chart, at]));
   const drawn = new Map();
+  const BESIDE = 66; // pixels: the axis and its labels, beside a chart that stands among others
 
   /** {a: [1, 2], b: [3, 4]} -> [{a: 1, b: 3}, {a: 2, b: 4}] */
   function rows(columns) {
@@ -34,6 +35,13 @@
     };
   }
 
+  /** As wide as the place: one chart with its axes, of several each without them. */
+  function fit(spec, width, axes) {
+    if (spec.width === "container") spec.width = Math.max(120, width - axes);
+    if (!axes) spec.autosize = { type: "fit-x", contains: "padding" };
+    for (const part of [...(spec.vconcat ?? []), ...(spec.hconcat ?? [])]) fit(part, width, axes);
+  }
+
   async function draw(key) {
     const [section] = key.split("/");
     const columns = report.data(section)?.columns ?? {};
@@ -41,11 +49,14 @@
     const [colours, spec] = [config(), specs[key]];
     const coloured = JSON.parse(JSON.stringify(spec), (_, value) =>
       typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value);
+    const place = places.get(key);
+    fit(coloured, place.clientWidth, coloured.vconcat || coloured.hconcat ? BESIDE : 0);
     drawn.get(key)?.finalize();
-    const { view } = await vegaEmbed(places.get(key), { ...coloured, datasets }, {
+    const { view } = await vegaEmbed(place, { ...coloured, datasets: { ...coloured.datasets, ...datasets } }, {
       actions: false, renderer: "svg", ast: true, config: colours, mode: "vega-lite",
     });
     drawn.set(key, view);
+    view.addEventListener("click", (_, item) => item?.datum?.run && report.go("run", item.datum.run));
     for (const act of waiting.get(key) ?? []) act(view);
   }
 
@@ -57,6 +68,11 @@
   }, { rootMargin: "300px" });
 
   for (const place of places.values()) sight.observe(place);
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    if (innerWidth !== width) [...drawn.keys()].forEach(draw);
+    width = innerWidth;
+  });
   report.onTheme(() => [...drawn.keys()].forEach(draw));
   addEventListener("beforeprint", () => [...places.keys()].filter((key) => !drawn.has(key)).forEach(draw));
 

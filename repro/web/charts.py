@@ -1,0 +1,299 @@
+"""Charts of a scale: differences to the base beside the paper's, how the rows learned, and what their quality cost.
+
+The numbers are those of the figures (`repro/figures/`); altair says what is drawn, and `assets/charts.js` draws it in
+the reader's browser. Colours are named as in `assets/report.css`, so that both themes have theirs. A chart's values are
+columns of the section's data, each stated once.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from repro.claims.claim import BLEU, LOG_PPL, Endpoint
+from repro.figures.curves import bands
+from repro.figures.forest import AXES, ComparedRow, differences_to_base
+from repro.figures.quality import points
+from repro.pages.scale_data import ScaleData
+from repro.pages.table3 import PARTS
+from repro.results.labels import label
+from repro.results.record import BASE, Record
+from repro.results.task import TRANSLATION
+from repro.web.keys import first_runs
+from repro.web.section import Section
+from repro.web.sheets import comma_separated
+
+Columns = dict[str, list[Any]]
+Lines = list[dict[str, Any]]
+LETTERS = {LOG_PPL: "log_ppl", BLEU: "bleu"}  # what the charts are called
+STEP = 19  # pixels from row to row of a forest plot
+DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
+OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader asks
+LOSS: dict[str, Any] = {"type": "log", "nice": False}
+TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
+UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
+
+
+def differences_section(data: ScaleData) -> Section | None:
+    """The forest plot; None where no row can be compared with the base."""
+    lines = differences_to_base(comparable(data), data.result_set.folder.parent)
+    if not lines:
+        return None
+    firsts = first_runs(data.result_set)
+    keys = {(one.table, label(one.row, one.hyper)): firsts[one.table, one.row] for one in data.result_set.everything}
+    values = [_difference(line, keys[line.table, line.name]) for line in lines]
+    charts = {name: _forest(endpoint, name, values) for endpoint, name in LETTERS.items()}
+    said = Markup(
+        '<p>Each row less the base, turned so that the right side is better. <span class="key this">ours, with the '
+        '95 % interval over seeds</span> where row and base have three or more; <span class="key other">95 % interval '
+        'over sentences</span> where translations were kept; <span class="key of-paper">what the paper prints</span>. '
+        "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. A click opens "
+        "a row.</p>"
+    )
+    places = [_place(f"differences/{name}", STEP * len(values) + AXIS) for name in charts]
+    return Section(
+        key="differences",
+        title="Differences",
+        body=said + Markup('<div class="beside">') + Markup().join(places) + Markup("</div>"),
+        data={"columns": {"rows": columns_of(values)}},
+        charts=charts,
+        csv={"differences.csv": comma_separated(values)},
+    )
+
+
+def _place(chart: str, height: int) -> Markup:
+    """Where a chart will stand, as high as it will be: nothing moves when it is drawn."""
+    return Markup('<div class="chart" data-chart="{}" style="min-height: {}px"></div>').format(chart, height)
+
+
+def comparable(data: ScaleData) -> list[Record]:
+    """The records of translation that learned from the base's own text, the base's among them."""
+    base = data.result_set.tables.get(BASE, ())
+    texts = {(record.corpus["sha256"], record.pair) for record in base}
+    translating = [record for record in data.result_set.everything if record.about == TRANSLATION]
+    return [record for record in translating if (record.corpus["sha256"], record.pair) in texts]
+
+
+def columns_of(lines: Sequence[Mapping[str, Any]]) -> Columns:
+    """{"a": [1, 2], "b": [3, 4]} of [{"a": 1, "b": 3}, {"a": 2, "b": 4}]."""
+    return {name: [line[name] for line in lines] for name in (lines[0] if lines else ())}
+
+
+def full_name(table: str, row: str) -> str:
+    """(A) h=1: what a row is called among those of all tables."""
+    group = short_name(table)
+    return row if row == group else f"{group} {row}"
+
+
+def short_name(table: str) -> str:
+    """(A) for table3_A: what the paper calls its groups; other tables by their names."""
+    letter = table.removeprefix(PARTS)
+    return f"({letter})" if table.startswith(PARTS) and len(letter) == 1 else letter
+
+
+def _difference(line: ComparedRow, run: str) -> dict[str, Any]:
+    """A row in the sheet and in the chart, with the run that a click opens."""
+    table = short_name(line.table)
+    found: dict[str, Any] = {"table": table, "row": full_name(line.table, line.name), "n": line.n}
+    for endpoint, name in LETTERS.items():
+        one = line.found[endpoint]
+        seeds, sentences = one.over_seeds or (None, None), one.over_sentences or (None, None)
+        numbers = {
+            "": one.value,
+            "_low": seeds[0],
+            "_high": seeds[1],
+            "_over_low": sentences[0],
+            "_over_high": sentences[1],
+        }
+        found |= {f"{name}{end}": _rounded(value) for end, value in (numbers | {"_paper": one.paper}).items()}
+    return found | {"run": run}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 5)
+
+
+def _forest(endpoint: Endpoint, name: str, values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Rows below each other; ours on the line, the interval over sentences below it, the paper's above."""
+    import altair as alt
+
+    rows = alt.Y(
+        "row:N",
+        sort=[value["row"] for value in values],
+        title=None,
+        axis=alt.Axis(labelLimit=230, grid=True, ticks=False, domain=False),
+    )
+    title = AXES[endpoint]
+    form = "+.3f"
+    told: list[Any] = [
+        *("row:N", alt.Tooltip("n:Q", title="runs"), alt.Tooltip(f"{name}:Q", title="ours", format=form)),
+        *(alt.Tooltip("interval:N", title="95 % over seeds"), alt.Tooltip("printed:N", title="paper")),
+    ]
+    ends = " + ' to ' + ".join(f"format(datum.{name}_{end}, '{form}')" for end in ("low", "high"))
+    base = (
+        alt.Chart(alt.NamedData("rows"))
+        .transform_calculate(
+            interval=f"isValid(datum.{name}_low) ? {ends} : 'too few runs'",
+            printed=f"isValid(datum.{name}_paper) ? format(datum.{name}_paper, '{form}') : 'not printed'",
+        )
+        .encode(y=rows, tooltip=told)
+    )
+
+    def span(ends: str, colour: str, width: float, offset: float) -> alt.Chart:
+        known = base.transform_filter(f"isValid(datum.{name}{ends}_low)")
+        return known.mark_rule(color=colour, strokeWidth=width, yOffset=offset).encode(
+            x=alt.X(f"{name}{ends}_low:Q", title=title), x2=f"{name}{ends}_high:Q"
+        )
+
+    zero = alt.Chart(alt.InlineData([{}])).mark_rule(color="--soft").encode(x=alt.XDatum(0, type="quantitative"))
+    ours = base.mark_point(filled=True, size=46, opacity=1, color="--c1", cursor="pointer").encode(
+        x=alt.X(f"{name}:Q", title=title)
+    )
+    paper = (
+        base.transform_filter(f"isValid(datum.{name}_paper)")
+        .mark_point(shape="diamond", size=42, color="--c2", strokeWidth=1.4, yOffset=-5, cursor="pointer", opacity=1)
+        .encode(x=f"{name}_paper:Q")
+    )
+    spans = {"_over": ("--c5", 1.6, 4), "": ("--c1", 2.6, 0)}
+    known = [ends for ends in spans if any(value[f"{name}{ends}_low"] is not None for value in values)]
+    layers = alt.layer(zero, *(span(ends, *spans[ends]) for ends in known), ours, paper)
+    return layers.properties(width="container", height=STEP * len(values)).to_dict()
+
+
+def curves_section(data: ScaleData) -> Section | None:
+    """The loss of all rows along the training, and their quality against its cost; None where no row was finished."""
+    curves, costs = _curves(data), _costs(data)
+    if not curves:
+        return None
+    tables = list(dict.fromkeys(line["table"] for line in curves))
+    said = Markup(
+        "<p>The loss of every row, in nats per word-piece and not smoothed: the mean over its seeds, and a band from "
+        "the lowest to the highest. Draw over the strip below to look closer. Draw over points of the lower chart, and "
+        "only these rows keep their colour above; a click on a name of the legend keeps a table. A double click lets "
+        "go.</p>"
+    )
+    return Section(
+        key="curves",
+        title="Curves and cost",
+        body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
+        data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
+        charts={"all": _curves_chart(tables)},
+        csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
+    )
+
+
+def _curves(data: ScaleData) -> Lines:
+    """A line for each row, kind of text and step."""
+    found: Lines = []
+    for table, records in data.result_set.tables.items():
+        for kind in ("train", "dev"):
+            for band in bands([record for record in records if record.about == TRANSLATION], kind):
+                row = {
+                    "table": short_name(table),
+                    "row": full_name(table, band.row),
+                    "text": kind,
+                }
+                parts = zip(band.step, band.mean, band.low, band.high, strict=True)
+                found += [
+                    row | {"step": step, "mean": round(mean, 3), "low": round(low, 3), "high": round(high, 3)}
+                    for step, mean, low, high in parts
+                ]
+    return sorted(found, key=lambda line: line["table"] != BASE)
+
+
+def _costs(data: ScaleData) -> Lines:
+    """A line for each row: operations of a training, BLEU with its interval."""
+    keys = first_runs(data.result_set)
+    translating = [record for record in data.result_set.everything if record.about == TRANSLATION]
+    return [
+        {
+            "table": short_name(point.table),
+            "row": full_name(point.table, point.label or point.row),
+            "n": point.n,
+            "flops": float(f"{point.flops:.5g}"),
+            "bleu": round(point.mean, 3),
+            "low": round(point.low, 3),
+            "high": round(point.high, 3),
+            "run": keys[point.table, point.row],
+        }
+        for point in points(translating, "bleu")
+    ]
+
+
+def _curves_chart(tables: Sequence[str]) -> dict[str, Any]:
+    """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen."""
+    import altair as alt
+
+    shown = alt.selection_interval(encodings=["x"], name="shown")
+    of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table")
+    picked = alt.selection_interval(name="picked")
+    text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
+    colour = _colour_of_tables(tables)
+    curves = _bands(of_table & picked, shown).encode(color=colour).add_params(of_table)
+    strip = _strip().encode(color=colour).add_params(shown)
+    cost = _quality_and_cost(of_table & picked, picked).encode(color=colour)
+    return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
+
+
+def _colour_of_tables(tables: Sequence[str]) -> Any:
+    import altair as alt
+
+    colours = [f"--c{i % 8}" for i in range(len(tables))]
+    legend = alt.Legend(orient="top", title=None, columns=4, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
+    return alt.Color("table:N", scale=alt.Scale(domain=[*tables], range=colours), sort=None, legend=legend)
+
+
+def _bands(kept: Any, shown: Any) -> Any:
+    """A line and a band for each row; those that are not `kept` are pale. Steps are those of the selection `shown`."""
+    import altair as alt
+
+    known = alt.LookupData(data=alt.NamedData("costs"), key="row", fields=["flops", "bleu"])
+    rows = (
+        alt.Chart(alt.NamedData("curves")).transform_lookup(lookup="row", from_=known).transform_filter(OF_TEXT)
+    ).encode(
+        x=alt.X("step:Q", title="updates", scale=alt.Scale(domain=shown, nice=False), axis=alt.Axis(**UPDATES)),
+        detail="row:N",
+    )
+    y: dict[str, Any] = {"scale": alt.Scale(**LOSS), "axis": alt.Axis(values=TICKS, format="~g"), "title": UNIT}
+    band = rows.mark_area(clip=True).encode(
+        y=alt.Y("low:Q", **y), y2="high:Q", opacity=alt.condition(kept, alt.value(0.16), alt.value(0.01))
+    )
+    line = rows.mark_line(clip=True, strokeWidth=1.4).encode(
+        y=alt.Y("mean:Q", **y),
+        opacity=alt.condition(kept, alt.value(0.95), alt.value(0.08)),
+        tooltip=["row:N", "step:Q", "mean:Q", "low:Q", "high:Q"],
+    )
+    return alt.layer(band, line).properties(width="container", height=DETAIL)
+
+
+def _strip() -> Any:
+    import altair as alt
+
+    lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7, opacity=0.5)
+    return lines.encode(
+        x=alt.X("step:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(**UPDATES)),
+        y=alt.Y("mean:Q", scale=alt.Scale(**LOSS), axis=None),
+        detail="row:N",
+    ).properties(width="container", height=STRIP)
+
+
+def _quality_and_cost(kept: Any, picked: Any) -> Any:
+    """A point for each row with its interval; drawing over some makes the selection `picked`."""
+    import altair as alt
+
+    x = alt.X(
+        "flops:Q",
+        scale=alt.Scale(type="log", nice=False, padding=20),
+        title="floating-point operations of a training",
+        axis=alt.Axis(format=".0e", tickCount=5, grid=False),
+    )
+    y: dict[str, Any] = {"scale": alt.Scale(zero=False, padding=14), "title": "BLEU (dev)"}
+    pale = alt.condition(kept, alt.value(1), alt.value(0.15))
+    rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=pale)
+    span = rows.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", **y), y2="high:Q")
+    point = rows.mark_point(filled=True, size=70, cursor="pointer").encode(
+        y=alt.Y("bleu:Q", **y),
+        shape=alt.Shape("table:N", legend=None),
+        tooltip=["row:N", alt.Tooltip("n:Q", title="runs"), "bleu:Q", "low:Q", "high:Q", "flops:Q"],
+    )
+    return alt.layer(span, point.add_params(picked)).properties(width="container", height=SCATTER)

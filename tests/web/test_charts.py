@@ -1,0 +1,101 @@
+"""Charts and verdicts of a report in a browser: what they show is what the sheets say, and all of it leads to runs."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+REPORT = "laptop/report.html"
+VIEW = "new Promise((done) => report.onChart('{}', done))"
+
+
+def sheet(page: Any, key: str, name: str) -> list[dict[str, str]]:
+    text = json.loads(page.locator(f"#csv-{key}").text_content())[name]
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def seen(page: Any, key: str) -> None:
+    """Scroll to a chart, and wait until it is drawn."""
+    page.locator(f'[data-chart="{key}"]').scroll_into_view_if_needed()
+    page.evaluate(VIEW.format(key) + ".then(() => null)")
+
+
+def test_differences_are_those_of_the_sheet_and_lead_to_their_row(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT)
+    seen(page, "differences/bleu")
+    lines = sheet(page, "differences", "differences.csv")
+    assert [line["row"][:7] for line in lines] == ["(A) h=1", "(A) <sc"]
+    assert [float(line["bleu"]) for line in lines] == [10.5 - 62, 70.5 - 62]
+    assert [line["bleu_low"] for line in lines] == ["", ""], "two seeds and one have no interval"
+    points = page.locator('[data-chart="differences/bleu"] .mark-symbol').first.locator("path")
+    assert points.count() == 2
+    points.first.click()
+    assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
+
+
+def test_a_drawn_area_of_costs_chooses_the_curves(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT, height=1500)
+    seen(page, "curves/all")
+    lines = sheet(page, "curves", "curves.csv")
+    assert len(lines) == 3 * 2 * 3, "three rows, train and dev, three steps"
+    chart = page.locator('[data-chart="curves/all"]')
+    lines_drawn, pale = chart.locator(".mark-line path"), chart.locator('.mark-line path[opacity="0.08"]')
+    assert (lines_drawn.count(), pale.count()) == (3 + 3, 0), "a line a row, and one in the strip"
+    area = chart.locator("svg").bounding_box()
+    left, low = area["x"] + 50, area["y"] + area["height"] - 45
+    page.mouse.move(left, low)
+    page.mouse.down()
+    page.mouse.move(left + area["width"] - 100, low - 80, steps=4)
+    page.mouse.up()
+    expect(pale).to_have_count(2)  # the lowest point is that of h=1
+    chart.locator('input[value="dev"]').check()
+    expect(lines_drawn).to_have_count(3 + 3)
+
+
+def test_charts_take_the_colours_of_the_theme(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT, dark=True)
+    seen(page, "differences/bleu")
+    text = page.locator('[data-chart="differences/bleu"] .role-axis-title text').first
+    assert text.get_attribute("fill") == "rgb(230, 228, 223)"
+    page.locator("[data-theme-switch]").click()
+    page.wait_for_function(
+        "document.querySelector('.role-axis-title text')?.getAttribute('fill') === 'rgb(26, 26, 26)'"
+    )
+
+
+def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT)
+    claims = page.locator("#claims")
+    shown = claims.locator(".item:visible")
+    by_claim = {line["claim"]: line for line in sheet(page, "claims", "claims.csv")}
+    assert shown.count() == len(by_claim)
+    claims.locator('select[data-facet="kind"]').select_option("arithmetic")
+    expected = [name for name, line in by_claim.items() if line["kind"] == "arithmetic"]
+    assert shown.locator(".id").all_inner_texts() == expected
+    claims.locator('select[data-facet="kind"]').select_option("")
+    claims.get_by_role("searchbox").fill("single head")
+    assert "C28b" in shown.locator(".id").all_inner_texts()
+    assert 0 < shown.count() < 20
+    assert all({"single", "head"} <= {*re.findall("[a-z]+", text.lower())} for text in shown.all_text_contents())
+    claims.locator("#claim-C28b summary").click()
+    behind = claims.locator("#claim-C28b").inner_text()
+    assert f"{by_claim['C28b']['verdict']}: " in behind
+    assert "BLEU" in behind
+    claims.locator("#claim-C28b a", has_text="table3_A/h=1").click()
+    assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_charts_are_as_wide_as_the_room(made: Path, opened: Any, width: int) -> None:
+    page = opened(made / REPORT, width=width)
+    for key in ("differences/bleu", "curves/all"):
+        seen(page, key)
+        place = page.locator(f'[data-chart="{key}"]').bounding_box()
+        svg = page.locator(f'[data-chart="{key}"] svg').bounding_box()
+        assert svg["width"] <= place["width"]
+        assert svg["width"] > 0.9 * place["width"]
