@@ -1,13 +1,15 @@
 """How the rows of a table learned, from their records alone."""
 
 import functools
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from repro.figures import style
+from repro.figures.numbers import save_numbers
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 
@@ -24,7 +26,7 @@ class Band:
 
     row: str
     n: int  # finished runs
-    step: tuple[int, ...]  # that all of them have
+    step: tuple[float, ...]  # that all of them have
     mean: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -41,16 +43,17 @@ def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
 
 def bands(records: Iterable[Record], kind: Kind) -> list[Band]:
     """One band for each row."""
-    found = []
-    for row, runs in rows_of(records).items():
-        curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
-        steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
-        at = [[curve[step] for curve in curves] for step in steps]
-        if steps:
-            mean = tuple(map(statistics.fmean, at))
-            low, high = tuple(map(min, at)), tuple(map(max, at))
-            found.append(Band(label(row, runs[0].hyper), len(runs), steps, mean, low, high))
-    return found
+    found = (_band_of(runs, kind) for runs in rows_of(records).values())
+    return [band for band in found if band.step]
+
+
+def _band_of(runs: Sequence[Record], kind: Kind) -> Band:
+    """That of one row; without a step where its runs share none."""
+    curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
+    steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
+    at = [[curve[step] for curve in curves] for step in steps]
+    mean, low, high = tuple(map(statistics.fmean, at)), tuple(map(min, at)), tuple(map(max, at))
+    return Band(label(runs[0].row, runs[0].hyper), len(runs), steps, mean, low, high)
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -60,6 +63,74 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
         raise ValueError(f"{table}: no finished run of committed code, so no curve. Run experiments/{table}.py.")
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
     return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.8), paint)
+
+
+def over_operations(records: Iterable[Record]) -> list[Band]:
+    """The dev loss of each row over the operations of training so far, in FLOPs, as its runs counted them."""
+    found = []
+    for runs in rows_of(records).values():
+        of_update = statistics.fmean(run.cost["flops"] / run.cost["steps"] for run in runs)
+        band = _band_of(runs, "dev")
+        found.append(replace(band, step=tuple(step * of_update for step in band.step)))
+    return [band for band in found if band.step]
+
+
+def crossings(one: Band, other: Band) -> list[float]:
+    """Where the means of two rows cross, on straight lines between what was measured, as far as both go."""
+    begin, end = max(one.step[0], other.step[0]), min(one.step[-1], other.step[-1])
+    at = sorted({x for x in (*one.step, *other.step) if begin <= x <= end})
+    gaps = [_between(one, x) - _between(other, x) for x in at]
+    return [
+        x + (x_next - x) * gap / (gap - gap_next)
+        for (x, gap), (x_next, gap_next) in itertools.pairwise(zip(at, gaps, strict=True))
+        if gap * gap_next < 0
+    ]
+
+
+def _between(band: Band, x: float) -> float:
+    import numpy as np
+
+    return float(np.interp(x, band.step, band.mean))
+
+
+def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
+    """The dev loss of all rows over updates and over operations, and where they cross the base."""
+    updates, operations = bands(records, "dev"), over_operations(records)
+    if len(updates) < 2 or updates[0].row != BASE:
+        raise ValueError(f"{table}: no base beside another row, so nothing to compare. Run experiments/{table}.py.")
+    said = [_crossing(updates[0], one, "updates", ",.0f") for one in updates[1:]]
+    said += [_crossing(operations[0], one, "FLOPs", ".2g") for one in operations[1:]]
+    columns = ("row", "seeds", "update", "FLOPs", "dev loss", "lowest", "highest")
+    rows = [
+        (band.row, band.n, step, flops, *of)
+        for band, other in zip(updates, operations, strict=True)
+        for step, flops, *of in zip(band.step, other.step, band.mean, band.low, band.high, strict=True)
+    ]
+    name = f"operations_{table}"
+    title = _title(table, records[0].scale, updates)
+    paint = functools.partial(_paint_operations, updates=updates, operations=operations, title=title)
+    return [
+        *style.save_figure(folder, name, (style.WIDTH, 4.2), paint),
+        save_numbers(folder, name, columns, rows),
+        save_numbers(folder, f"crossings_{table}", ("row", "over", "crosses the base at"), said),
+    ]
+
+
+def _crossing(base: Band, other: Band, over: str, form: str) -> tuple[str, str, str]:
+    places = ", ".join(format(x, form) for x in crossings(base, other))
+    return other.row, over, places or "nowhere"
+
+
+def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Sequence[Band], title: str) -> None:
+    left, right = figure.subplots(1, 2, sharey=True)
+    for axes, found, name in ((left, updates, "optimizer step"), (right, operations, "FLOPs of training")):
+        for i, band in enumerate(found):
+            _band(axes, band, i, dots=True)
+        axes.set(xlabel=name, yscale="log")
+        _plain_ticks(axes)
+        axes.grid(True)
+    left.set_ylabel("dev loss (nats per word-piece, unsmoothed)")
+    _legend(figure, left, updates, title)
 
 
 def _title(table: str, scale: str, found: Sequence[Band]) -> str:
@@ -77,8 +148,14 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
         _plain_ticks(axes)
         axes.grid(True)
     left.set_ylabel("loss (nats per word-piece, unsmoothed)")
-    handles, labels = right.get_legend_handles_labels()
-    across = 5 if max(len(band.row) for band in dev) < 20 else 4
+    _legend(figure, right, dev, title)
+
+
+def _legend(figure: "Figure", axes: "Axes", found: Sequence[Band], title: str) -> None:
+    """Of all rows, below both panels."""
+    handles, labels = axes.get_legend_handles_labels()
+    longest = max(len(band.row) for band in found)
+    across = 5 if longest < 20 else 4 if longest < 24 else 3
     lines = -(-len(labels) // across)
     foot = (0.08 + 0.2 * (lines + 1)) / figure.get_figheight()
     figure.legend(handles, labels, loc="lower center", ncols=across, handlelength=3.2, title=title, columnspacing=1.4)

@@ -12,7 +12,7 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from repro.figures import attention_maps, curves, forest, mechanism, quality, style, trees
+from repro.figures import attention_maps, curves, forest, lab, mechanism, quality, style, trees
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
@@ -41,7 +41,12 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "positional encoding": partial(mechanism.draw_positions, to),
         "learning rate": lambda: mechanism.draw_schedule(to, scale, _base(scale, of(BASE))),
         "softmax saturation": partial(mechanism.draw_saturation, to),
+        "mask": partial(lab.draw_mask, to),
+        "norms": partial(lab.draw_norms, to),
+        "softmax of unequal scores": partial(lab.draw_sharpness, to),
+        "position codes": partial(lab.draw_codes, to),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
+        **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         "differences": lambda: forest.draw_differences(to, _third(of, tables), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
@@ -148,6 +153,13 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
 
 def _curves(to: Path, of: Load, table: str) -> list[Path]:
     return curves.draw_curves(to, table, [*of(BASE), *of(table)])
+
+
+def _over_operations(to: Path, of: Load, table: str) -> list[Path]:
+    """Where rows have systems of their own, whose updates cost more or less than the base's; else nothing."""
+    if not any(record.system for record in of(table)):
+        return []
+    return curves.draw_over_operations(to, table, [*of(BASE), *of(table)])
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:

@@ -43,6 +43,10 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "positional_encoding": "Positional encoding (section 3.5)",
     "learning_rate": "The learning rate over the updates (section 5.3)",
     "softmax_saturation": "What dividing by √d_k prevents (section 3.2.1)",
+    "mask": "Scores of six words, what the mask leaves of them, and the softmax of that (section 3.2.3)",
+    "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
+    "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
+    "position_codes": "Codes of positions, and how alike that of one place is to those around it",
     "differences": "Each row of Table 3 less the base, beside what the paper prints",
     "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
     "quality_and_cost": "Quality against the cost of training",
@@ -52,7 +56,7 @@ ABOUT_REASONS = (
     "slope, that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm "
     "of PPL."
 )
-CURVES = "curves_"  # and a table: how its rows learned
+CURVES, OPERATIONS = "curves_", "operations_"  # and a table: how its rows learned, over updates and over operations
 
 
 def page(
@@ -167,7 +171,12 @@ def _figures(there: Collection[str], scale: str) -> tuple[Block, ...]:
         for name in sorted(there)
         if name.startswith(CURVES)
     }
-    captions = {name: text for name, text in (PICTURES | curves).items() if name in there}
+    operations = {
+        name: f"Dev loss of the rows of {name.removeprefix(OPERATIONS)} over updates and over operations of training"
+        for name in sorted(there)
+        if name.startswith(OPERATIONS)
+    }
+    captions = {name: text for name, text in (PICTURES | curves | operations).items() if name in there}
     heading = Heading("Figures")
     if not captions:
         return heading, Text(("None yet: ", Code(f"python experiments/figures.py --scale {scale}"), " draws them."))

@@ -21,6 +21,7 @@ EACH = [
     "positional_encoding",
     "learning_rate",
     "softmax_saturation",
+    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes"]),
     "curves_table3_A",
     "differences",
     "quality_and_cost",
@@ -75,8 +76,9 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     nowhere = results / "nowhere"
     made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
     assert [said.partition(":")[0] for said in skipped] == ["parse tree"]
-    assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in ("png", "svg")]
-    assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made)
+    forms = {name: ("png", "svg", "csv") if name in LAB else ("png", "svg") for name in EACH}
+    assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
+    assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
 
 
 def test_the_same_input_gives_the_same_bytes(
@@ -87,7 +89,7 @@ def test_the_same_input_gives_the_same_bytes(
     place(tmp_path, a_record)
     attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
     made, _ = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
-    assert len(made) == len(EACH)
+    assert len(made) == len(EACH) + len(LAB)
     assert [f.name for f in made if f.read_bytes() != (results / "laptop/figures" / f.name).read_bytes()] == []
 
 
@@ -103,6 +105,8 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(draw, name, lambda to: [])
     for name in ("draw_positions", "draw_saturation"):
         monkeypatch.setattr(draw.mechanism, name, lambda to: [])
+    for name in ("draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):
+        monkeypatch.setattr(draw.lab, name, lambda to: [])
     monkeypatch.setattr(draw.mechanism, "draw_schedule", lambda to, scale, own: [])
 
 
@@ -134,6 +138,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "figures 3 to 5",
         "parse tree",
         "curves of table3_B",
+        "operations of table3_B",
         "differences",
         "quality and cost",
     ]

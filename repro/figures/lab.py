@@ -1,0 +1,280 @@
+"""Pictures of single mechanisms: the mask, what norms average over, a softmax of unequal scores, codes of positions.
+
+The numbers come from the model's own modules, and stand beside each picture as CSV. Paper: sections 3.1, 3.2 and 3.5.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.figures import style
+from repro.figures.mechanism import jacobian_norm
+from repro.figures.numbers import save_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+
+
+# ---- the mask: section 3.2.3
+
+WORDS = ("The", "Law", "will", "never", "be", "perfect")
+
+
+@dataclass(frozen=True)
+class Masked:
+    """Scores of a decoder's self-attention [Q, K], what the mask adds to them, and the weights that come of it."""
+
+    scores: Array
+    hidden: NDArray[np.bool_]
+    weights: Array
+
+
+def masked(n: int = len(WORDS), d_k: int = 16) -> Masked:
+    """Of seeded queries and keys, through the model's own functions."""
+    import torch
+
+    from repro.model.attention import scaled_scores, softmax_of_seen
+    from repro.model.masks import Padded
+
+    generator = torch.Generator().manual_seed(3)
+    q, k = (torch.randn(1, 1, n, d_k, dtype=torch.float64, generator=generator) for _ in range(2))
+    scores, bias = scaled_scores(q, k), Padded(torch.ones(1, n, dtype=torch.int64)).causal(torch.float64)
+    weights = softmax_of_seen(scores, bias)
+    return Masked(scores[0, 0].numpy(), (bias < 0).numpy(), weights[0, 0].numpy())
+
+
+def draw_mask(folder: Path) -> list[Path]:
+    """Three squares: scores; scores where the mask has hidden what comes later; weights, each row one in all."""
+    found = masked()
+
+    def paint(figure: "Figure") -> None:
+        panels = figure.subplots(1, 3)
+        largest = float(np.abs(found.scores).max())
+        blank = np.where(found.hidden, np.nan, found.scores)
+        titles = (r"$q \cdot k\,/\sqrt{d_k}$", "with the mask", "softmax of each row")
+        for axes, values, title in zip(panels, (found.scores, blank, found.weights), titles, strict=True):
+            is_weight = values is found.weights
+            of_colours: dict[str, Any] = (
+                {"cmap": "Blues", "vmin": 0, "vmax": 1}
+                if is_weight
+                else {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+            )
+            axes.imshow(values, **of_colours)
+            _numbers(axes, values, found.hidden, is_weight=is_weight)
+            _square(axes, title)
+        figure.tight_layout(w_pad=1.0)
+
+    cells = [
+        (WORDS[q], WORDS[k], float(found.scores[q, k]), int(found.hidden[q, k]), float(found.weights[q, k]))
+        for q in range(len(WORDS))
+        for k in range(len(WORDS))
+    ]
+    numbers = save_numbers(folder, "mask", ("query", "key", "score", "hidden", "weight"), cells)
+    return [*style.save_figure(folder, "mask", (style.WIDTH, 2.75), paint), numbers]
+
+
+def _numbers(axes: "Axes", values: Array, hidden: NDArray[np.bool_], *, is_weight: bool) -> None:
+    for (q, k), value in np.ndenumerate(values):
+        if np.isnan(value):
+            text, colour = r"$-\infty$", style.SOFT
+        elif is_weight and hidden[q, k]:
+            text, colour = "0", style.SOFT
+        else:
+            text = (
+                f"{value:.2f}".replace("0.", ".", 1) if is_weight else f"{round(value, 1) + 0.0:.1f}".replace("-", "−")
+            )
+            colour = "white" if (value > 0.6 if is_weight else abs(value) > 1.3) else style.INK
+        axes.text(k, q, text, ha="center", va="center", fontsize=7.5, color=colour)
+
+
+def _square(axes: "Axes", title: str) -> None:
+    places = range(len(WORDS))
+    axes.set_xticks(places, WORDS, rotation=45, ha="right", rotation_mode="anchor")
+    axes.set_yticks(places, WORDS)
+    axes.tick_params(length=0)
+    axes.set_title(title)
+    axes.spines[:].set_visible(False)
+
+
+# ---- norms: section 3.1
+
+
+def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Sequence[int] = (4, 3, 4)) -> Array:
+    """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
+
+    First by layer normalisation, then by batch normalisation while training. Found by differentiating the modules.
+    `real` tokens has each sentence; the others are padding, which no batch normalisation counts.
+    """
+    import torch
+
+    from repro.model.ablations.batch_norm import TokenBatchNorm
+    from repro.model.layers import PostNorm
+
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(n_sentences, length, width, dtype=torch.float64, generator=generator).requires_grad_()
+    over_tokens = TokenBatchNorm(width).double()
+    over_tokens.real = (torch.arange(length) < torch.tensor(real)[:, None]).unsqueeze(-1)
+    found = []
+    for norm in (PostNorm.norm(width).double(), over_tokens):
+        [gradient] = torch.autograd.grad(norm.train()(x)[1, 1, 2], x)
+        found.append((gradient != 0).double().numpy())
+    return np.stack(found)
+
+
+def draw_norms(folder: Path) -> list[Path]:
+    """A batch of three sentences twice: the cells that share a mean with one of them."""
+    real = (4, 3, 4)
+    found = shared_cells(real=real)
+    _, n_sentences, length, width = found.shape
+
+    def paint(figure: "Figure") -> None:
+        for side, (axes, title) in enumerate(
+            zip(figure.subplots(1, 2), ("layer normalisation", "batch normalisation, in training"), strict=True)
+        ):
+            for b, t, d in np.ndindex(n_sentences, length, width):
+                x, y = d, -(b * (length + 0.7) + t)
+                is_pad, is_it = t >= real[b], (b, t, d) == (1, 1, 2)
+                face = style.COLOURS[1] if found[side, b, t, d] else "#f4f4f4" if is_pad else style.PALE
+                axes.add_patch(_rectangle(x, y, face, "/////" if is_pad else None))
+                if is_it:
+                    axes.plot(x, y, "o", color="white", ms=4)
+            for b in range(n_sentences):
+                axes.text(-0.9, -(b * (length + 0.7) + 1.5), f"sentence {b + 1}", rotation=90, ha="center", va="center")
+            axes.set(
+                xlim=(-1.4, width - 0.4), ylim=(0.4 - n_sentences * (length + 0.7), 0.7), title=title, aspect="equal"
+            )
+            axes.set_xlabel("dimension of the model", labelpad=2)
+            axes.set_xticks([])
+            axes.set_yticks([])
+            axes.spines[:].set_visible(False)
+        style.note(
+            figure,
+            "Blue: the cells that the marked one depends on. A line is a token; hatched is padding.\nOver the "
+            "batch a token meets those of other sentences, and in a decoder those that come later.",
+        )
+        figure.tight_layout(rect=(0, 0.1, 1, 1))
+
+    cells = [
+        (b + 1, t + 1, d + 1, int(t >= real[b]), int(found[0, b, t, d]), int(found[1, b, t, d]))
+        for b, t, d in np.ndindex(n_sentences, length, width)
+    ]
+    columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
+    return [
+        *style.save_figure(folder, "norms", (5.6, 4.9), paint),
+        save_numbers(folder, "norms", columns, cells),
+    ]
+
+
+def _rectangle(x: float, y: float, face: str, hatch: str | None) -> Any:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.45, y - 0.45), 0.9, 0.9, facecolor=face, edgecolor="white", hatch=hatch, linewidth=0.4)
+
+
+# ---- the softmax of two equal scores and one twice as large: section 3.2.1
+
+
+def two_and_twice(a: Array) -> tuple[Array, Array, Array]:
+    """Of softmax([a, a, 2a]): the weight of one of the two, that of the third, and the norm of the Jacobian."""
+    scores = np.stack([a, a, 2 * a], axis=-1)
+    exponents = np.exp(scores - scores.max(-1, keepdims=True))
+    p = exponents / exponents.sum(-1, keepdims=True)
+    return p[..., 0], p[..., 2], jacobian_norm(scores)
+
+
+def draw_sharpness(folder: Path) -> list[Path]:
+    """Weights and gradient as all scores grow by one factor: it is gaps that saturate a softmax."""
+    a = np.linspace(0, 10, 201)
+    one, twice, jacobian = two_and_twice(a)
+
+    def paint(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2)
+        left.plot(a, twice, color=style.COLOURS[1], label="of $2a$")
+        left.plot(a, one, color=style.COLOURS[2], ls=style.DASHES[1], label="of each $a$")
+        left.set(xlabel="$a$", ylabel="weight", title=r"softmax$([a, a, 2a])$", ylim=(0, 1.02))
+        left.legend(loc="center right")
+        right.plot(a, jacobian, color=style.COLOURS[1], label="$[a, a, 2a]$")
+        right.plot(
+            a,
+            jacobian_norm(np.stack([a, a, a], axis=-1)),
+            color=style.COLOURS[2],
+            ls=style.DASHES[1],
+            label="$[a, a, a]$",
+        )
+        right.set(xlabel="$a$", ylabel="norm (Frobenius)", title="Its Jacobian")
+        right.set_ylim(bottom=0)
+        right.legend(loc="center right")
+        for axes in (left, right):
+            axes.grid(True)
+        figure.tight_layout(w_pad=2)
+
+    columns = ("a", "weight of each a", "weight of 2a", "norm of the Jacobian")
+    rows = [tuple(map(float, row)) for row in zip(a, one, twice, jacobian, strict=True)]
+    return [
+        *style.save_figure(folder, "softmax_of_unequal", (style.WIDTH, 2.7), paint),
+        save_numbers(folder, "softmax_of_unequal", columns, rows),
+    ]
+
+
+# ---- codes of positions: section 3.5
+
+LENGTH, CODE_WIDTH, FROM = 64, 64, 24
+
+
+def codes(length: int = LENGTH, d_model: int = CODE_WIDTH) -> dict[str, Array]:
+    """Each kind that learns nothing, as the rows of `experiments/lab_positions.py` name it: [length, d_model]."""
+    from repro.model.ablations.codes import FastSinusoids, OneHotPositions, ScalarPositions, SlowSinusoids
+    from repro.model.embedding import SinusoidalPositions
+
+    kinds: dict[str, Any] = {
+        "sinusoids": SinusoidalPositions,
+        "fast sinusoids": FastSinusoids,
+        "slow sinusoids": SlowSinusoids,
+        "one-hot": OneHotPositions,
+        "scalar": ScalarPositions,
+    }
+    return {name: kind(d_model)(0, length).double().numpy() for name, kind in kinds.items()}
+
+
+def draw_codes(folder: Path) -> list[Path]:
+    """Heat maps of the codes, and how alike the code of one place is to those around it."""
+    found = codes()
+    alike = {name: code @ code[FROM] for name, code in found.items()}
+
+    def paint(figure: "Figure") -> None:
+        grid = figure.add_gridspec(2, len(found), height_ratios=(1, 1.05), hspace=0.62, wspace=0.22)
+        for i, (name, code) in enumerate(found.items()):
+            axes = figure.add_subplot(grid[0, i])
+            axes.imshow(code, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
+            axes.set_title(name)
+            axes.set(xlabel="dimension", xticks=[0, 32], yticks=[0, 32] if i == 0 else [])
+            axes.spines[["top", "right"]].set_visible(True)
+            if i == 0:
+                axes.set_ylabel("position")
+        axes = figure.add_subplot(grid[1, :])
+        for i, (name, products) in enumerate(alike.items()):
+            largest = np.abs(products).max()
+            axes.plot(
+                np.arange(LENGTH) - FROM,
+                products / largest,
+                color=style.COLOURS[i + 1],
+                ls=style.DASHES[i],
+                label=name,
+            )
+        axes.set(xlabel="$p - p'$ (tokens)", ylabel="$p \\cdot p'$ / largest", xlim=(-FROM, LENGTH - FROM - 1))
+        axes.grid(True)
+        figure.legend(loc="lower center", ncols=len(found), handlelength=3)
+        figure.subplots_adjust(left=0.08, right=0.98, top=0.93, bottom=0.2)
+
+    rows = [(name, p - FROM, float(products[p])) for name, products in alike.items() for p in range(LENGTH)]
+    return [
+        *style.save_figure(folder, "position_codes", (style.WIDTH, 4.0), paint),
+        save_numbers(folder, "position_codes", ("code", "p - p'", "p . p'"), rows),
+    ]
