@@ -75,7 +75,7 @@ def page(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
             Text(
                 (
-                    f"{_several(runs.n, 'run')} of {_several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. "
+                    f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. "
                     "A page of this scale shows ",
                     Strong(runs.claim),
                     ", and says so where the paper claims more.",
@@ -122,7 +122,8 @@ def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
     )
 
 
-def _several(n: int, what: str) -> str:
+def several(n: int, what: str) -> str:
+    """1 run, 2 runs."""
     return f"{n} {what}{'s' * (n != 1)}"
 
 

@@ -172,6 +172,15 @@ def read_hypotheses(place: Path, split: str) -> list[str]:
     return _unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
 
 
+def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
+    """Tokens of the translations of one split and of their references, as sacreBLEU counts them.
+
+    From the file beside the record at `place` alone: what a page of many runs can afford.
+    """
+    hypothesis, reference, *_ = _read(_counts(place))[split]["counts"]["bleu"]
+    return [int(n) for n in hypothesis.split()], [int(n) for n in reference.split()]
+
+
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
     """The counts of a run by split, from the file beside its record under `results`; None where there is none.
 

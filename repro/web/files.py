@@ -6,6 +6,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from repro.pages.build import judged_without_runs, read_results
+from repro.pages.scale import several
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
 from repro.storage.atomic import write_text
@@ -41,21 +42,19 @@ def scale_report(data: ScaleData) -> str:
         title=f"Attention Is All You Need at scale {data.runs.scale}",
         lead=f"What is shown here: {data.runs.claim}. Where the paper claims more, this report says so.",
         home=f"../{NAME}",
-        origin=f"Made by `{COMMAND} --html` from the records beside it.",
+        origin=f"Made by {COMMAND} --html from the records beside it.",
     )
 
 
 def index_report(shown: Iterable[ScaleData]) -> str:
     """The index over scales."""
     items = [
-        Markup(
-            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} runs of {} rows, {} hours. It shows {}.<br>{}</li>'
-        ).format(
+        Markup('<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. It shows {}.<br>{}</li>').format(
             data.runs.scale,
             NAME,
             data.runs.scale,
-            data.runs.n,
-            data.runs.n_rows,
+            several(data.runs.n, "run"),
+            several(data.runs.n_rows, "row"),
             f"{data.runs.hours:,.1f}",
             data.runs.claim,
             outcome_counts(data.judged),
@@ -67,5 +66,5 @@ def index_report(shown: Iterable[ScaleData]) -> str:
         [Section(key="scales", title="Scales", body=body)],
         title="Attention Is All You Need, made again",
         lead="A scale is a world of its own: a size of model, a text, a budget. It says what it may claim.",
-        origin=f"Made by `{COMMAND} --html` from the records under results/.",
+        origin=f"Made by {COMMAND} --html from the records under results/.",
     )

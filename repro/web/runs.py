@@ -13,7 +13,7 @@ from repro.results.frame import SCORERS, ResultSet
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
 from repro.results.record import BASE, Record, path
 from repro.results.repeatable import BADGES, NO_BADGE, NOT_LOOKED_AT
-from repro.results.sentences import are_of, has_sentences, read_counts, read_hypotheses
+from repro.results.sentences import are_of, has_sentences, read_hypotheses, read_lengths
 from repro.results.task import SPLITS, number, signature
 from repro.web.again import again, is_of_today
 from repro.web.grid import table_html
@@ -192,14 +192,9 @@ def _curve(record: Record, kind: str, pool: Pool) -> list[Any]:
 
 def _lines(record: Record, result_set: ResultSet) -> list[list[Any]]:
     """[line, translation, its words, words of the reference] of a sample of dev; empty where none was kept."""
-    results = result_set.folder.parent
-    place = path(results, record)
+    place = path(result_set.folder.parent, record)
     if not has_sentences(record) or not are_of(place, record.run):
         return []
-    texts, counts = read_hypotheses(place, "dev"), read_counts(results, record)
-    scored = (counts or {}).get("dev", {}).get("bleu")
+    texts, (words, wanted) = read_hypotheses(place, "dev"), read_lengths(place, "dev")
     chosen = range(0, len(texts), max(1, len(texts) // SAMPLE))[:SAMPLE]
-    return [
-        [i + 1, texts[i][:LONGEST], *([int(scored.hypothesis[i]), int(scored.reference[i])] if scored else [None] * 2)]
-        for i in chosen
-    ]
+    return [[i + 1, texts[i][:LONGEST], words[i], wanted[i]] for i in chosen]

@@ -33,7 +33,7 @@
       let shown = 0;
       for (const item of items) {
         const words = chosen.get("") ?? "";
-        const fits = words.split(/\s+/).every((word) => wordsOf(item).includes(word))
+        const fits = (!words || words.split(/\s+/).every((word) => wordsOf(item).includes(word)))
           && [...chosen].every(([facet, value]) => !facet || !value || item.dataset[facet] === value);
         item.hidden = !fits;
         shown += fits;

@@ -1,0 +1,46 @@
+"""Defects of the report for the browser, each with the tests that notice it; they need Chromium."""
+
+from faults.defect import Defect
+
+OF_FRAME, OF_TABLES, OF_CHARTS = (f"tests/web/test_{name}.py::test_" for name in ("report", "tables", "charts"))
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "a text in the data of a report ends its script",
+        "repro/web/section.py",
+        'text.replace("<", "\\\\u003c")',
+        "text",
+        (f"{OF_FRAME}data_comes_out_as_it_went_in_and_ends_no_script",),
+    ),
+    Defect(
+        "a report may run any script that stands in it",
+        "repro/web/report.py",
+        "script-src {allowed}",
+        "script-src 'unsafe-inline'",
+        (
+            f"{OF_FRAME}a_script_stands_once_and_the_policy_names_each_by_its_hash",
+            f"{OF_TABLES}a_script_that_came_in_with_a_name_would_not_run",
+        ),
+    ),
+    Defect(
+        "a row of a report opens the run of another row",
+        "repro/web/keys.py",
+        "found.setdefault((record.table, record.row), key)",
+        "found.setdefault((record.table, record.row), next(iter(run_keys(result_set))))",
+        (f"{OF_TABLES}a_row_opens_its_runs_and_escape_leads_back",),
+    ),
+    Defect(
+        "the command under a run makes seed 1 again",
+        "repro/web/again.py",
+        "Seeds(record.seed, record.seed)",
+        "Seeds(1, 1)",
+        (f"{OF_TABLES}a_row_opens_its_runs_and_escape_leads_back",),
+    ),
+    Defect(
+        "a drawn area of costs chooses no curve",
+        "repro/web/charts.py",
+        "_bands(of_table & picked, shown)",
+        "_bands(of_table, shown)",
+        (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
+    ),
+)
