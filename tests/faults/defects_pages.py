@@ -7,6 +7,13 @@ OF_PAGES = "tests/render/test_page.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
+        "the browser's rate rises by another power of the warm-up",
+        "repro/web/assets/explorables.js",
+        "step * warmup ** -1.5",
+        "step * warmup ** -1.4",
+        ("tests/web/test_explorables.py::test_the_browser_computes_the_formulas_as_the_training_does",),
+    ),
+    Defect(
         "the paper's parameters stand as those of the model here",
         "repro/pages/columns.py",
         'Column(SIZE, "here", numbers(frame["params/here"] / 1e6, ".2f"))',

@@ -12,7 +12,9 @@ from faults.plant import ROOT, collected, failures, planted
 
 @pytest.mark.parametrize("defect", collected(), ids=lambda defect: defect.name)
 def test_a_defect_fits_the_code(defect: Defect) -> None:
-    ast.parse(planted(defect))
+    text = planted(defect)
+    if defect.file.endswith(".py"):  # a script of the report is JavaScript: the browser's tests run it
+        ast.parse(text)
     assert defect.tests
 
 

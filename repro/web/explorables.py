@@ -1,0 +1,127 @@
+"""Four formulas of the paper with a slider each: the rate, the codes of positions, scaled scores, and Table 1.
+
+A browser computes what it shows (`assets/explorables.js`); the values offered as files are computed here, and a test
+holds one to the other. Paper: sections 3.2.1, 3.5, 4 and 5.3.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from repro.claims.layers import ROWS, WINDOWS
+from repro.figures.mechanism import encodings, jacobian_norm
+from repro.model.config import BASE as PAPER
+from repro.pages.scale_data import ScaleData
+from repro.results import layer_costs
+from repro.results.layer_costs import Measured
+from repro.results.record import BASE
+from repro.training.schedule import rate
+from repro.web.section import Section
+from repro.web.sheets import comma_separated
+
+KEY, SCRIPT = "explorables", "explorables.js"
+N_KEYS, LENGTH = 16, 100  # scores of one query; positions
+RATES_AT = (1, 100, 1_000, 4_000, 10_000, 100_000)  # optimizer steps of the sheet
+PAIRS = (0, 16, 64, 128)  # pairs of dimensions of the sheet
+WIDTHS = tuple(2**power for power in range(11))  # d_k
+EXPLAINED = (
+    ("rate", "The rate", "rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)", "5.3"),
+    ("codes", "Codes of positions", "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(…)", "3.5"),
+    ("softmax", "Scaled scores", "softmax(q · k / √d_k)", "3.2.1"),
+    ("layers", "Table 1: operations of a layer", "O(n² d), O(n d²), O(k n d²), O(r n d)", "4"),
+)
+
+
+def explorables_section(data: ScaleData) -> Section:
+    """The formulas, at the paper's sizes; the rate of this scale too. Table 1 where its layers were counted."""
+    measured = measured_layers(data.result_set.folder.parent)
+    own = next((one.hyper for one in data.result_set.everything if one.table == BASE), None)
+    shown = [one for one in EXPLAINED if measured or one[0] != "layers"]
+    body = Markup("<p>Move a slider: your browser computes what the formula gives, at the paper's sizes.</p>")
+    body += Markup('<div class="beside">{}</div>').format(
+        Markup().join(
+            Markup(
+                '<figure class="explorable" id="explore-{0}"><h3>{1}</h3><p><code>{2}</code> '
+                '<span class="small">Section {3}</span></p></figure>'
+            ).format(*one)
+            for one in shown
+        )
+    )
+    values = {
+        "paper": {"d_model": PAPER.d_model, "warmup": PAPER.warmup, "d_k": PAPER.d_k},
+        "own": {"scale": data.runs.scale, "d_model": own["d_model"], "warmup": own["warmup"]} if own else None,
+        "scores": scores().round(6).tolist(),
+        "length": LENGTH,
+        "laws": [*laws(measured)] if measured else [],
+        "counted": [[one.layer, one.n, one.d, one.window, one.mixing_flops] for one in measured.counts]
+        if measured
+        else [],
+    }
+    return Section(key=KEY, title="The formulas", body=body, data=values, script=SCRIPT, csv=sheets(measured))
+
+
+def measured_layers(results: Path) -> Measured | None:
+    """What was measured of the layers of Table 1, if it was."""
+    file = results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
+    return layer_costs.load(file) if file.exists() else None
+
+
+def scores() -> np.ndarray[Any, np.dtype[np.float64]]:
+    """q . k of one query and its keys at d_k = 1: independent N(0, 1), the same in each report; [keys]."""
+    return np.random.default_rng(17).standard_normal(N_KEYS)
+
+
+def laws(measured: Measured) -> Iterator[dict[str, Any]]:
+    """Each layer of Table 1 with the powers that the paper prints and the factor that was counted."""
+    for row in ROWS:
+        counted = next(count for count in measured.counts if count.layer == row.layer)
+        sizes = {"n": counted.n, "d": counted.d, "window": counted.window or 1}
+        whole = float(np.prod([sizes[name] ** power for name, power in row.exponents.items()]))
+        yield {
+            "layer": row.layer,
+            "label": row.label,
+            "complexity": row.complexity,
+            "steps": row.steps,
+            "path": row.path,
+            "window": WINDOWS.get(row.layer),
+            "powers": row.exponents,
+            "factor": counted.mixing_flops / whole,
+        }
+
+
+def sheets(measured: Measured | None) -> dict[str, str]:
+    """What the formulas give at some sizes, by file."""
+    paper = PAPER
+    codes = encodings(LENGTH, paper.d_model)
+    z = scores().round(6)
+    found = {
+        "rate.csv": [{"step": step, "rate": rate(step, paper.d_model, paper.warmup)} for step in RATES_AT],
+        "codes.csv": [
+            {
+                "position": position,
+                "i": i,
+                "sin": float(codes[position, 2 * i]),
+                "cos": float(codes[position, 2 * i + 1]),
+            }
+            for i in PAIRS
+            for position in range(0, LENGTH, 11)
+        ],
+        "softmax.csv": [
+            {
+                "d_k": d_k,
+                "jacobian": float(jacobian_norm(z * d_k**0.5)),
+                "jacobian_scaled": float(jacobian_norm(z)),
+            }
+            for d_k in WIDTHS
+        ],
+    }
+    if measured:
+        found["layers.csv"] = [
+            {"layer": one.layer, "n": one.n, "d": one.d, "window": one.window, "operations": one.mixing_flops}
+            for one in measured.counts
+            if one.layer in {row.layer for row in ROWS}
+        ]
+    return {name: comma_separated(lines) for name, lines in found.items()}

@@ -1,0 +1,110 @@
+"""What a browser computes from the paper's formulas is what Python computes, and a slider moves what is said."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repro.model.config import BASE
+from repro.model.embedding import sinusoids
+from repro.pages.build import read_results
+from repro.pages.scale_data import scale_data
+from repro.results import layer_costs
+from repro.training.schedule import rate
+from repro.web.explorables import N_KEYS, explorables_section, laws, measured_layers, scores, sheets
+from repro.web.report import report_html
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture(scope="module")
+def alone(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The formulas on a page of their own, with the published counts of Table 1."""
+    (result_set,) = read_results(made, own=False)
+    (made / layer_costs.LAYER_COSTS_FOLDER).mkdir(exist_ok=True)
+    counted = made / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
+    counted.write_bytes((RESULTS / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).read_bytes())
+    data = scale_data(result_set)
+    counted_section = explorables_section(data) if data else None
+    counted.unlink()
+    counted.parent.rmdir()
+    assert counted_section
+    file = tmp_path_factory.mktemp("formulas") / "page.html"
+    file.write_text(report_html([counted_section], title="Formulas", origin="a test"), "utf-8")
+    return file
+
+
+def computed(page: Any, function: str, *arguments: Any) -> Any:
+    return page.evaluate(f"(of) => report.formulas.{function}(...of)", [*arguments])
+
+
+def lines(sheet: str) -> list[dict[str, str]]:
+    return [*csv.DictReader(io.StringIO(sheet))]
+
+
+def test_the_browser_computes_the_formulas_as_the_training_does(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    for step in (1, 7, 3_999, 4_000, 4_001, 100_000):
+        assert computed(page, "rate", step, 64, 4_000) == pytest.approx(rate(step, 64, 4_000), rel=1e-12)
+    codes = sinusoids(100, BASE.d_model)
+    for position, i in ((0, 0), (1, 0), (99, 0), (99, 17), (50, 255)):
+        expected = codes[position, 2 * i : 2 * i + 2].tolist()
+        assert computed(page, "code", position, i, BASE.d_model) == pytest.approx(expected, abs=1e-6)
+    assert computed(page, "softmax", [0.0, 0.0, -800.0]) == [0.5, 0.5, 0.0]
+    assert computed(page, "jacobian", [0.5, 0.5]) == pytest.approx(0.5), "[[1/4, -1/4], [-1/4, 1/4]]"
+
+
+def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> None:
+    page = opened(alone)
+    measured = measured_layers(RESULTS)
+    assert measured
+    found = sheets(measured)
+    for line in lines(found["rate.csv"]):
+        given = computed(page, "rate", int(line["step"]), BASE.d_model, BASE.warmup)
+        assert given == pytest.approx(float(line["rate"]), rel=1e-9)
+    for line in lines(found["codes.csv"]):
+        given = computed(page, "code", int(line["position"]), int(line["i"]), BASE.d_model)
+        assert given == pytest.approx([float(line["sin"]), float(line["cos"])], abs=1e-9)
+    z = scores().round(6)
+    assert len(z) == N_KEYS
+    for line in lines(found["softmax.csv"]):
+        weights = computed(page, "softmax", (z * int(line["d_k"]) ** 0.5).tolist())
+        assert computed(page, "jacobian", weights) == pytest.approx(float(line["jacobian"]), rel=1e-6, abs=1e-9)
+    by_layer = {law["layer"]: law for law in laws(measured)}
+    for line in lines(found["layers.csv"]):
+        sizes = {"n": int(line["n"]), "d": int(line["d"]), "window": int(line["window"] or 1)}
+        given = computed(page, "operations", by_layer[line["layer"]], sizes)
+        assert given == pytest.approx(float(line["operations"]), rel=1e-12), line
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("rate", "step 4,100"), ("codes", "Pair 17 "), ("softmax", "d_k = 128 "), ("layers", "n = 128, ")],
+)
+def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any, name: str, said: str) -> None:
+    page = opened(alone)
+    figure = page.locator(f"#explore-{name}")
+    drawn = figure.locator("svg").inner_html()
+    assert said not in figure.locator("figcaption").inner_text()
+    figure.get_by_role("slider").first.press("ArrowRight")
+    assert said in figure.locator("figcaption").inner_text()
+    assert figure.locator("svg").inner_html() != drawn
+    assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_pictures_are_as_wide_as_the_room(alone: Path, opened: Any, width: int) -> None:
+    page = opened(alone, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#explorables .plot svg").count() == 4
+    for box in page.locator("#explorables .plot").all():
+        assert box.locator("svg").bounding_box()["width"] <= box.bounding_box()["width"] + 1
+
+
+def test_without_counts_table_1_is_left_out(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    assert page.locator("#explorables .explorable").count() == 3
+    assert "layers.csv" not in json.loads(page.locator("#csv-explorables").text_content())
