@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot say: a built package knows the commit and the deciding code that it was built from.
+"""What pyproject.toml cannot say: a built package has the experiment files, and knows the commit it was built from.
 
 Without git, as in an installed wheel, that is how a run knows whether its code is anybody's
 (`repro/results/provenance.py`).
@@ -27,13 +27,17 @@ def write_release(package: Path, version: str) -> None:
 
 
 class BuildPackage(build_py):
-    """Modules, and where they come from."""
+    """Modules, the experiment files, and where they come from."""
 
     def run(self) -> None:
-        """Copy the modules; one that is edited where it lies has git beside it."""
+        """Copy the modules; a package that is edited where it lies has git and experiments beside it."""
         super().run()
         if not self.editable_mode:
-            write_release(Path(self.build_lib) / "repro", self.distribution.get_version())
+            package = Path(self.build_lib) / "repro"
+            self.mkpath(str(package / "experiments"))
+            for file in sorted((ROOT / "experiments").glob("*.py")):
+                self.copy_file(str(file), str(package / "experiments" / file.name))
+            write_release(package, self.distribution.get_version())
 
 
 class SourceDistribution(sdist):

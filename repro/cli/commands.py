@@ -11,6 +11,7 @@ from typing import NoReturn
 from repro.runs.command import BAD_INPUT, ended, ours
 
 COMMANDS = {
+    "run": "train the rows of a table, decode, score, show it: a file in experiments/",
     "data": "fetch, import, prepare or inspect text",
     "translate": "translate a text with a finished run",
     "parse": "write the tree of each sentence, by a finished run of Table 4",
@@ -39,6 +40,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _found(name: str) -> Callable[[list[str]], int]:
     """What does it; each module is imported only when it is asked for."""
     match name:
+        case "run":
+            from repro.cli import run
+
+            return run.main
         case "data":
             from repro.cli import data
 
@@ -69,7 +74,7 @@ def overview() -> str:
             "",
             *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
-            f"{ours('COMMAND', '--help')} says more. Tables are trained by the files in experiments/:",
+            f"{ours('COMMAND', '--help')} says more. `run` stands for the files in experiments/, as in a checkout:",
             "  python experiments/table3_A.py --help",
         ]
     )

@@ -21,10 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict, TypeVar
 
+from repro.results.places import PACKAGE
 from repro.results.processor import processor
 from repro.results.systems import modules
 
-PACKAGE = Path(__file__).parent.parent
 FACE = "repro.experiment"  # what an experiment file takes from there decides nothing that the run's id does not say
 ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from repro.render import console
+from repro.results.places import EXPERIMENTS, PACKAGE
 
 BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
 
@@ -97,6 +98,8 @@ def ours(*words: str) -> str:
 def script(name: str) -> str:
     """How the user calls the experiment file of that name: the one that runs, wherever it is, or ours."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    if running.stem == name and running.parent == PACKAGE / EXPERIMENTS:
+        return f"-m repro run {name}"
     return shlex.quote(os.path.relpath(running)) if running.stem == name else f"experiments/{name}.py"
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.model.config import Hyper
 from repro.results import record
+from repro.results.places import EXPERIMENTS, experiment_files
 from repro.results.record import Record
 from repro.results.systems import system_text
 
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from repro.model.protocol import TranslationSystem
 
 TOKENIZER = "tokenizer.json"  # in the folder of a run
-EXPERIMENTS = Path(__file__).parents[2] / "experiments"  # of a checkout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +61,12 @@ def open_run(folder: Path, cache: Path) -> Trained:
 def system_of(run: Record) -> Any:
     """The system of a run, from its row in the experiment file; None for the Transformer.
 
-    The file is looked for by the table's name alone, in the folder `experiments` here or of the checkout, and is run: a
+    The file is looked for by the table's name alone, in the folder `experiments` here or of this code, and is run: a
     record says which row it was, never where code lies. Raises ValueError where it is gone, or says another system now.
     """
     if run.system is None:
         return None
-    places = [folder / f"{run.table}.py" for folder in (Path("experiments"), EXPERIMENTS)]
+    places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
     file = next((place for place in places if place.is_file()), None)
     if file is None:
         raise ValueError(

@@ -41,15 +41,29 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
     for words in ([], ["-h"], ["--help"]):
         assert main(words) == 0
         assert capsys.readouterr().out == overview() + "\n"
-    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:9] == list(COMMANDS)
-    assert list(COMMANDS) == ["data", "translate", "parse", "score", "export", "report", "publish", "tracking", "ui"]
+    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:10] == list(COMMANDS)
+    assert list(COMMANDS) == [
+        "run",
+        "data",
+        "translate",
+        "parse",
+        "score",
+        "export",
+        "report",
+        "publish",
+        "tracking",
+        "ui",
+    ]
 
 
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("traslate", "error: traslate is no command; is translate meant? Commands are data, translate, parse, score,"),
-        ("decoding", "error: decoding is no command. Commands are data, translate, parse, score, export, report,"),
+        (
+            "traslate",
+            "error: traslate is no command; is translate meant? Commands are run, data, translate, parse, score,",
+        ),
+        ("decoding", "error: decoding is no command. Commands are run, data, translate, parse, score, export, report,"),
         ("--check", "error: --check is no command. Commands are"),
     ],
 )

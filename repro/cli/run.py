@@ -1,0 +1,44 @@
+"""Train a table by its name, with the experiment files that came with this code.
+
+python -m repro run                         the tables, and what each asks
+python -m repro run table3_A --scale smoke  what `python experiments/table3_A.py --scale smoke` does in a checkout
+"""
+
+import ast
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from repro.results.places import experiment_files
+from repro.runs.command import BAD_INPUT, ours
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Become the experiment file of that name, with the other words as its own; without a name, list what there is."""
+    name, *others = list(sys.argv[1:] if words is None else words) or ["--help"]
+    files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+    if name in ("-h", "--help"):
+        print(listing(files))
+        return 0
+    if name not in files:
+        near = difflib.get_close_matches(name, files, n=1)
+        guess = f"; is {near[0]} meant?" if near else "."
+        print(f"error: {name} is no experiment{guess} There are {', '.join(files) or 'none'}.", file=sys.stderr)
+        return BAD_INPUT
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, str(files[name]), *others])
+
+
+def listing(files: Mapping[str, Path]) -> str:
+    """Each file by its name with the first line of what it says of itself; none is run."""
+    width = max(map(len, files), default=0) + 2
+    lines = [f"  {name:<{width}}{_first_line(file)}" for name, file in files.items()]
+    return "\n".join(
+        [f"usage: {ours('run')} TABLE [--scale smoke] ...", "", *lines, "", f"{ours('run')} TABLE --help says more."]
+    )
+
+
+def _first_line(file: Path) -> str:
+    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]

@@ -1,0 +1,54 @@
+"""Tables by their names, with the files that came with the code."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from repro.cli import run
+from repro.results import places
+from repro.runs import command
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_it_lists_every_experiment_with_its_question(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main([]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == sorted(file.stem for file in (ROOT / "experiments").glob("*.py"))
+    [of_b] = [line for line in lines if line.startswith("  table3_B ")]
+    assert of_b.endswith("  Table 3 (B): narrower keys.")
+
+
+def test_a_table_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run.main(["table3_a", "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: table3_a is no experiment; is table3_")
+    assert "table4" in said
+
+
+def test_it_does_what_the_file_does(tmp_path: Path) -> None:
+    """Where no checkout is: the words go to the file, its exit code comes back."""
+    words = ["table3_E", "--scale", "smoke", "--dry-run", "--rows", "learned positions"]
+    ran = subprocess.run([sys.executable, "-m", "repro", "run", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert "table3_E at scale smoke: 1 runs" in ran.stdout
+    wrong = [sys.executable, "-m", "repro", "run", "table3_E", "--rows", "leerned"]
+    assert subprocess.run(wrong, cwd=tmp_path, capture_output=True).returncode == 2
+
+
+def test_the_files_of_an_installed_package_are_inside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PACKAGE", tmp_path / "site-packages" / "repro")
+    (tmp_path / "site-packages" / "experiments").mkdir(parents=True)  # of somebody else
+    (tmp_path / "site-packages" / "repro" / "experiments").mkdir(parents=True)
+    assert places.experiment_files() == tmp_path / "site-packages" / "repro" / "experiments"
+    (tmp_path / "site-packages" / "repro" / "experiments").rmdir()
+    assert places.experiment_files() == tmp_path / "site-packages" / "experiments"
+
+
+def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command, "PACKAGE", tmp_path)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"))
+    assert command.script("table3_A") == "-m repro run table3_A"
