@@ -59,6 +59,14 @@ def test_git_ignores_what_runs_and_tests_leave() -> None:
     assert {"/results/own/", "/runs/", "/cache/", "/data/", "/mlflow.db*", ".venv/", ".tox/"} <= set(ignored)
 
 
+def test_who_cites_the_suite_names_its_version() -> None:
+    import yaml  # MLflow brings it
+
+    said = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert said["version"] == PROJECT["project"]["version"]
+    assert {"cff-version", "message", "title", "authors"} <= said.keys()  # what the format asks for
+
+
 def test_constraints_are_exact_and_installable_by_everyone() -> None:
     wrong = {name: rest for name, rest in constraints().items() if not re.fullmatch(r"==[0-9][0-9a-z.]*", rest)}
     assert wrong == {}, "expected name==version; a local suffix such as +cpu exists on one machine only"
