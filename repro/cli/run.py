@@ -41,4 +41,4 @@ def listing(files: Mapping[str, Path]) -> str:
 
 
 def _first_line(file: Path) -> str:
-    return (ast.get_docstring(ast.parse(file.read_text("utf-8"))) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n")[0]
