@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
-from repro.results.provenance import PACKAGE
+from repro.results.places import PACKAGE
 from repro.runs.command import DISK, Parser, ours
 from repro.storage.atomic import DiskError, write_text
 

@@ -12,7 +12,7 @@ import pytest
 from lab_systems import LAB
 from ladder_systems import LADDER
 
-from repro.results import provenance
+from repro.results import places, provenance
 from repro.runs.recipe import Recipe
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Row
@@ -25,7 +25,7 @@ NEWEST = "from repro.model.rivals.recurrent import Simple\n\n\nclass Newest(Simp
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The package in a folder of its own, whose code is what counts."""
-    shutil.copytree(provenance.PACKAGE, tmp_path / "repro", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(places.PACKAGE, tmp_path / "repro", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "repro")
     yield tmp_path / "repro"
     forget()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from repro.results import provenance
-from repro.results.places import EXPERIMENTS
+from repro.results.places import EXPERIMENTS, PACKAGE
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone
 
@@ -61,9 +61,8 @@ def stage_code(script: Path, folder: Path) -> None:
     A commit that has the deciding code goes with it, as there is no git on a node. Raises ValueError where the folder
     of the script holds too much to be an experiment's.
     """
-    package = provenance.PACKAGE
-    code = [(path, path.relative_to(package.parent)) for path in _code(package)]
-    code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, package)]
+    code = [(path, path.relative_to(PACKAGE.parent)) for path in _code(PACKAGE)]
+    code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, PACKAGE)]
     if (size := sum(path.stat().st_size for path, _ in code)) > CODE_AT_MOST:
         raise ValueError(
             f"{script.parent} holds {size:,} bytes of .py and .json files beside {script.name}; all of them would "
@@ -75,7 +74,7 @@ def stage_code(script: Path, folder: Path) -> None:
     origin = provenance.provenance()
     if not origin["dirty"]:
         release = {"version": "of a checkout", "commit": origin["commit"], "fingerprint": origin["fingerprint"]}
-        atomic.write_text(folder / package.name / provenance.RELEASE, json.dumps(release))
+        atomic.write_text(folder / PACKAGE.name / provenance.RELEASE, json.dumps(release))
 
 
 def _code(folder: Path, without: Path | None = None) -> Iterator[Path]:
