@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
-from repro.results.places import PACKAGE
+from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
 from repro.runs.command import DISK, Parser, ours
 from repro.storage.atomic import DiskError, write_text
 
