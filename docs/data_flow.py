@@ -90,7 +90,7 @@ ARROWS = (
         "The search knows no model: it takes a function from (last tokens [R], state, K) to the K likeliest next tokens "
         "(log-probabilities [R, K], ids [R, K], state). Back come ids in the order of the sentences, and text.",
         "results/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
-        "decoding/ctranslate",
+        "decoding/ctranslate decoding/marian runs/export runs/model_card runs/examples/* runs/use",
     ),
     Arrow(
         "translations -> BLEU",

@@ -16,7 +16,7 @@ COMMANDS = {
     "translate": "translate a text with a finished run",
     "parse": "write the tree of each sentence, by a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
-    "export": "write a finished run in CTranslate2's format",
+    "export": "write a finished run for Hugging Face, for CTranslate2 or as safetensors",
     "report": "make tables and verdicts from records, or check them",
     "publish": "put your own results among the published ones",
     "tracking": "bring MLflow in line with runs, or restore a run from it",

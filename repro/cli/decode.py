@@ -1,36 +1,27 @@
-"""Put a finished run to use: translate or parse with it, score with it, hand it to CTranslate2.
+"""Put a finished run to use: translate or parse with it, score with it, hand it to others.
 
 python -m repro translate latest news.en > news.de
 python -m repro parse runs/<id> sentences.txt > trees.mrg
 python -m repro score runs/<id> news.en news.de --backend ctranslate2
-python -m repro export <id> exported
+python -m repro export <id> --to huggingface exported
 """
 
 import argparse
-import json
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from repro.data.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, mended
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import BAD_INPUT, Parser, ours
-from repro.runs.load import TOKENIZER, Trained, finished, open_run
+from repro.runs.export import FORMATS, export_run
+from repro.runs.load import Trained, finished, open_run
 from repro.runs.options import RENAMED, add_options
-from repro.storage import atomic
-from repro.storage.folder_cache import made_once
-
-if TYPE_CHECKING:
-    from repro.data.shards import Encoded
-    from repro.data.tokenizer import Tokenizer
+from repro.runs.use import outputs, score_text
 
 STDIN = Path("/dev/stdin")
-ORIGIN = "run.json"  # in an exported folder: whose weights these are
-BUDGET = 4_096  # padded tokens of a batch that is scored
 
 
 def translate(argv: Sequence[str] | None = None) -> int:
@@ -41,7 +32,7 @@ def translate(argv: Sequence[str] | None = None) -> int:
     beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
     parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept of each sentence (default: {beam})")
     parser.add_argument("--alpha", type=float, default=alpha, help=f"of the length penalty (default: {alpha})")
-    return _done(_translate, parser.parse_args(argv))
+    return _done(_translate, parser.parse_intermixed_args(argv))
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +46,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
         default=STDIN,
         help="sentences, one a line, of words between blanks, split as the treebank splits them; else standard input",
     )
-    return _done(_parse, parser.parse_args(argv))
+    return _done(_parse, parser.parse_intermixed_args(argv))
 
 
 def score(argv: Sequence[str] | None = None) -> int:
@@ -64,14 +55,15 @@ def score(argv: Sequence[str] | None = None) -> int:
     add_options(parser, "backend", "precision", backend="what scores", precision="of torch's matrix products")
     parser.add_argument("source", type=Path, help="sentences, one a line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
-    return _done(_score, parser.parse_args(argv))
+    return _done(_score, parser.parse_intermixed_args(argv))
 
 
 def export(argv: Sequence[str] | None = None) -> int:
-    """Write the model of a finished run in CTranslate2's format, its tokenizer beside it."""
+    """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = _parser("export", export.__doc__)
-    parser.add_argument("folder", type=Path, help="new, empty or of the same run")
-    return _done(_export, parser.parse_args(argv))
+    parser.add_argument("--to", choices=FORMATS, required=True, help="whose format it is")
+    parser.add_argument("folder", type=Path, help="new, empty, or of the same run and format")
+    return _done(_export, parser.parse_intermixed_args(argv))
 
 
 def _parser(name: str, does: str | None) -> Parser:
@@ -117,14 +109,7 @@ def _translate(options: argparse.Namespace) -> None:
 def _outputs(
     trained: Trained, lines: Sequence[str], search: Search, options: argparse.Namespace
 ) -> Iterator[tuple[str, str]]:
-    """Each line with what the run makes of it; of an empty line nothing."""
-    from repro.decoding.backend import opened
-
-    full = [line for line in lines if line]
-    with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
-        ids = backend.translate(_encoded(trained.tokenizer, full), search)
-    texts = map(trained.tokenizer.decode, ids)
-    return ((line, next(texts) if line else "") for line in lines)
+    return outputs(trained, lines, search, backend=options.backend, bf16=options.precision == "bf16")
 
 
 def _parse(options: argparse.Namespace) -> None:
@@ -148,58 +133,16 @@ def in_treebank_words(line: str) -> list[str]:
 
 def _score(options: argparse.Namespace) -> None:
     trained = _opened(options)
-    from repro.data.datamodule import DevBatches
-    from repro.decoding.backend import opened
-
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
-    source, target = (_encoded(trained.tokenizer, list(side)) for side in zip(*pairs, strict=True))
-    batches = DevBatches(source, target, budget=BUDGET, rank=0, world=1)
-    with opened(options.backend, trained.model, bf16=options.precision == "bf16") as backend:
-        nll, _ = backend.score_tokens(batches[i] for i in range(len(batches)))
+    sources, targets = zip(*pairs, strict=True)
+    found = score_text(trained, sources, targets, backend=options.backend, bf16=options.precision == "bf16")
     print(
-        f"{len(pairs):,} pairs, {len(target.ids):,} target tokens: nll {nll:.6f} nats a token, ppl {math.exp(nll):.4f}"
+        f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
     )
 
 
 def _export(options: argparse.Namespace) -> None:
-    """Fill a folder under another name, so that it is whole or absent; a damaged one of the same run makes way."""
-    folder = options.folder.resolve()
     run = finished(run_folder(options.run, options.runs_dir))
-    if folder.exists() and any(folder.iterdir()) and _exported(folder) != run.run:
-        raise ValueError(
-            f"expected a folder that is new, empty or holds the export of run {run.run}, got {options.folder}, which "
-            "holds something else. Delete it, or name another."
-        )
-
-    def fill(empty: Path) -> dict[str, Any]:
-        trained = _opened(options)
-        from repro.decoding.ctranslate import export as write
-
-        trained.tokenizer.save(empty / TOKENIZER)
-        write(trained.model, empty)
-        atomic.write_json(empty / ORIGIN, _origin(trained.record))
-        return {}
-
-    made_once(folder, fill)
-    print(f"{options.folder}: run {run.run} for CTranslate2; its tokens are the numbers of tokens, in digits")
-
-
-def _exported(folder: Path) -> str | None:
-    """The run whose export a folder holds, whole or damaged."""
-    try:
-        run = json.loads((folder / ORIGIN).read_bytes())["run"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return str(run)
-
-
-def _origin(run: Any) -> dict[str, Any]:
-    """Whose weights these are."""
-    return {name: getattr(run, name) for name in ("run", "table", "row", "scale", "seed", "pair", "hyper", "tokenizer")}
-
-
-def _encoded(tokenizer: "Tokenizer", lines: list[str]) -> "Encoded":
-    from repro.data.shards import Encoded
-
-    return Encoded(*tokenizer.encode(lines))
+    export_run(run, lambda: _opened(options), options.to, options.folder)
+    print(f"{options.folder}: run {run.run} for {options.to}; README.md there says how to open it")

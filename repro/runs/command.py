@@ -34,7 +34,9 @@ class Parser(argparse.ArgumentParser):
         """Refuse what nobody knows here, where the options of a command that has several commands are known."""
         words = modern(sys.argv[1:] if args is None else args, self._renamed)
         found, unknown = super().parse_known_args(words, namespace)
-        if unknown:
+        # of a command whose options may stand between its files, options are read first, and then the rest
+        options_alone = any(action.nargs == argparse.SUPPRESS for action in self._get_positional_actions())
+        if unknown and not options_alone:
             self.error(unknown_option(unknown, self._option_string_actions) or f"too much: {shlex.join(unknown)}")
         return found, unknown
 

@@ -1,6 +1,7 @@
 """What a finished run left to work with: its model with the averaged weights, and its tokenizer."""
 
 import hashlib
+import json
 import runpy
 import sys
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ from repro.results.record import Record
 from repro.results.systems import system_text
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from repro.data.tokenizer import Tokenizer
     from repro.model.protocol import TranslationSystem
 
 TOKENIZER = "tokenizer.json"  # in the folder of a run
+ORIGIN = "run.json"  # in an exported folder: whose weights these are, and in which format
+TENSORS = "model.safetensors"  # there
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +43,7 @@ def finished(folder: Path) -> Record:
 
 
 def open_run(folder: Path, cache: Path) -> Trained:
-    """The run of `folder` (runs/<id>), ready for work. A ValueError says what is missing.
+    """The run of `folder` (runs/<id>, or its export to safetensors), ready for work. A ValueError says what is missing.
 
     The tokenizer of an older run, which has none in its folder, is looked for in `cache`.
     """
@@ -48,14 +53,45 @@ def open_run(folder: Path, cache: Path) -> Trained:
     run = finished(folder)
     again = f"Run {run.table} at scale {run.scale} again."
     hyper = Hyper(**run.hyper)
+    kept = _exported_tensors(folder)
     tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
     model = build(system_of(run), hyper, tokenizer.size).eval()
-    weights = averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
+    weights = kept or averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
         raise ValueError(f"{folder}: its weights do not fit the model that repro.model builds now. {again}") from error
     return Trained(record=run, model=model, tokenizer=tokenizer)
+
+
+def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
+    """The weights in a folder that was exported to "safetensors"; None where the folder is no export.
+
+    Raises ValueError for another format and for weights that are not those that were written.
+    """
+    origin = origin_of(folder)
+    if "format" not in origin:
+        return None
+    if origin["format"] != "safetensors":
+        raise ValueError(
+            f"{folder} is an export to {origin['format']}, for others to open. Give the run itself, or export it with "
+            "--to safetensors."
+        )
+    contents = (folder / TENSORS).read_bytes()
+    if hashlib.sha256(contents).hexdigest() != origin["weights"]:
+        raise ValueError(f"{folder / TENSORS} is not what was written. Export the run again.")
+    import safetensors.torch
+
+    return safetensors.torch.load(contents)
+
+
+def origin_of(folder: Path) -> dict[str, Any]:
+    """What an exported folder says of itself; nothing where it says nothing that can be read."""
+    try:
+        origin = json.loads((folder / ORIGIN).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return origin if isinstance(origin, dict) else {}
 
 
 def system_of(run: Record) -> Any:

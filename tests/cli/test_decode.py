@@ -20,6 +20,7 @@ from repro.decoding import ctranslate
 from repro.decoding.translate import translate
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
+from repro.results.record import Record
 from repro.results.search import Search
 from repro.training import checkpoint
 
@@ -39,8 +40,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Subwords("bpe", 280)))
 
 
-def finished(root: Path, tokenizer: Tokenizer) -> Run:
-    made = record("base", 1, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
+def finished(root: Path, tokenizer: Tokenizer, made: Record | None = None) -> Run:
+    made = made or record("base", 1, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
     torch.manual_seed(0)
     model = Transformer(Hyper(**made.hyper), tokenizer.size).eval()
     state = {"state_dict": {f"model.{name}": tensor for name, tensor in model.state_dict().items()}}
@@ -86,7 +87,7 @@ def test_a_run_is_opened_by_a_word_and_named(
 def test_a_word_that_means_no_run_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str, said: str
 ) -> None:
-    assert main(["export", typed, str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
+    assert main(["export", typed, "--to=ctranslate2", str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -153,8 +154,10 @@ def test_an_exported_model_is_whole_and_says_whose_it_is(
 ) -> None:
     pytest.importorskip("ctranslate2")
     folder = tmp_path / "exported"
-    assert asked(run, "export", folder) == 0
-    assert {"model.bin", "config.json", "tokenizer.json", "run.json"} <= {path.name for path in folder.iterdir()}
+    assert asked(run, "export", "--to=ctranslate2", folder) == 0
+    assert {"model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "example.py"} <= {
+        path.name for path in folder.iterdir()
+    }
     assert run.folder.name.encode() in (folder / "run.json").read_bytes()
     tokenizer = Tokenizer.load(folder / "tokenizer.json")
     text: Any = Encoded(*tokenizer.encode(LINES))
@@ -172,7 +175,16 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-WHOLE = {"model.bin", "config.json", "tokenizer.json", "run.json", "manifest.json"}
+WHOLE = {
+    "model.bin",
+    "config.json",
+    "tokenizer.json",
+    "run.json",
+    "record.json",
+    "README.md",
+    "example.py",
+    "manifest.json",
+}
 
 
 @pytest.mark.parametrize("empty", [False, True])
@@ -188,12 +200,12 @@ def test_an_export_that_failed_half_way_is_repeated(
         raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(ctranslate, "export", half)
-    assert asked(run, "export", folder) == 2
+    assert asked(run, "export", "--to=ctranslate2", folder) == 2
     assert "no room" in capsys.readouterr().err
     assert names(folder.parent) == ({"exported"} if empty else set())
     assert not empty or names(folder) == set()
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", folder) == 0
+    assert asked(run, "export", "--to=ctranslate2", folder) == 0
     assert names(folder) == WHOLE
 
 
@@ -211,7 +223,7 @@ def test_an_export_is_recognised_where_whole_and_made_again_where_damaged(
         if spoil:
             (folder / spoil).write_bytes(b"damaged, and longer")
         for _ in range(2):
-            assert asked(run, "export", folder) == 0
+            assert asked(run, "export", "--to=ctranslate2", folder) == 0
             assert len(made) == n
         assert names(folder) == WHOLE
         assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
@@ -222,11 +234,11 @@ def test_what_an_export_does_not_know_is_let_be(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", tmp_path / "exported") == 0
+    assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 0
     of_another = (tmp_path / "exported" / "run.json").read_text("utf-8").replace(run.folder.name, "f" * 16)
     for content in (of_another, "[]", "{}", "\xff"):
         (tmp_path / "exported" / "run.json").write_text(content, "utf-8")
-        assert asked(run, "export", tmp_path / "exported") == 2
+        assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 2
         assert "Delete it, or name another." in capsys.readouterr().err
         assert (tmp_path / "exported" / "run.json").read_text("utf-8") == content
 
@@ -238,7 +250,7 @@ def test_what_an_export_does_not_know_is_let_be(
         (("score", "{bad}", "{good}"), "line"),
         (("score", "{good}", "{short}"), "has 4 lines"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
-        (("export", "{full}"), "folder that is new, empty or holds the export of run"),
+        (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
 def test_bad_input_is_named(

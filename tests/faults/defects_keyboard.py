@@ -90,16 +90,16 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "an export that fails leaves half a folder",
-        "repro/cli/decode.py",
-        "    made_once(folder, fill)\n",
-        "    durable.make_folder(folder)\n    fill(folder)\n",
+        "repro/runs/export.py",
+        "    made_once(place, fill)\n",
+        "    atomic.make_folder(place)\n    fill(place)\n",
         (f"{OF_DECODING}an_export_that_failed_half_way_is_repeated[False]",),
     ),
     Defect(
         "an export takes the place of anything",
-        "repro/cli/decode.py",
-        "_exported(folder) != run.run:",
-        "not folder.is_dir():",
+        "repro/runs/export.py",
+        "_exported(place) != (run.run, to):",
+        "not place.is_dir():",
         (f"{OF_DECODING}what_an_export_does_not_know_is_let_be",),
     ),
     Defect(

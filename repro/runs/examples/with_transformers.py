@@ -1,0 +1,31 @@
+"""Translate standard input with this folder and Hugging Face's transformers: python example.py < text > translations"""
+
+import sys
+from pathlib import Path
+
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+FOLDER = Path(__file__).parent
+AT_ONCE = 32  # sentences
+OLDEST = 5  # the version of transformers that the folder was tried with
+
+
+def main() -> None:
+    """Line by line; a line without text stays one."""
+    import transformers
+
+    if int(transformers.__version__.split(".")[0]) < OLDEST:
+        sys.exit(
+            f"expected transformers {OLDEST} or newer, got {transformers.__version__}: pip install -U transformers"
+        )
+    tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)
+    lines = [line.rstrip("\n") for line in sys.stdin]
+    for begin in range(0, len(lines), AT_ONCE):
+        some = lines[begin : begin + AT_ONCE]
+        ids = model.generate(**tokenizer(some, return_tensors="pt", padding=True))
+        found = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        print(*(text if line else "" for line, text in zip(some, found, strict=True)), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

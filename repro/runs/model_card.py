@@ -1,0 +1,139 @@
+"""The card of a model that leaves the house, made from the record of its run: nobody types a number into one."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from repro.data.corpora import CORPORA
+from repro.render.markdown import markdown
+from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, blocks
+from repro.results.record import Record
+from repro.results.task import SPLITS, TRANSLATION, number, signature
+
+LIBRARY = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
+NEEDED = {
+    "huggingface": "transformers torch",
+    "ctranslate2": "ctranslate2 tokenizers",
+    "safetensors": "torch safetensors tokenizers",
+}
+NOTES: Mapping[str, Sequence[str]] = {
+    "huggingface": (
+        "MarianMT, opened by AutoModelForSeq2SeqLM and AutoTokenizer. The model's dimensions are in MarianMT's order.",
+        "MarianMT's layer norms add 1e-5 to the variance where this model was trained with 1e-6, and have no setting "
+        "for it: log-probabilities differ a little, and now and then a translation.",
+        "Its search ranks by log-probability / length^0.6; the scores below rank by log-probability / "
+        "((5 + length) / 6)^alpha, and let a translation be 50 tokens longer than its source. At length_penalty 0 and "
+        "alpha 0 both rank alike.",
+        "At most 1,024 tokens of source and 512 of translation.",
+    ),
+    "ctranslate2": (
+        "Tokens are called by their numbers, in digits; the end symbol is 1 and belongs at the end of each source.",
+        "Its search ranks by log-probability / length; the scores below rank by log-probability / "
+        "((5 + length) / 6)^alpha.",
+    ),
+    "safetensors": (
+        "Weights by the names of this project, whose repro.load opens the folder with the same bits.",
+        "example.py is the whole model on a screen, with greedy search; the scores below are of a beam.",
+    ),
+}
+
+
+def model_card(run: Record, to: str, *, has_example: bool) -> str:
+    """README.md of an exported folder: what it is, how to open it, text, recipe, scores, use, licence."""
+    translates = run.about["scores"] == TRANSLATION["scores"]
+    page = Page(
+        f"Made from record.json of run {run.run}; do not edit the numbers.",
+        blocks(
+            Heading(f"{run.pair}: {run.row} of {run.table}, scale {run.scale}, seed {run.seed}", 1),
+            Text(
+                f"A {run.system or 'Transformer'} of {run.params['here']:,} parameters, trained to make a row of "
+                f"“Attention Is All You Need” (Vaswani et al., 2017) again. Run {run.run}, {_commit(run)}."
+            ),
+            Heading("How to load it"),
+            _example(to) if has_example else (),
+            Listing(tuple(NOTES[to])),
+            Heading("Scores"),
+            Text("One run with one seed: no interval. Dev chose nothing but what the record says; test was read once."),
+            _scores(run),
+            Heading("Intended use"),
+            Listing(_use(run, translates)),
+            Heading("Text"),
+            Listing(_text(run)),
+            Heading("Recipe"),
+            _pairs("field", {**run.hyper, "precision": run.settings.get("precision"), "device": _device(run)}),
+        ),
+    )
+    return _front(run, to, translates) + markdown(page)
+
+
+def _front(run: Record, to: str, translates: bool) -> str:
+    """What Hugging Face reads of a card; JSON is YAML."""
+    facts = {
+        "language": run.pair.split("-", 1) if translates else [run.pair],
+        "library_name": LIBRARY[to],
+        "license": "other",
+        "license_name": "as-the-text",
+        **({"pipeline_tag": "translation"} if translates else {}),
+        "tags": ["attention-is-all-you-need", run.table],
+    }
+    lines = (f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in facts.items())
+    return "\n".join(["---", *lines, "---", "", ""])
+
+
+def _commit(run: Record) -> str:
+    commit = run.stamp["commit"]
+    state = " with changes that no commit has" if run.stamp["dirty"] else ""
+    return f"commit {commit[:12]}{state}" if commit else "of code that no commit is known of"
+
+
+def _example(to: str) -> tuple[Block, ...]:
+    """The file that stands beside the card."""
+    return blocks(
+        Text(("In this folder, without the project that made it: ", Code(f"pip install {NEEDED[to]}"), ", then")),
+        Text(Code("python example.py < text > translations")),
+    )
+
+
+def _scores(run: Record) -> Table:
+    """Dev and test, each score with what it was made by."""
+    names = ["nll", "ppl", *run.about["scores"]]
+    values = [(split, name, number(run.scores[split], name)) for split in SPLITS for name in names]
+    known = [(split, name, value) for split, name, value in values if value is not None]
+    return Table(
+        (
+            Column("", "score", [f"{split}/{name}" for split, name, _ in known]),
+            Column("", "value", [f"{value:.4g}" if name == "nll" else f"{value:.2f}" for _, name, value in known]),
+            Column("", "made by", [signature(run.scores[split], name) or "" for split, name, _ in known], True),
+        )
+    )
+
+
+def _use(run: Record, translates: bool) -> tuple[str, ...]:
+    known = CORPORA.get(run.corpus["name"])
+    does = f"translate {run.pair}" if translates else "parse"
+    return (
+        "To look at how the paper's model learns and to compare it with other rows; not to be relied on.",
+        f"At this scale a run may claim {run.settings.get('claim', 'nothing')}.",
+        f"It was trained to {does} sentences like those of its text"
+        + (", which a grammar of few words generates: of other text it makes nothing of use." if known and
+           known.is_generated else ", and of no others was it tried."),
+    )  # fmt: skip
+
+
+def _text(run: Record) -> tuple[str, ...]:
+    corpus, known = run.corpus, CORPORA.get(run.corpus["name"])
+    return (
+        f"{corpus['name']} {run.pair}: {corpus['n_train']:,} pairs to learn from, {corpus['n_dev']:,} of dev, "
+        f"{corpus['n_test']:,} of test; SHA-256 {corpus['sha256']}.",
+        f"Licence of the text: {known.licence if known else 'as its owner says'}. What holds for it may hold for "
+        "weights that were learned from it.",
+        f"Vocabulary: {run.tokenizer['size']:,} tokens for both languages, SHA-256 {run.tokenizer['sha256']}.",
+    )
+
+
+def _device(run: Record) -> str:
+    return run.stamp["device"] or run.stamp["cpu"]
+
+
+def _pairs(heading: str, facts: Mapping[str, object]) -> Table:
+    given = {name: value for name, value in facts.items() if value is not None}
+    return Table((Column("", heading, list(given)), Column("", "value", [str(value) for value in given.values()])))

@@ -1,0 +1,140 @@
+"""Models that leave: each folder is whole, says what it is, opens without this project, or is refused."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from cli.test_decode import LINES, Run, asked, finished
+
+from repro.cli.commands import main
+from repro.data.tokenizer import train_tokenizer
+from repro.data.vocabulary import Subwords
+from repro.decoding.translate import translate
+from repro.results.record import load
+from repro.results.search import Search
+from repro.runs.export import EXAMPLES, FORMATS
+from repro.runs.load import open_run
+from repro.runs.model_card import model_card
+from repro.runs.use import encoded
+
+NEEDS = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return finished(tmp_path_factory.mktemp("run"), train_tokenizer(LINES * 3, Subwords("bpe", 280)))
+
+
+def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: Path) -> None:
+    assert asked(run, "export", "--to", "safetensors", tmp_path / "out") == 0
+    back = open_run(tmp_path / "out", tmp_path / "no cache")
+    expected = run.model.state_dict()
+    found = back.model.state_dict()
+    assert found.keys() == expected.keys()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert back.tokenizer.sha256 == run.tokenizer.sha256
+    assert back.record == load(run.folder / "record.json")
+    weights = tmp_path / "out" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
+    with pytest.raises(ValueError, match=r"model\.safetensors is not what was written"):
+        open_run(tmp_path / "out", tmp_path)
+
+
+@pytest.mark.parametrize("to", FORMATS)
+def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, to: str) -> None:
+    if importlib.util.find_spec(NEEDS[to]) is None:
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+    assert asked(run, "export", tmp_path / "out", "--to", to) == 0
+    script = tmp_path / "out" / "example.py"
+    assert b"repro" not in script.read_bytes()
+    lines = [line for line in LINES if "\u2028" not in line] + [""]
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], input="\n".join(lines) + "\n", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    said = done.stdout.split("\n")
+    assert len(said) == len(lines) + 1
+    assert said[-2:] == ["", ""]
+    if to == "safetensors":
+        greedy = translate(run.model, encoded(run.tokenizer, lines[:-1]), Search(beam=1))
+        assert said[:-2] == [run.tokenizer.decode(ids) for ids in greedy]
+
+
+@pytest.mark.parametrize("to", EXAMPLES)
+def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
+    record = load(run.folder / "record.json")
+    hostile = replace(record, row="a | b <script>", table="table3_A", position=0)
+    card = model_card(hostile, to, has_example=True)
+    assert card.startswith("---\n")
+    front, _, page = card.removeprefix("---\n").partition("---\n")
+    assert json.loads(front.partition("language: ")[2].split("\n")[0]) == ["en", "de"]
+    for told in (record.run, "60.00", "nrefs:1", "MIT, as this package", "python example.py", "a grammar of few words"):
+        assert told in page, told
+    assert "<script>" not in page
+    assert "python example.py" not in model_card(hostile, to, has_example=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--to", "onnx", "out"), "invalid choice: 'onnx'"),
+        (("out",), "the following arguments are required: --to"),
+        (("--to", "safetensors", "file"), "which is a file"),
+        (("--to", "safetensors", "full"), "expected a folder that is new, empty or holds the export of run"),
+    ],
+)
+def test_bad_words_are_named(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...], said: str,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("full").mkdir()
+    Path("full", "mine").touch()
+    try:
+        code = main(["export", str(run.folder), *words])
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(run, "export", "--to", "huggingface", tmp_path / "out") == 0
+    assert asked(run, "export", "--to", "safetensors", tmp_path / "out") == 2
+    assert "holds something else" in capsys.readouterr().err
+    assert main(["translate", str(tmp_path / "out"), str(tmp_path / "text")]) == 2
+    assert "is an export to huggingface, for others to open" in capsys.readouterr().err
+
+
+def test_a_row_that_the_format_does_not_have_is_named(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = load(run.folder / "record.json")
+    other = replace(record, hyper={**record.hyper, "d_k": 4}, row="d_k=4", table="table3_B", position=0)
+    made = finished(tmp_path / "other", run.tokenizer, other)
+    assert main(["export", str(made.folder), "--to", "huggingface", str(tmp_path / "out")]) == 2
+    assert (
+        "row 'd_k=4' of table3_B does not go to huggingface: MarianMT has heads as wide as" in capsys.readouterr().err
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_options_may_stand_between_files(run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    (tmp_path / "text").write_text("sees\n", "utf-8")
+    words = ["translate", str(run.folder), "--beam", "1", str(tmp_path / "text")]
+    assert main(words) == 0
+    between = capsysbinary.readouterr().out
+    assert main([*words[:2], words[-1], *words[2:4]]) == 0
+    assert between == capsysbinary.readouterr().out
+    assert between.count(b"\n") == 1
+    with pytest.raises(SystemExit):
+        main([*words[:2], "--beem", "1", words[-1]])
+    assert b"--beem is no option; is --beam meant?" in capsysbinary.readouterr().err
