@@ -29,14 +29,7 @@ from repro.storage.folder_cache import alone
 
 FILE = "speed.json"  # in the cache folder
 FORMAT = 1
-SCHEDULE = (
-    "steps",
-    "warmup",
-    "average",
-    "average_every",
-    "lr_factor",
-    "warms_up",
-)  # what a step's time does not depend on
+SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
 NEWEST = 3  # of so many measurements of one row the fastest counts: other work only ever makes a run slower
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
 NVIDIA = Path("/proc/driver/nvidia/gpus")
