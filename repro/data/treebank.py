@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -196,23 +196,30 @@ def _walk(tree: Tree) -> Iterator[tuple[str, str, str]]:
 # What parsers learn ------------------------------------------------------------------------------------------
 
 
+def without_empty_elements(tree: Tree) -> Tree:
+    """The tree without its traces and without the brackets that they leave empty; where there are none, itself."""
+    kept = [leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves]
+    if all(kept):
+        return tree
+    place = [0, *accumulate(kept)]
+    leaves: tuple[Leaf, ...] = tuple(compress(tree.leaves, kept))
+    brackets = (bracket._replace(begin=place[bracket.begin], end=place[bracket.end]) for bracket in tree.brackets)
+    return Tree(leaves, tuple(bracket for bracket in brackets if bracket.begin < bracket.end))
+
+
 def cleaned(tree: Tree, mended: Counter[str] | None = None) -> Tree | None:
     """The tree as parsers learn it: no empty elements, no outer bracket, labels without functions, and one root.
 
     None where no word is left. `mended` counts the trees that had several roots.
     """
-    # 1. leave out the empty elements    2. and the brackets that are empty now, or stand around the tree
-    kept = [leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves]
-    place = [0, *accumulate(kept)]
-    leaves = tuple(Leaf(_plain(leaf.tag), leaf.word) for leaf, stays in zip(tree.leaves, kept, strict=True) if stays)
-    brackets = [
-        Bracket(_plain(label), place[begin], place[end])
-        for label, begin, end in tree.brackets
-        if place[begin] < place[end] and label not in OUTER
-    ]
-    if not leaves:
+    # 1. leave out the empty elements    2. and the brackets around the tree    3. have one root
+    spoken = without_empty_elements(tree)
+    if not spoken.leaves:
         return None
-    # 3. have one root
+    leaves = tuple(Leaf(_plain(leaf.tag), leaf.word) for leaf in spoken.leaves)
+    brackets = [
+        bracket._replace(label=_plain(bracket.label)) for bracket in spoken.brackets if bracket.label not in OUTER
+    ]
     rooted = _rooted(brackets, len(leaves), len(leaves))
     if mended is not None and len(rooted) > len(brackets):
         mended["several roots"] += 1

@@ -9,7 +9,7 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from repro.data.treebank import EMPTY_ELEMENT, OUTER, Leaf, Tree
+from repro.data.treebank import EMPTY_ELEMENT, OUTER, Tree, without_empty_elements
 
 VERSION = 1  # raise it when the rules change
 PUNCTUATION = frozenset({",", ":", "``", "''", "."})  # tags of words that are left out
@@ -104,20 +104,9 @@ def n_words(tree: Tree) -> int:
     return sum(leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves)
 
 
-def _without_empty_elements(tree: Tree) -> Tree:
-    """The tree without traces, each side by its own tags; where there are none the tree itself."""
-    kept = [leaf.tag != EMPTY_ELEMENT for leaf in tree.leaves]
-    if all(kept):
-        return tree
-    place = [0, *accumulate(kept)]
-    brackets = (bracket._replace(begin=place[bracket.begin], end=place[bracket.end]) for bracket in tree.brackets)
-    leaves: tuple[Leaf, ...] = tuple(leaf for leaf, stays in zip(tree.leaves, kept, strict=True) if stays)
-    return Tree(leaves, tuple(bracket for bracket in brackets if bracket.begin < bracket.end))
-
-
 def _both(gold: Tree, found: Tree) -> tuple[list[Key | None], list[Key | None]]:
     """What the brackets of both trees are compared by."""
-    wanted, had = (_without_empty_elements(tree) for tree in (gold, found))
+    wanted, had = (without_empty_elements(tree) for tree in (gold, found))  # each side by its own tags
     if len(wanted.leaves) != len(had.leaves):
         raise ValueError(
             f"expected two trees of the same words, got one of {len(wanted.leaves)} and one of {len(had.leaves)}: "
