@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.data.corpora import CORPORA, PROJECT, Corpus, GrammarSizes
+from repro.data.download.craft import check_craft
 from repro.data.pair import languages
 from repro.data.parallel_text import Parallel, text_fingerprint
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
@@ -49,12 +50,13 @@ class Treebank:
 
 
 def _craft(folder: Path) -> Files:
-    """By the corpus's own lists of documents."""
+    """By the corpus's own lists of documents; only of the published files."""
+    check_craft(folder)
     found: dict[str, list[Path]] = {}
     for split in SPLITS:
         numbers = (folder / "articles" / "ids" / f"craft-ids-{split}.txt").read_bytes().decode().split()
         found[split] = [folder / "structural-annotation" / "treebank" / "penn" / f"{number}.tree" for number in numbers]
-    return _all_there(found)
+    return found
 
 
 def _wsj(folder: Path) -> Files:
@@ -81,12 +83,6 @@ def _wsj(folder: Path) -> Files:
 
 def _files_of_trees(folder: Path) -> Iterator[Path]:
     yield from sorted({file for form in OF_TREES for file in folder.glob(form)})
-
-
-def _all_there(found: Files) -> Files:
-    if missing := [file for of in found.values() for file in of if not file.is_file()]:
-        raise FileNotFoundError(f"{missing[0]} and {len(missing) - 1} other files are missing. Get the corpus again.")
-    return found
 
 
 TREEBANKS = {

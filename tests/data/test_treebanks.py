@@ -35,6 +35,12 @@ def craft(folder: Path) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def any_craft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The few trees of these tests are taken for the corpus; tests/data/download/test_craft.py looks at the check."""
+    monkeypatch.setattr("repro.data.treebanks.check_craft", lambda folder: None)
+
+
 def wsj(folder: Path) -> Path:
     """A corpus laid out as Treebank-3 is."""
     for section in range(25):

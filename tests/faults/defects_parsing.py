@@ -87,4 +87,11 @@ DEFECTS: tuple[Defect, ...] = (
         "    text = _converted(name, {s: files[of] for s, of in zip(SPLITS, splits, strict=True)}, cache, tell)\n",
         (f"{OF_BANKS}silver_text_is_a_part_of_train_alone",),
     ),
+    Defect(
+        "any copy of CRAFT is read",
+        BANKS,
+        "    check_craft(folder)\n",
+        "",
+        ("tests/data/download/test_craft.py::test_a_copy_is_read_only_where_it_is_the_published_one",),
+    ),
 )

@@ -10,6 +10,7 @@ from file_server import FileServer
 from repro.cli.commands import main
 from repro.data.download import craft
 from repro.data.download.craft import craft_sources, fetch_craft, missing_of_craft
+from repro.data.treebanks import open_trees
 
 AT_HAND = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft"
 ADDRESS = (
@@ -69,3 +70,25 @@ def test_the_command_says_what_it_would_fetch_and_what_it_cannot(
     assert not [*tmp_path.iterdir()]
     assert main(["data", "fetch", "wsj", "--data-dir", str(tmp_path)]) == 2
     assert "It is read from your own copy of Treebank-3" in capsys.readouterr().err
+
+
+def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = {
+        f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in enumerate(("train", "dev", "test"))
+    }
+    trees = {f"{n}": f"(S (NN word{n}))\n".encode() for n in range(3)}
+    of_ours(monkeypatch, **trees)
+    listed = [f"{path} {len(text)} {hashlib.sha256(text).hexdigest()}" for path, text in lists.items()]
+    monkeypatch.setattr(craft, "FILES", "\n".join(listed))
+    for path, text in (lists | {f"{craft.TREES}/{n}.tree": text for n, text in trees.items()}).items():
+        (tmp_path / "craft" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "craft" / path).write_bytes(text)
+    corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    assert [words for words, _ in corpus.dev.pairs()] == ["word1"]
+    altered = tmp_path / "craft" / craft.TREES / "2.tree"
+    altered.write_bytes(b"(S (NN word3))\n")  # as long as it was
+    with pytest.raises(ValueError, match=r"2\.tree is not the published file: expected SHA-256 .* data fetch craft"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
+    altered.unlink()
+    with pytest.raises(FileNotFoundError, match=r"2\.tree is missing\. Get the corpus again with: .* data fetch craft"):
+        open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
