@@ -33,7 +33,7 @@ from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
-from repro.tracking.run_folder import write_run
+from repro.tracking.run_folder import PRINTED_SCORES, write_run
 from repro.tracking.tracker import Tracker
 from repro.training import cpu_tuning, loop
 from repro.training.group import Group
@@ -313,7 +313,7 @@ class Execution(Run):
                 "parameters_here": self.params["here"],
                 "parameters_at_paper_size": self.params["paper_size"],
             },
-            paper={name: settings.paper[name] for name in ("ppl", "bleu")},
+            paper={name: settings.paper.get(name) for name in PRINTED_SCORES},
             order=settings.position,
             origin=origin(self.decides, stamp, settings.system),
             claims=None if self.last_step() else catalogue_digest(),  # what is half made began under another list

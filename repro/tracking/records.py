@@ -14,7 +14,7 @@ from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
-from repro.tracking.run_folder import UNKNOWN, Point, printed_points
+from repro.tracking.run_folder import PRINTED_SCORES, UNKNOWN, Point, printed_points
 
 
 def show_record(uri: str, file: Path) -> dict[str, str]:
@@ -66,7 +66,7 @@ def points_of(record: Record) -> list[Point]:
     curves: dict[str, Any] = dict(record.curves)
     scores: dict[str, Any] = dict(record.scores)
     return [
-        *printed_points({"paper": {name: record.paper[name] for name in ("ppl", "bleu")}, "order": record.position}),
+        *printed_points({"paper": {name: record.paper.get(name) for name in PRINTED_SCORES}, "order": record.position}),
         *(
             Point(f"{kind}/nll", step, nll, 0)
             for kind, curve in curves.items()

@@ -10,12 +10,14 @@ import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from repro.storage import atomic
 from repro.storage.journal import FINAL, FRAME, Line, locked
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
+PrintedScore = Literal["ppl", "bleu", "f1"]
+PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # of which the paper prints numbers
 UNKNOWN = "unknown"  # of runs that were described before these tags
 JOURNALS = ("journal.jsonl", "system.jsonl")
 
@@ -44,7 +46,7 @@ def write_run(
 
     `tags` has table, row, seed, scale, the code that decided the result and what is `APART` (and tables, where several
     tables show the row).
-    `paper` is the row as printed, ppl and bleu; `order` its place in the table, the base row being 0.
+    `paper` is the row as printed, by the names of `PRINTED_SCORES`; `order` its place in the table, the base row's 0.
     `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
     `claims` is the digest of the list of claims as it is now, None where the run began earlier: a new folder keeps it,
     and one that was described before keeps what it has, or has none for ever. Returns what is kept.

@@ -10,7 +10,7 @@ import statistics
 import time
 import urllib.parse
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,11 +27,15 @@ ROW = {  # numbers of a row, the mean over its seeds as the paper would print it
     "row/paper_ppl": ("paper/ppl", 2),
     "row/dev_bleu": ("final/dev_bleu", 1),
     "row/paper_bleu": ("paper/bleu", 1),
+    "row/dev_f1": ("final/dev_f1", 1),
+    "row/test_f1": ("final/test_f1", 1),  # the paper's is of test
+    "row/paper_f1": ("paper/f1", 1),
 }
-COLUMNS = {  # of a view, in this order: width in pixels
+QUALITIES = ("bleu", "f1")  # what a table is scored by: the first where nothing is finished
+WIDTH = 125  # of a column, in pixels
+COLUMNS = {  # of every view, in this order, before those of its score
     "attributes.`Run Name`": 170,
     "runDateAndNestInfo": 90,  # "Created", which cannot be left out
-    **{f"metrics.`{key}`": 125 for key in (*ROW, "row/dev_bleu_sd", "final/dev_ppl", "final/dev_bleu")},
 }
 SYSTEM = {"tags.`system`": 330}
 
@@ -96,12 +100,18 @@ def view_path(experiment_id: str, key: str | None = None) -> str:
     return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}"
 
 
-def view_state(where: str, rows: Iterable[str], *, systems: bool = False) -> dict[str, Any]:
+def view_state(
+    where: str, rows: Iterable[str], *, qualities: Sequence[str] = QUALITIES[:1], systems: bool = False
+) -> dict[str, Any]:
     """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours.
 
-    Their systems stand beside them where some are not the Transformer.
+    `qualities` are the scores that stand beside perplexity; systems do where some are not the Transformer.
     """
-    columns = {**COLUMNS, **(SYSTEM if systems else {})}
+    of_rows = [key for key in ROW if key.rpartition("_")[2] in ("ppl", *qualities)]
+    spreads = [f"row/dev_{name}_sd" for name in qualities]
+    of_seeds = [f"final/dev_{name}" for name in ("ppl", *qualities)]
+    scores = {f"metrics.`{key}`": WIDTH for key in (*of_rows, *spreads, *of_seeds)}
+    columns = {**COLUMNS, **scores, **(SYSTEM if systems else {})}
     return {
         "searchFilter": where,
         "orderByKey": "metrics.`paper/row`",
@@ -138,7 +148,8 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
         for runs in rows.values():
             _log_row(client, runs)
         systems = any("system" in run.data.tags for runs in rows.values() for run in runs)
-        state, now = view_state(view.filter, rows, systems=systems), round(time.time() * 1000)
+        state = view_state(view.filter, rows, qualities=_qualities(rows.values()), systems=systems)
+        now = round(time.time() * 1000)
         client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
         client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.name, "note": view.note}))
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
@@ -155,6 +166,12 @@ def install_views(tracker: Tracker, views: Iterable[View]) -> None:
         tracker.tell(said[0])
 
 
+def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
+    """Which scores the runs of a table have: BLEU of translations, F1 of trees."""
+    had = {key for runs in rows for run in runs for key in run.data.metrics}
+    return [name for name in QUALITIES if f"final/dev_{name}" in had] or QUALITIES[:1]
+
+
 def _log_row(client: Any, runs: list[Any]) -> None:
     """Log the numbers of a row to one of its runs, and to those that have them from before they counted for another.
 
@@ -169,8 +186,8 @@ def _log_row(client: Any, runs: list[Any]) -> None:
         seeds = [run.data.metrics[source] for run in runs if source in run.data.metrics]
         if seeds:
             values[key] = round(statistics.fmean(seeds), decimals)
-        if source == "final/dev_bleu" and len(seeds) > 1:
-            values["row/dev_bleu_sd"] = round(statistics.stdev(seeds), 2)
+        if source in [f"final/dev_{name}" for name in QUALITIES] and len(seeds) > 1:
+            values[f"{key}_sd"] = round(statistics.stdev(seeds), 2)
     now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
     for run in runs[:1] + [run for run in runs[1:] if run.data.metrics.keys() & ROW.keys()]:
         changed = {k: v for k, v in values.items() if run.data.metrics.get(k) != v}

@@ -94,4 +94,11 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         ("tests/data/download/test_craft.py::test_a_copy_is_read_only_where_it_is_the_published_one",),
     ),
+    Defect(
+        "a view of trees shows BLEU",
+        "repro/tracking/views.py",
+        "qualities=_qualities(rows.values()), ",
+        "",
+        ("tests/tracking/test_views.py::test_a_view_of_trees_has_f1_and_no_bleu",),
+    ),
 )

@@ -86,6 +86,30 @@ def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
     return sorted((k.removeprefix("row/"), v) for k, v in run.data.metrics.items() if k.startswith("row/"))
 
 
+def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_path: Path) -> None:
+    uri, told = new_store(), list[str]()
+    for seed, dev, test in ((1, 80.04, 79.0), (2, 82.0, 79.1)):
+        folder = tmp_path / f"run{seed}"
+        describe(folder, folder.name, table="table4", row="WSJ only", seed=seed, paper={"f1": 91.3}, order=1)
+        with Journal(folder / "journal.jsonl") as journal:
+            journal.append("final", 0, dev_ppl=1.5, dev_f1=dev, test_f1=test)
+        sync(uri, folder)
+    install_view(uri, View(scale="smoke", table="table4", title="Table 4"), told.append)
+    assert told == []
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
+    columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
+    assert [column.split("`")[1] for column in columns if "/" in column] == [
+        "row/dev_ppl", "row/paper_ppl", "row/dev_f1", "row/test_f1", "row/paper_f1", "row/dev_f1_sd", "final/dev_ppl",
+        "final/dev_f1",
+    ]  # fmt: skip
+    runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
+    others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")
+    assert sorted(numbers_of_the_row(runs[0]) + numbers_of_the_row(others[0])) == [
+        ("dev_f1", 81.0), ("dev_f1_sd", 1.39), ("dev_ppl", 1.5), ("paper_f1", 91.3), ("test_f1", 79.0),
+    ]  # fmt: skip
+
+
 def test_a_view_names_systems_where_some_are_not_the_transformer() -> None:
     plain, own = view_state("all", ["base"]), view_state("all", ["base"], systems=True)
     assert own["columnOrder"] == own["selectedColumns"] == [*plain["selectedColumns"], "tags.`system`"]
