@@ -50,5 +50,7 @@ def test_the_files_of_an_installed_package_are_inside_it(tmp_path: Path, monkeyp
 
 def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "PACKAGE", tmp_path)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"))
+    monkeypatch.setattr(
+        sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"), raising=False
+    )
     assert command.script("table3_A") == "-m repro run table3_A"

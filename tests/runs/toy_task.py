@@ -26,6 +26,10 @@ class Whole:
     text: Translation = TEXT
 
     @property
+    def command(self) -> str:
+        return "translate"
+
+    @property
     def facts(self) -> TaskFacts:
         return {"name": task_in_words(self), "scores": ["exact", "empty"], "search": self.search.settings}
 
