@@ -21,7 +21,7 @@ WORDS = {
     "data inspect": "grammar-en-de",
     "translate": "latest",
     "score": "latest a b",
-    "export": "latest there",
+    "export": "latest there --to=safetensors",
     "report": "",
     "publish": "",
     "tracking sync": "",

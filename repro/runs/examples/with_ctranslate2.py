@@ -1,4 +1,7 @@
-"""Translate standard input with this folder and CTranslate2: python example.py < text > translations"""
+"""Translate standard input with this folder and CTranslate2.
+
+Run: python example.py < text > translations
+"""
 
 import sys
 from pathlib import Path

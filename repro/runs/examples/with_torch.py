@@ -1,4 +1,6 @@
-"""Translate standard input with this folder and PyTorch alone: python example.py < text > translations
+"""Translate standard input with this folder and PyTorch alone.
+
+Run: python example.py < text > translations
 
 The Transformer as printed, in one screen, with greedy search. S source and T target tokens, D d_model.
 """

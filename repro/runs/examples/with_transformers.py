@@ -1,4 +1,7 @@
-"""Translate standard input with this folder and Hugging Face's transformers: python example.py < text > translations"""
+"""Translate standard input with this folder and Hugging Face's transformers.
+
+Run: python example.py < text > translations
+"""
 
 import sys
 from pathlib import Path
