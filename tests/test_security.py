@@ -222,7 +222,7 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
     return [line for line in done.stdout.split("\n") if line]
 
 
-HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures")  # they bring torch, or matplotlib
+HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
     "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
 )

@@ -204,10 +204,11 @@ def test_it_translates_and_is_not_exported(
     assert command(["translate", run, "text/test.en"]) == 0
     assert capsys.readouterr().out.encode() == (made.run("deep") / "test.hyp").read_bytes()
     pytest.importorskip("ctranslate2")
-    assert command(["export", run, "to"]) == 2
+    assert command(["export", run, "--to", "ctranslate2", "to"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     advice = "Torch translates and scores it: --backend torch."
-    assert said == f"error: CTranslate2 knows the Transformer as printed, and Toy is not that. {advice}"
+    row = "row 'deep' of table_toy does not go to ctranslate2"
+    assert said == f"error: {row}: CTranslate2 knows the Transformer as printed, and Toy is not that. {advice}"
 
 
 lacking = type("Lacking", (torch.nn.Module,), {"__init__": lambda self, hyper, size: torch.nn.Module.__init__(self)})
