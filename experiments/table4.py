@@ -20,15 +20,21 @@ from repro.model.rivals.recurrent import StaticLast, backwards
 OURS, VINYALS = "Transformer (4 layers)", "Vinyals & Kaiser et al. (2014)"
 
 
-def parser(base: Hyper) -> Hyper:
+# The learning rate and the dropout by which parsers learn best, as multiples of the base's: table4_grid.py
+RATE, DROPOUT = 1.0, 1.0
+
+
+def parser(base: Hyper, rate: float = RATE, dropout: float = DROPOUT) -> Hyper:
     """N = 4 of 6, d_model 1024 of 512, heads as wide as that makes them, dropout of weights as of the rest."""
     return replace(
         base,
+        lr_factor=rate * base.lr_factor,
         n_layers=divide(base.n_layers * 4, 6),
         d_model=2 * base.d_model,
         d_k=2 * base.d_k,
         d_v=2 * base.d_v,
-        attention_dropout=base.dropout,
+        dropout=dropout * base.dropout,
+        attention_dropout=dropout * base.dropout,
     )
 
 
