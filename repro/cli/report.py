@@ -33,6 +33,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
     )
+    parser.add_argument(
+        "--cache-dir",
+        type=Path,
+        default=Path("cache"),
+        help="where generated text is kept, for the sentences of --html (default: %(default)s)",
+    )
     options = parser.parse_args(arguments)
     from repro.pages.build import build_all  # SciPy, which --help does without
 
@@ -45,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Take --tests first.")
     try:
         if options.html:
-            return _report(results, own=options.own)
+            return _report(results, own=options.own, cache=options.cache_dir)
         failed = _tested(options.results or PUBLISHED) if options.tests else False
         return _made(build_all(results, own=options.own), check=options.check) or int(failed)
     except ValueError as error:
@@ -54,11 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.exit(DISK, f"error: {error}\n")
 
 
-def _report(results: Path, *, own: bool) -> int:
+def _report(results: Path, *, own: bool, cache: Path) -> int:
     """Write the reports, and say where they are."""
     from repro.web.files import write_reports
 
-    print(*write_reports(results, own=own), sep="\n")
+    print(*write_reports(results, own=own, cache=cache), sep="\n")
     return 0
 
 

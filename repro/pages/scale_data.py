@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.claims.evidence import Evidence
@@ -28,6 +29,7 @@ class ScaleData:
     evidence: Evidence
     judged: Sequence[Judged]  # the claims of the paper
     stated: Sequence[Judged]  # what teaching texts say
+    cache: Path | None = None  # the folder in which text is generated again for those who show it; None: no text is
 
 
 def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:

@@ -1,6 +1,7 @@
 """The files of the report: one for each scale beside its pages, and one that leads to them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from markupsafe import Markup
@@ -18,9 +19,10 @@ from repro.web.sections import sections_of
 NAME = "report.html"
 
 
-def write_reports(results: Path, *, own: bool = False) -> list[Path]:
+def write_reports(results: Path, *, own: bool = False, cache: Path | None = None) -> list[Path]:
     """Write the report of each scale under `results`, and the index last; returns their paths.
 
+    Generated text is made again in `cache`; without one, no source and no reference is shown.
     Raises ValueError where a record cannot be believed, or where there is none.
     """
     written, shown = [], []
@@ -28,7 +30,7 @@ def write_reports(results: Path, *, own: bool = False) -> list[Path]:
         if (data := scale_data(result_set, judged_without_runs(result_set))) is not None:
             shown.append(data)
             written.append(result_set.folder / NAME)
-            write_text(written[-1], scale_report(data))
+            write_text(written[-1], scale_report(replace(data, cache=cache)))
     if not shown:
         raise ValueError(f"{results}: expected records of finished runs, found none. Run an experiment first.")
     write_text(results / NAME, index_report(shown))

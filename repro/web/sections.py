@@ -12,6 +12,7 @@ from repro.web.explorables import explorables_section
 from repro.web.overview import overview_section
 from repro.web.runs import runs_section
 from repro.web.section import Section
+from repro.web.sentences import sentences_section
 from repro.web.tables import table3_section, tables_section
 from repro.web.verdicts import claims_section, statements_section
 
@@ -24,6 +25,7 @@ SECTIONS: tuple[Maker, ...] = (
     claims_section,
     statements_section,
     tables_section,
+    sentences_section,
     explorables_section,
     runs_section,
 )

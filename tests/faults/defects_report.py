@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 OF_FRAME, OF_TABLES, OF_CHARTS = (f"tests/web/test_{name}.py::test_" for name in ("report", "tables", "charts"))
+OF_SENTENCES = "tests/web/test_sentences.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -42,5 +43,26 @@ DEFECTS: tuple[Defect, ...] = (
         "_bands(of_table & picked, shown)",
         "_bands(of_table, shown)",
         (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
+    ),
+    Defect(
+        "a sentence of the report is scored with orders that it is too short for",
+        "repro/web/sentences.py",
+        "effective_order=True",
+        "effective_order=False",
+        (f"{OF_SENTENCES}each_translation_has_the_scores_of_sacrebleu",),
+    ),
+    Defect(
+        "a sentence of the report stands beside the source of the one before",
+        "repro/web/sentences.py",
+        "pairs[i] if pairs",
+        "pairs[i - 1] if pairs",
+        (f"{OF_SENTENCES}each_translation_has_the_scores_of_sacrebleu",),
+    ),
+    Defect(
+        "a row is held against the reference, whatever is chosen",
+        "repro/web/assets/sentences.js",
+        "const other = there === null ? one.reference : one.texts[one.of[there]];",
+        "const other = one.reference;",
+        (f"{OF_SENTENCES}a_row_is_held_against_another",),
     ),
 )

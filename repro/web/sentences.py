@@ -1,0 +1,172 @@
+"""Sentences of dev side by side: the source, its reference and what each row made of it, scored one by one.
+
+Shown are those on which the rows differ most. Their text stands here only where this project generated it: that of most
+corpora may not be given on. BLEU of a sentence is taken from the counts beside the records, so it is known without any.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+from numpy.typing import NDArray
+
+from repro.data.corpora import CORPORA
+from repro.pages.scale_data import ScaleData
+from repro.results.labels import label
+from repro.results.record import BASE, Record, path
+from repro.results.sentences import ORDERS, NgramCounts, are_of, has_sentences, read_counts, read_hypotheses
+from repro.runs.outputs import at_hand
+from repro.web.charts import comparable, full_name
+from repro.web.keys import run_keys
+from repro.web.section import Section
+from repro.web.sheets import comma_separated
+
+KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
+MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
+LONGEST = 1_000  # characters shown of one
+SEEDS_OF_BASE = 2  # the second shows what chance alone changes
+
+
+class Side(NamedTuple):
+    """A run and its translations."""
+
+    key: str  # its address in the report
+    record: Record
+    lines: Sequence[str]  # [S]
+    bleu: NDArray[np.float64]  # [S], of each sentence by itself
+
+    @property
+    def name(self) -> str:
+        """As a column is called."""
+        return f"{full_name(self.record.table, label(self.record.row, self.record.hyper))}, seed {self.record.seed}"
+
+
+Pairs = Sequence[tuple[str, str]]  # source and reference
+
+
+def sentences_section(data: ScaleData) -> Section | None:
+    """The sentences; None where no row kept its translations."""
+    sides = compared(data)
+    if not sides:
+        return None
+    pairs = own_text(sides[0].record, data)
+    spread = np.std([side.bleu for side in sides], axis=0)
+    mean = np.mean([side.bleu for side in sides], axis=0)
+    chosen = np.lexsort((np.arange(len(spread)), mean, -spread))[:MOST].tolist()
+    scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
+    said = Markup(
+        "<p>The {} of {} sentences of dev on which the rows differ most: by the standard deviation of their sentence "
+        "BLEU. Equal translations stand in one line. Choose a row, and what to hold it against.</p>"
+    ).format(f"{len(chosen):,}", f"{len(spread):,}")
+    return Section(
+        key=KEY,
+        title="Sentences",
+        body=said + _about_text(sides[0].record, pairs) + Markup('<div id="side-by-side"></div>'),
+        data={
+            "rows": [{"name": side.name, "run": side.key} for side in sides],
+            "has_text": pairs is not None,
+            "sentences": scored,
+        },
+        script=SCRIPT,
+        csv=_sheets(sides, scored),
+    )
+
+
+def compared(data: ScaleData) -> list[Side]:
+    """A run of each row that learned from the base's text and kept its translations, the base first."""
+    alike = {*map(id, comparable(data))}
+    found: list[Side] = []
+    for key, record in run_keys(data.result_set).items():
+        place = path(data.result_set.folder.parent, record)
+        n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
+        wanted = SEEDS_OF_BASE if record.table == BASE else 1
+        if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run):
+            counts = read_counts(data.result_set.folder.parent, record)
+            assert counts is not None  # are_of looked
+            found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts[SPLIT]["bleu"])))
+    return found
+
+
+def own_text(record: Record, data: ScaleData) -> Pairs | None:
+    """Sources and references of dev where they were generated and can be again; None for any other text."""
+    if data.cache is None or record.corpus["name"] not in CORPORA or not CORPORA[record.corpus["name"]].is_generated:
+        return None
+    corpus = at_hand(record, data.cache)
+    return [*corpus.dev.pairs()] if corpus else None
+
+
+def sentence_bleu(counts: NgramCounts) -> NDArray[np.float64]:
+    """[S] sacreBLEU of each sentence by itself: smoothed, without the orders that it is too short for."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    totals = np.maximum(counts.hypothesis[:, None] - np.arange(ORDERS), 0)
+    columns = (counts.correct, totals, counts.hypothesis, counts.reference)
+    lines = zip(*(column.tolist() for column in columns), strict=True)
+    return np.array(
+        [
+            BLEU.compute_bleu(
+                correct, total, sys_len=own, ref_len=wanted, smooth_method="exp", effective_order=True
+            ).score
+            for correct, total, own, wanted in lines
+        ]
+    )
+
+
+def _sentence(i: int, sides: Sequence[Side], pairs: Pairs | None, spread: float) -> dict[str, Any]:
+    """One sentence: each different translation once, and of each row the number of its own."""
+    texts = list(dict.fromkeys(side.lines[i] for side in sides))
+    of_row = [texts.index(side.lines[i]) for side in sides]
+    source, reference = pairs[i] if pairs else (None, None)
+    return {
+        "line": i + 1,
+        "spread": round(spread, 2),
+        "source": source,
+        "reference": reference,
+        "texts": [text if len(text) <= LONGEST else f"{text[:LONGEST]} …" for text in texts],
+        "of": of_row,
+        "bleu": [round(float(side.bleu[i]), 1) for side in sides],
+        "chrf": _chrf(texts, reference),
+    }
+
+
+def _chrf(texts: Sequence[str], reference: str | None) -> list[float] | None:
+    """sacreBLEU's chrF2 of each text; None where the reference is not at hand."""
+    if reference is None:
+        return None
+    from sacrebleu.metrics.chrf import CHRF
+
+    scorer = CHRF()
+    return [round(scorer.sentence_score(text, [reference]).score, 1) for text in texts]
+
+
+def _about_text(record: Record, pairs: Pairs | None) -> Markup:
+    """What is shown of the text, and by what it is scored."""
+    from sacrebleu import __version__
+
+    name = record.corpus["name"]
+    if pairs is not None:
+        said = f"Sources and references are those of the corpus {name}, generated again."
+    elif name in CORPORA and CORPORA[name].is_generated:
+        said = f"Sources and references are not here: this version does not generate that text of the corpus {name}."
+    else:
+        said = f"Sources and references are not shown: the text of {name} may not be given on. Its counts are kept."
+    by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:13a, smooth:exp)" + ", chrF2" * (pairs is not None)
+    return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
+
+
+def _sheets(sides: Sequence[Side], scored: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """A line for each sentence, a column for each row."""
+    names = [side.name for side in sides]
+    about = ("line", "spread", "source", "reference")
+    found = {
+        "sentence_bleu.csv": [
+            {**{name: one[name] for name in about}, **dict(zip(names, one["bleu"], strict=True))} for one in scored
+        ]
+    }
+    if any(one["chrf"] is not None for one in scored):
+        found["sentence_chrf.csv"] = [
+            {"line": one["line"], **{name: one["chrf"][of] for name, of in zip(names, one["of"], strict=True)}}
+            for one in scored
+        ]
+    return {name: comma_separated(lines) for name, lines in found.items()}

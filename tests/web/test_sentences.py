@@ -1,0 +1,176 @@
+"""Sentences side by side: scored as sacreBLEU does, set beside their source where it may be shown, and told apart."""
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_sentences import with_scores
+from paper_runs import changed, paper_run
+from sacrebleu.metrics import BLEU, CHRF
+
+from repro.data.corpora import Corpus, GrammarSizes, open_corpus
+from repro.pages.build import read_results
+from repro.pages.scale_data import ScaleData, scale_data
+from repro.results.record import Record, path
+from repro.results.sentences import write_sentences
+from repro.runs.outputs import translated
+from repro.web.report import report_html
+from repro.web.section import Section
+from repro.web.sentences import LONGEST, sentences_section
+
+SIZES = GrammarSizes(n_train=30, n_dev=3, n_test=2)
+HOSTILE = "</script><img src=x onerror=alert(1)> \u202e &"
+LONG = "sehr " * 10_000
+
+
+def spoken(row: str, seed: int, reference: list[str]) -> list[str]:
+    """The base leaves out words under its second seed; h=1 says each line in a way of its own."""
+    if row == "h=1":
+        return [HOSTILE, "", LONG]
+    words = [line.split() for line in reference]
+    return [reference[0], " ".join(words[1][1:]), " ".join(words[2][:2])] if seed == 2 else reference
+
+
+def leave(results: Path, cache: Path) -> list[Record]:
+    """Two seeds of the base and two of h=1, on generated text."""
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=cache, sizes=SIZES)
+    lines = {split: [b for _, b in text.pairs()] for split, text in (("dev", corpus.dev), ("test", corpus.test))}
+    of: Any = {"name": "grammar", "sha256": corpus.sha256, "n_train": 30, "dropped": {}}
+    records = []
+    for row, table, seed in (("base", "base", 1), ("base", "base", 2), ("h=1", "table3_A", 1), ("h=1", "table3_A", 2)):
+        made = {
+            split: translated(
+                spoken(row, seed, of_split) if split == "dev" else of_split, of_split, "en-de", in_tokens=False
+            )
+            for split, of_split in lines.items()
+        }
+        run = f"{len(row)}{seed:015x}"
+        hyper = changed(n_heads=1) if row == "h=1" else changed()
+        record = with_scores(
+            paper_run(row, table, seed=seed, run=run, scale="laptop", corpus={**paper_run().corpus, **of}, hyper=hyper),
+            made,
+        )
+        record.save(path(results, record))
+        write_sentences(path(results, record), run, made)
+        records.append(record)
+    return records
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[ScaleData, Corpus]:
+    folder = tmp_path_factory.mktemp("told")
+    leave(folder / "results", folder / "cache")
+    (results,) = read_results(folder / "results", own=False)
+    data = scale_data(results)
+    assert data
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=folder / "cache", sizes=SIZES)
+    return replace(data, cache=folder / "cache"), corpus
+
+
+@pytest.fixture(scope="module")
+def section(told: tuple[ScaleData, Corpus]) -> Section:
+    found = sentences_section(told[0])
+    assert found
+    return found
+
+
+@pytest.fixture(scope="module")
+def file(section: Section, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    page = tmp_path_factory.mktemp("page") / "page.html"
+    page.write_text(report_html([section], title="Sentences", origin="a test"), "utf-8")
+    return page
+
+
+def test_each_translation_has_the_scores_of_sacrebleu(section: Section, told: tuple[ScaleData, Corpus]) -> None:
+    bleu, chrf = BLEU(effective_order=True), CHRF()
+    pairs = [*told[1].dev.pairs()]
+    rows = [("base", 1), ("base", 2), ("h=1", 1)]
+    assert [one["name"] for one in section.data["rows"]] == ["base, seed 1", "base, seed 2", "(A) h=1, seed 1"]
+    assert {one["line"] for one in section.data["sentences"]} == {1, 2, 3}
+    for one in section.data["sentences"]:
+        source, reference = pairs[one["line"] - 1]
+        assert (one["source"], one["reference"]) == (source, reference)
+        for i, (row, seed) in enumerate(rows):
+            text = spoken(row, seed, [b for _, b in pairs])[one["line"] - 1]
+            shown = one["texts"][one["of"][i]]
+            assert shown == text or (len(text) > LONGEST and shown == f"{text[:LONGEST]} …")
+            assert one["bleu"][i] == pytest.approx(bleu.sentence_score(text, [reference]).score, abs=0.0501)
+            assert one["chrf"][one["of"][i]] == pytest.approx(chrf.sentence_score(text, [reference]).score, abs=0.0501)
+    assert len(next(one for one in section.data["sentences"] if one["line"] == 1)["texts"]) == 2, "equal ones once"
+    assert section.data["sentences"][0]["spread"] == max(one["spread"] for one in section.data["sentences"])
+    assert f"sacreBLEU {bleu.get_signature().info['version']}" in section.body
+
+
+def test_the_sheets_say_what_is_shown(section: Section) -> None:
+    lines = {name: [*csv.DictReader(io.StringIO(text))] for name, text in section.csv.items()}
+    for i, one in enumerate(section.data["sentences"]):
+        for n, row in enumerate(section.data["rows"]):
+            assert float(lines["sentence_bleu.csv"][i][row["name"]]) == one["bleu"][n]
+            assert float(lines["sentence_chrf.csv"][i][row["name"]]) == one["chrf"][one["of"][n]]
+
+
+def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData, Corpus]) -> None:
+    data = told[0]
+    nowhere = sentences_section(replace(data, cache=None))
+    assert nowhere
+    assert not nowhere.data["has_text"]
+    assert {(one["source"], one["reference"], one["chrf"]) for one in nowhere.data["sentences"]} == {(None, None, None)}
+    assert [*nowhere.csv] == ["sentence_bleu.csv"]
+    assert "Sources and references are not here" in nowhere.body
+
+
+def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:
+    page = opened(file)
+    said = page.evaluate("report.words.differences('a b c d', 'a x c e')")
+    assert said == [["", "a"], ["del", "x"], ["ins", "b"], ["", "c"], ["del", "e"], ["ins", "d"]]
+    assert page.evaluate("report.words.differences('', 'x')") == [["del", "x"]]
+    assert page.evaluate("report.words.differences('a  b', 'a b')") == [["", "a b"]]
+
+
+def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
+    page = opened(file)
+    figures = page.locator("#sentences figure")
+    data = json.loads(page.locator("#data-sentences").text_content())["sentences"]
+    assert [int(text.split()[1].strip(":")) for text in figures.locator("figcaption").all_inner_texts()] == [
+        one["line"] for one in data
+    ]
+    first = figures.filter(has_text="line 1:")
+    lines = first.locator("tbody tr:not(.given)")
+    assert lines.count() == 2
+    assert lines.nth(0).locator("a").all_inner_texts() == ["base, seed 1", "base, seed 2"]
+    assert lines.nth(0).locator("ins, del").count() == 0
+    assert lines.nth(1).locator("ins").inner_text() == HOSTILE
+    assert page.locator("img").count() == 0
+    lines.nth(1).locator("a").click()
+    assert page.evaluate("location.hash").endswith("#run=3000000000000001")
+
+
+def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
+    page = opened(file)
+    row, against, order = page.locator("#sentences select").all()
+    row.select_option(label="base, seed 1")
+    against.select_option(label="base, seed 2")
+    captions = page.locator("#sentences figcaption").all_inner_texts()
+    assert [text.split(":")[0] for text in captions] == ["line 3", "line 2", "line 1"], "as the two differ"
+    second = page.locator("#sentences figure").nth(1)
+    assert second.locator("tbody tr:not(.given)").count() == 2
+    assert second.locator("ins").all_inner_texts() == [second.locator(".given td").nth(1).inner_text().split()[0]]
+    assert second.locator("del").count() == 0
+    order.select_option("line")
+    captions = page.locator("#sentences figcaption").all_inner_texts()
+    assert [text.split(":")[0] for text in captions] == ["line 1", "line 2", "line 3"]
+    page.get_by_role("searchbox").fill("ONERROR=alert")
+    assert page.locator("#sentences figure").count() == 1
+    assert "1 of 1 shown" in page.locator("#sentences").inner_text()
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_nothing_sticks_out(file: Path, opened: Any, width: int) -> None:
+    page = opened(file, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    for box in page.locator("#sentences .scroll").all():
+        assert box.evaluate("(at) => at.scrollWidth <= at.clientWidth + 1")
