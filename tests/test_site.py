@@ -1,0 +1,113 @@
+"""The docs as a site: every page has a place, links out of docs/ lead to pages, nothing is asked of another server."""
+
+import html
+import logging
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parent.parent
+NEEDS = "needs the extra [docs]: pip install -c constraints.txt -e '.[docs]'"
+
+
+@pytest.fixture
+def site_build(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The hooks of the site, as MkDocs imports them."""
+    pytest.importorskip("mkdocs", reason=NEEDS)
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    monkeypatch.delitem(sys.modules, "site_build", raising=False)
+    import site_build  # type: ignore[import-not-found]
+
+    return site_build
+
+
+def leaves(entry: Any) -> Iterator[str]:
+    """The pages of a navigation, in order."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for one in entry.values() if isinstance(entry, dict) else entry:
+            yield from leaves(one)
+
+
+def test_every_page_of_docs_has_its_place() -> None:
+    # without MkDocs: who adds a page hears of it from the tests
+    listed = list(leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
+    assert len(listed) == len(set(listed))
+    assert {page.name for page in (ROOT / "docs").glob("*.md")} - set(listed) == set(), "give it a place in mkdocs.yml"
+
+
+def test_a_file_stands_at_its_path_below_the_site(site_build: Any) -> None:
+    assert site_build.address("README.md") == "start.md"
+    assert site_build.address("docs/own_text.md") == "own_text.md"
+    assert site_build.address("results/laptop/claims.md") == "results/laptop/claims.md"
+    assert site_build.address("repro/model/attention.py") == "reference/repro/model/attention.md"
+    assert site_build.address("repro/web/__init__.py") == "reference/repro/web.md"
+
+
+def test_links_are_followed_and_code_is_left_alone(site_build: Any) -> None:
+    class Files:
+        src_uris = ("reference/repro/model/loss.md",)
+
+    def led(text: str, path: str) -> str:
+        return str(site_build.outside_code(text, lambda line: site_build.with_links(line, path, Files())))
+
+    assert led("[a](../README.md#x) [b](wmt14.md)", "docs/claims.md") == "[a](start.md#x) [b](wmt14.md)"
+    assert led("[a](docs/wmt14.md) [b](https://x.y/docs/z)", "README.md") == "[a](wmt14.md) [b](https://x.y/docs/z)"
+    assert led("[a](../../docs/claims.md)", "results/laptop/claims.md") == "[a](../../claims.md)"
+    of_module = "[`repro/model/loss.py`](reference/repro/model/loss.md)"
+    assert led("see `repro/model/loss.py` and `repro/gone.py`", "docs/log.md") == f"see {of_module} and `repro/gone.py`"
+    assert led("```\n[a](../README.md)\n```\n[a](../README.md)", "docs/log.md").count("../README.md") == 1
+
+
+def test_lists_and_tables_get_the_empty_line_that_this_markdown_asks_for(site_build: Any) -> None:
+    text = ["words:", "- one", "- two", "  more of two", "- three", "after", "| a |", "|---|", "```", "x", "- y", "```"]
+    assert site_build.spaced(text) == [
+        *("words:", "", "- one", "- two", "  more of two", "- three", "after", "", "| a |", "|---|", ""),
+        *("```", "x", "- y", "```"),
+    ]
+
+
+def test_a_link_to_nothing_is_a_warning_which_ends_a_strict_build(
+    site_build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("[here](../LICENSE) and [nowhere](../gone.md)", "utf-8")
+    (tmp_path / "LICENSE").touch()
+    monkeypatch.setattr(site_build, "ROOT", tmp_path)
+    with caplog.at_level(logging.WARNING, "mkdocs"):
+        assert site_build.brought_in(()) == ["LICENSE"]
+    assert "docs/a.md: expected a file behind the link ../gone.md" in caplog.text
+
+
+def test_the_site_is_built_strictly_and_asks_nobody(
+    site_build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # with two modules of the reference: all of them are what `tox -e docs` builds
+    monkeypatch.setenv("NO_MKDOCS_2_WARNING", "1")
+    monkeypatch.chdir(ROOT)
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path / "site"))
+    assert config.strict
+    [hooks] = config.hooks.values()
+    monkeypatch.setattr(hooks, "modules", lambda: ["repro/model/attention.py", "repro/model/loss.py"])
+    build(config)
+    pages = {page.relative_to(tmp_path / "site").as_posix(): page for page in (tmp_path / "site").rglob("*.html")}
+    assert {"index.html", "start.html", "gpu.html", "results/laptop/claims.html", "explorables.html"} <= pages.keys()
+    for name, page in pages.items():
+        asked = re.findall(
+            r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="((?:https?:)?//[^"]*)"', page.read_text()
+        )
+        assert asked == [], name
+    mapped = pages["paper_map.html"].read_text("utf-8")
+    assert '<a href="reference/repro/model/attention.html"><code>repro/model/attention.py</code></a>' in mapped
+    of_module = html.unescape(re.sub("<[^>]+>", "", pages["reference/repro/model/attention.html"].read_text("utf-8")))
+    assert "How well each key answers each query" in of_module
+    assert 'id="explore-rate"' in pages["explorables.html"].read_text("utf-8")
