@@ -146,7 +146,8 @@ def with_links(line: str, path: str, files: Files) -> str:
         return f"[`{match[1]}`]({led(place)})" if place in files.src_uris else match[0]
 
     if told := COMMENT.match(line):
-        return f'{told[1]}<p class="ci">{told[2].capitalize().replace("ci", "CI")}: {told[3]}</p>\n'
+        why = re.sub(r"`([^`]+)`", r"<code>\1</code>", told[3])
+        return f'{told[1]}<p class="ci">{told[2].capitalize().replace("ci", "CI")}: {why}</p>'
     line = LINK.sub(link, line)
     return line if line.startswith("#") else MODULE.sub(module, line)
 

@@ -1,0 +1,126 @@
+"""Each command in the documents is understood; each block of them says what runs it in CI, or why nothing does."""
+
+import contextlib
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from repro.cli import commands
+from repro.runs.options import Options, chosen_scale
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")] + sorted((ROOT / "docs").glob("*.md"))
+BLOCK = re.compile(r"^( *)```\w*\n(.*?)^ *```\n\n?(?: *<!-- ((?:not )?in CI): (.*?) -->\n)?", re.MULTILINE | re.DOTALL)
+STARTS = r"(?:[\w./-]*/)?(?:python3?|pip|repro|tox|ruff|pre-commit|mkdocs|ray|torchrun|srun|docker)"
+TYPED = re.compile(rf"^\s*{STARTS}(?: |$)")
+IN_LINE = re.compile(r"`((?:\.venv/bin/)?python (?:-m repro|experiments/)[^`]*)`")
+
+
+class Block(NamedTuple):
+    """A code block with commands in it."""
+
+    page: str
+    lines: list[str]
+    says: str  # "in CI", "not in CI" or ""
+    why: str
+
+
+def blocks(page: Path) -> list[Block]:
+    """The blocks of a page that hold a command, but those that other tests take from the page."""
+    text = page.read_text("utf-8")
+    found = []
+    for match in BLOCK.finditer(text):
+        lines = [line.split("  #")[0].strip() for line in match[2].split("\n") if TYPED.match(line)]
+        if lines and not re.search(r"<!-- example: [^\n]* -->\n\Z", text[: match.start()]):
+            found.append(Block(page.name, lines, match[3] or "", match[4] or ""))
+    return found
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+SPOKEN = [(page.name, typed) for page in PAGES for typed in IN_LINE.findall(page.read_text("utf-8"))]
+LINES = [(block.page, line) for block in BLOCKS for line in block.lines] + SPOKEN
+
+
+def steps(line: str) -> list[list[str]]:
+    """The words of each command of a line: what stands between && and behind the name of the program."""
+    filled = line.replace("$I/$N", "1/2").replace("...", "")
+    return [shlex.split(step.split(" > ")[0].split(" < ")[0]) for step in filled.split("&&")]
+
+
+def test_the_blocks_are_found() -> None:
+    assert {block.page for block in BLOCKS} >= {
+        "README.md",
+        "own_text.md",
+        "cluster.md",
+        "wmt14.md",
+        "gpu.md",
+        "release.md",
+    }
+    assert sum(len(block.lines) for block in BLOCKS) > 40
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page}: {block.lines[0]}")
+def test_each_block_says_what_runs_it_in_ci_or_why_nothing_does(block: Block) -> None:
+    assert block.says, (
+        "expected <!-- in CI: `tests/...` --> or <!-- not in CI: the reason --> in the line below the block"
+    )
+    assert block.says == "in CI" or len(block.why.split()) > 2, "a reason is a sentence"
+    references = re.findall(r"`([^`]+)`", block.why)
+    assert references or block.says == "not in CI", "expected the test, or the environment of tox, that runs it"
+    for reference in references:
+        if environment := re.fullmatch(r"tox -e (\w+)", reference):
+            listed = re.findall(r"^env_list = (.*)$", (ROOT / "tox.ini").read_text("utf-8"), flags=re.MULTILINE)
+            assert environment[1] in listed[0].split(", "), reference
+        elif reference.startswith(("tests/", ".ci/")):
+            file, _, test = reference.partition("::")
+            assert (ROOT / file).exists(), reference
+            assert not test or f"def {test}(" in (ROOT / file).read_text("utf-8"), reference
+
+
+@pytest.mark.parametrize(("page", "line"), LINES)
+def test_each_command_is_one_of_ours(page: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in steps(line):
+        program, arguments = words[0].rpartition("/")[2], words[1:]
+        if program.startswith("python") and arguments[:2] == ["-m", "repro"]:
+            program, arguments = "repro", arguments[2:]
+        if program == "repro" and arguments[:1] == ["run"] and len(arguments) > 1:
+            program, arguments = "python", [f"experiments/{arguments[1]}.py", *arguments[2:]]
+        if program == "repro" and arguments:
+            understood(arguments, capsys)
+        elif program.startswith("python") and arguments and arguments[0].endswith(".py"):
+            assert (ROOT / arguments[0]).is_file() or arguments[0].endswith("lab_ffn.py"), arguments[0]
+            if arguments[0].startswith("experiments/") and "figures" not in arguments[0]:
+                chosen_scale(Options.read(Path(arguments[0]).stem, arguments[1:]))
+
+
+def understood(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """The command exists, and its --help has every option."""
+    assert arguments[0] in commands.COMMANDS
+    inner = arguments[:2] if arguments[0] in ("data", "tracking") else arguments[:1]
+    with contextlib.suppress(SystemExit):  # argparse ends so
+        commands.main([*inner, "--help"])
+    told = capsys.readouterr().out
+    assert told.startswith("usage: ")
+    offered = set(re.findall(r"--[a-z][\w-]*", told))
+    assert {word for word in arguments if word.startswith("--")} <= offered
+
+
+def shows(line: str) -> bool:
+    """Whether it trains, fetches and writes nothing, and needs nothing that a machine may lack."""
+    return bool(re.search(r"--(dry-run|list)\b", line)) and "--measure" not in line and "--on slurm" not in line
+
+
+@pytest.mark.parametrize(("page", "line"), [one for one in LINES if shows(one[1])])
+def test_what_only_shows_is_run(page: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REPRO_DATA", raising=False)
+    [words] = steps(line)
+    words = [str(ROOT / word) if word.startswith("experiments/") else word for word in words]
+    done = subprocess.run([sys.executable, *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+    assert list(tmp_path.iterdir()) == []
