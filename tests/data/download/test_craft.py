@@ -9,7 +9,7 @@ from file_server import FileServer
 
 from repro.cli.commands import main
 from repro.data.download import craft
-from repro.data.download.craft import craft_sources, fetch_craft, missing_of_craft
+from repro.data.download.craft import check_craft, craft_sources, fetch_craft, missing_of_craft
 from repro.data.treebanks import open_trees
 
 AT_HAND = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft"
@@ -39,6 +39,7 @@ def test_the_hashes_are_those_of_the_corpus_at_hand() -> None:
     for path, source in craft_sources().items():
         assert hashlib.sha256((AT_HAND / path).read_bytes()).hexdigest() == source.sha256, path
     assert missing_of_craft(AT_HAND) == {}
+    check_craft(AT_HAND)
 
 
 def test_it_is_fetched_file_by_file_and_what_is_there_is_left(
@@ -76,6 +77,7 @@ def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monke
     lists = {
         f"articles/ids/craft-ids-{split}.txt": f"{n}\n".encode() for n, split in enumerate(("train", "dev", "test"))
     }
+    lists["LICENSE.txt"] = b"a line,\nand one that does not end"  # as that of the corpus
     trees = {f"{n}": f"(S (NN word{n}))\n".encode() for n in range(3)}
     of_ours(monkeypatch, **trees)
     listed = [f"{path} {len(text)} {hashlib.sha256(text).hexdigest()}" for path, text in lists.items()]
@@ -85,6 +87,8 @@ def test_a_copy_is_read_only_where_it_is_the_published_one(tmp_path: Path, monke
         (tmp_path / "craft" / path).write_bytes(text)
     corpus = open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     assert [words for words, _ in corpus.dev.pairs()] == ["word1"]
+    (tmp_path / "craft" / "LICENSE.txt").write_bytes(lists["LICENSE.txt"].replace(b"\n", b"\r\n"))
+    open_trees("craft", data_dir=tmp_path, cache=tmp_path / "cache")
     altered = tmp_path / "craft" / craft.TREES / "2.tree"
     altered.write_bytes(b"(S (NN word3))\n")  # as long as it was
     with pytest.raises(ValueError, match=r"2\.tree is not the published file: expected SHA-256 .* data fetch craft"):
