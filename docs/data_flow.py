@@ -129,7 +129,7 @@ ARROWS = (
         "web/*",
     ),
     Arrow("journals -> MLflow", "A mirror: training never waits for it, and no table asks it.", "tracking/*"),
-    Arrow("what is typed -> all of this", "", "experiment cli/commands cli/*"),
+    Arrow("what is typed or called -> all of this", "", "experiment cli/commands __init__ cli/library cli/*"),
 )
 
 HEAD = """\

@@ -1,0 +1,19 @@
+"""Every table, figure and claim of Attention Is All You Need, made again: `load`, `run` and `table` from Python."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from repro.cli.library import load as load
+    from repro.cli.library import run as run
+    from repro.cli.library import table as table
+
+__all__ = ["load", "run", "table"]
+
+
+def __getattr__(name: str) -> Any:
+    """What is called is imported when it is called."""
+    if name not in __all__:
+        raise AttributeError(f"repro has no {name}; it has {', '.join(__all__)}")
+    from repro.cli import library
+
+    return getattr(library, name)

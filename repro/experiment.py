@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
 
+from repro.results.record import Record
 from repro.runs import command
 from repro.runs.command import BAD_INPUT, DISK
 from repro.runs.executors.channel import Channel
@@ -56,6 +57,32 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
         Table(name=one.TABLE, rows=one.ROWS, title=_first_line(one.__doc__), file=_file(one)) for one in experiments
     ]
     _main("all_tables", tables, argv)
+
+
+def made_here(table: Table, options: Options) -> Record:
+    """Make one run of a table in this process, or find it made; its record. For programs, as `repro.run`.
+
+    Raises ValueError for what cannot be, KeyboardInterrupt where it was stopped, and RuntimeError where the run failed,
+    for a reason that it printed.
+    """
+    from repro.runs.sweep import Sweep
+
+    scale = chosen_scale(options)
+    [cell] = _asked([table], scale, options)
+    cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
+    sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()
+    try:
+        code = sweep.run(signals)
+    except SystemExit as asked:  # before training a signal ends a command
+        raise KeyboardInterrupt from asked
+    finally:
+        signals.leave()
+    if signals.received:
+        raise KeyboardInterrupt
+    record = sweep.workshop.run(cell).finished()
+    if record is None:
+        raise RuntimeError(f"{table.name}, {cell.row.name}, seed {cell.seed} ended with {code}, as said above.")
+    return record
 
 
 def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> None:

@@ -20,7 +20,8 @@ FLOORS = """
     runs
     figures
     web
-    cli experiment
+    experiment
+    cli
 """.strip().split("\n")
 FLOOR_OF = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 MODULES = {

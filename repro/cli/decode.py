@@ -8,18 +8,19 @@ python -m repro export <id> --to huggingface exported
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from repro.data.parallel_text import Parallel, read_lines
-from repro.data.treebank import bracketed, mended
+from repro.data.treebank import bracketed
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import BAD_INPUT, Parser, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run
 from repro.runs.options import RENAMED, add_options
-from repro.runs.use import outputs, score_text
+from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
 
 STDIN = Path("/dev/stdin")
 
@@ -98,37 +99,27 @@ def _opened(options: argparse.Namespace) -> Trained:
 
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
-    run = finished(run_folder(options.run, options.runs_dir))
-    if "f1" in run.about["scores"]:
-        raise ValueError(f"expected a run that translates, got one that parses, of {run.table}. Take repro parse.")
+    check_translates(finished(run_folder(options.run, options.runs_dir)))
     trained = _opened(options)
-    for _, text in _outputs(trained, list(read_lines(options.source)), search, options):
+    for _, text in outputs(trained, list(read_lines(options.source)), search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
 
 
-def _outputs(
-    trained: Trained, lines: Sequence[str], search: Search, options: argparse.Namespace
-) -> Iterator[tuple[str, str]]:
-    return outputs(trained, lines, search, backend=options.backend, bf16=options.precision == "bf16")
+def _by(options: argparse.Namespace) -> dict[str, Any]:
+    """What computes, and how."""
+    return {"backend": options.backend, "bf16": options.precision == "bf16"}
 
 
 def _parse(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    if "f1" not in run.about["scores"]:
-        raise ValueError(f"expected a run that parses, of experiments/table4.py, got one of {run.table}, {run.pair}.")
+    check_parses(run)
     trained = _opened(options)
-    sentences = [in_treebank_words(line) for line in read_lines(options.source)]
+    sentences = [line.split() for line in read_lines(options.source)]
     n_mended = 0
-    for words, text in _outputs(trained, [" ".join(words) for words in sentences], Search.of(run.settings), options):
-        found = mended(text, words.split(" ")) if words else None
+    for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
         sys.stdout.buffer.write((bracketed(found.tree, "TOP") if found else "").encode() + b"\n")
     print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were no tree, and were mended", file=sys.stderr)
-
-
-def in_treebank_words(line: str) -> list[str]:
-    """The words between its blanks, with brackets as treebanks spell them: in a tree they mean something else."""
-    return [word.replace("(", "-LRB-").replace(")", "-RRB-") for word in line.split()]
 
 
 def _score(options: argparse.Namespace) -> None:
@@ -136,7 +127,7 @@ def _score(options: argparse.Namespace) -> None:
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
-    found = score_text(trained, sources, targets, backend=options.backend, bf16=options.precision == "bf16")
+    found = score_text(trained, sources, targets, **_by(options))
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
     )

@@ -109,11 +109,7 @@ def system_of(run: Record) -> Any:
             f"Run {run.run} is a {run.system}, which {run.table}.py made: expected that file in the folder "
             "experiments, found none. Type the command beside that folder."
         )
-    sys.path.append(str(file.parent))
-    try:
-        rows = runpy.run_path(str(file), run_name=run.table).get("ROWS", [])
-    finally:
-        sys.path.remove(str(file.parent))
+    rows = experiment(file).get("ROWS", [])
     system = next((row.system for row in rows if row.name == run.row), None)
     if (now := system_text(system)) != run.system:
         raise ValueError(
@@ -121,6 +117,15 @@ def system_of(run: Record) -> Any:
             f"{'a ' + now if now else 'the Transformer or gone'} now. Restore the row, or run it again."
         )
     return system
+
+
+def experiment(file: Path) -> dict[str, Any]:
+    """What stands in an experiment file, by its names. The file is run, but no run of it; it finds its neighbours."""
+    sys.path.append(str(file.parent))
+    try:
+        return runpy.run_path(str(file), run_name=file.stem)
+    finally:
+        sys.path.remove(str(file.parent))
 
 
 def _tokenizer(own: Path, cache: Path, sha256: str, again: str) -> "Tokenizer":

@@ -36,9 +36,15 @@ class Signals:
         self.children: set[int] = set()  # processes that end when this one is ended at once
         # who started this process as one of several; one that is lost leaves nobody who could end it
         self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None
-        for number in STOPPING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
+        self._before = {number: signal.getsignal(number) for number in STOPPING}
+        for number, handler in self._before.items():
+            if handler is not signal.SIG_IGN:  # nohup: whoever started us wants it ignored
                 signal.signal(number, self._handle)
+
+    def leave(self) -> None:
+        """Have signals do again what they did before; for programs that go on after the run."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()

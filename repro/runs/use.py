@@ -1,17 +1,42 @@
-"""A finished run, put to use: lines in, translations, trees and scores out."""
+"""A finished run, put to use: lines in, translations, trees, scores and attention out; typed or called.
+
+Letters: H heads, Q tokens that look, K tokens that are looked at.
+"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from repro.data.treebank import Mended, mended
+from repro.model.special_tokens import EOS, PAD, SPECIAL
+from repro.results.record import Record
 from repro.results.search import Search
 from repro.runs.load import Trained
 
 if TYPE_CHECKING:
+    from numpy import float32
+    from numpy.typing import NDArray
+    from pandas import DataFrame
+
+    from repro.data.datamodule import DevBatches
     from repro.data.shards import Encoded
     from repro.data.tokenizer import Tokenizer
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
+PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder", "decoder.cross_attention": "cross"}
+
+
+def check_translates(run: Record) -> None:
+    """Raise ValueError for a run that parses."""
+    if "f1" in run.about["scores"]:
+        raise ValueError(f"expected a run that translates, got one that parses, of {run.table}. Take repro parse.")
+
+
+def check_parses(run: Record) -> None:
+    """Raise ValueError for a run that translates."""
+    if "f1" not in run.about["scores"]:
+        raise ValueError(f"expected a run that parses, of experiments/table4.py, got one of {run.table}, {run.pair}.")
 
 
 def outputs(
@@ -25,6 +50,22 @@ def outputs(
         ids = ready.translate(encoded(trained.tokenizer, full), search)
     texts = map(trained.tokenizer.decode, ids)
     return ((line, next(texts) if line else "") for line in lines)
+
+
+def trees(
+    trained: Trained, sentences: Sequence[Sequence[str]], search: Search, *, backend: Any = "torch", bf16: bool = False
+) -> Iterator[Mended | None]:
+    """Of each sentence, given by its words, the tree and what was mended of it; of an empty one nothing.
+
+    Brackets among the words are spelled as treebanks spell them, since in a tree they mean something else.
+    """
+    lines = [" ".join(map(_in_treebank_spelling, words)) for words in sentences]
+    found = outputs(trained, lines, search, backend=backend, bf16=bf16)
+    return (mended(text, words.split(" ")) if words else None for words, text in found)
+
+
+def _in_treebank_spelling(word: str) -> str:
+    return word.replace("(", "-LRB-").replace(")", "-RRB-")
 
 
 class TextScores(NamedTuple):
@@ -43,14 +84,69 @@ def score_text(
     trained: Trained, sources: Sequence[str], targets: Sequence[str], *, backend: Any = "torch", bf16: bool = False
 ) -> TextScores:
     """How likely `targets` are as outputs for `sources`, line by line, over the whole text."""
-    from repro.data.datamodule import DevBatches
     from repro.decoding.backend import opened
 
-    source, target = encoded(trained.tokenizer, sources), encoded(trained.tokenizer, targets)
-    batches = DevBatches(source, target, budget=BUDGET, rank=0, world=1)
+    batches = _batches(trained, sources, targets)
     with opened(backend, trained.model, bf16=bf16) as ready:
         nll, _ = ready.score_tokens(batches[i] for i in range(len(batches)))
-    return TextScores(nll, len(target.ids))
+    return TextScores(nll, int(batches.target.lengths.sum()))
+
+
+@dataclass(frozen=True)
+class SentenceScores:
+    """How likely given translations are, sentence by sentence; logarithms are natural, end symbols count as tokens."""
+
+    log_probs: tuple[float, ...]  # of each sentence, the sum over its tokens
+    n_each: tuple[int, ...]  # tokens of each sentence, of the target
+
+    @property
+    def n_tokens(self) -> int:
+        """Of all sentences."""
+        return sum(self.n_each)
+
+    @property
+    def nll(self) -> float:
+        """Mean over all tokens, nats."""
+        return -math.fsum(self.log_probs) / self.n_tokens
+
+    @property
+    def ppl(self) -> float:
+        """Perplexity of all of it, per token."""
+        return math.exp(self.nll)
+
+    @property
+    def ppls(self) -> tuple[float, ...]:
+        """Perplexity of each sentence, per token."""
+        return tuple(math.exp(-total / n) for total, n in zip(self.log_probs, self.n_each, strict=True))
+
+
+def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> SentenceScores:
+    """How likely `targets` are as outputs for `sources`, line by line. ValueError: sides of unequal length."""
+    import torch
+
+    if len(sources) != len(targets) or not sources:
+        raise ValueError(
+            f"expected as many sources as targets, and one at least; got {len(sources)} and {len(targets)}."
+        )
+    batches, model = _batches(trained, sources, targets), trained.model
+    device = model.embedding.weight.device
+    found = torch.zeros(len(sources), dtype=torch.float64)
+    with torch.inference_mode():
+        for batch in (batches[i] for i in range(len(batches))):
+            source, decoder_in, target = (
+                torch.as_tensor(side, device=device) for side in (batch.source, batch.decoder_in, batch.target)
+            )
+            log_p = model.embedding.logits(model.decode(decoder_in, model.encode(source), source)).log_softmax(-1)
+            of_token = log_p.gather(-1, target[..., None])[..., 0].double()
+            found[batch.sentence] = of_token.masked_fill(target == PAD, 0.0).sum(-1).cpu()
+    return SentenceScores(tuple(found.tolist()), tuple(batches.target.lengths.tolist()))
+
+
+def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
+    from repro.data.datamodule import DevBatches
+
+    source, target = encoded(trained.tokenizer, sources), encoded(trained.tokenizer, targets)
+    return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
 
 
 def encoded(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
@@ -58,3 +154,52 @@ def encoded(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
     from repro.data.shards import Encoded
 
     return Encoded(*tokenizer.encode(list(lines)))
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Where each head looks: by part and layer float32 [H, Q, K], rows sum to one."""
+
+    source_tokens: tuple[str, ...]  # what the encoder reads, the end symbol last
+    target_tokens: tuple[str, ...]  # what the decoder reads: the zero vector first, then the target without its end
+    weights: "Mapping[tuple[str, int], NDArray[float32]]"  # by ("encoder" | "decoder" | "cross", layer from 1)
+
+    def head(self, part: str, layer: int, head: int) -> "DataFrame":
+        """One head, a line a token that looks, a column a token that is looked at; layers and heads count from 1.
+
+        Raises ValueError for what the model has not.
+        """
+        from pandas import DataFrame
+
+        if (part, layer) not in self.weights or not 1 <= head <= len(self.weights[part, layer]):
+            known = ", ".join(f"{name} {number} ({len(of)} heads)" for (name, number), of in self.weights.items())
+            raise ValueError(f"expected a head, from 1 on, of one of: {known}; got {part} {layer}, head {head}.")
+        looking = self.source_tokens if part == "encoder" else self.target_tokens
+        seen = self.target_tokens if part == "decoder" else self.source_tokens
+        return DataFrame(self.weights[part, layer][head - 1], index=list(looking), columns=list(seen))
+
+
+def attention_of(trained: Trained, source: str, target: str) -> Attention:
+    """Where each head looks while `target` is read as the output for `source`. ValueError: a system without heads."""
+    import torch
+
+    ids, written = (trained.tokenizer.encode([line])[0].tolist() for line in (source, target))
+    read = [PAD, *written[:-1]]
+    device = trained.model.embedding.weight.device
+    maps = {}
+    if hasattr(trained.model, "attention_maps"):
+        with torch.inference_mode():
+            maps = trained.model.attention_maps(*(torch.tensor([side], device=device) for side in (ids, read)))
+    if not maps:
+        run = trained.record
+        raise ValueError(f"expected a model whose heads have weights; row {run.row!r} of {run.table} has none.")
+    weights = {}
+    for name, found in maps.items():
+        stack, layer, kind = name.split(".")[:3]
+        weights[PARTS[f"{stack}.{kind}"], int(layer) + 1] = found[0].float().cpu().numpy()
+    names = {PAD: SPECIAL[PAD], EOS: SPECIAL[EOS]}
+
+    def texts(side: Sequence[int]) -> tuple[str, ...]:
+        return tuple(names.get(id) or trained.tokenizer.decode([id]) for id in side)
+
+    return Attention(texts(ids), texts(read), weights)

@@ -1,0 +1,199 @@
+"""The suite from Python: `load` a finished run, `run` a row, a `table` of records. See `docs/python.md`.
+
+`import repro` costs nothing: what is heavy is imported when one of them is called.
+"""
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repro.model.config import Hyper
+from repro.results.places import OWN, PUBLISHED, experiment_files
+from repro.results.record import BASE, Record
+from repro.results.search import PAPER_SEARCH, Search
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from repro.runs.load import Trained
+    from repro.runs.table import Row, Table
+    from repro.runs.use import Attention, SentenceScores
+
+FIRST = f"table3_A/{BASE}"  # the base stands in every table
+# options of an experiment that say something of one run in this process
+TAKEN = (
+    "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "batch_by", "threads", "precision", "backend",
+    "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A finished run, ready to be asked."""
+
+    trained: "Trained"
+
+    @property
+    def record(self) -> Record:
+        """All that is known of the run."""
+        return self.trained.record
+
+    @property
+    def hyper(self) -> Hyper:
+        """Its row, by the columns of Table 3."""
+        return Hyper(**self.record.hyper)
+
+    def translate(
+        self, lines: Sequence[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
+    ) -> list[str]:
+        """The translation of each line; of an empty line nothing.
+
+        Raises ValueError for a line break within a line, a search that cannot be, and a run that parses.
+        """
+        from repro.runs.use import check_translates, outputs
+
+        check_translates(self.record)
+        return [text for _, text in outputs(self.trained, _lines(lines, "lines"), Search(beam, alpha))]
+
+    def parse(self, sentences: Sequence[str]) -> list[str]:
+        """The tree of each sentence of words between blanks, in brackets; of an empty one nothing."""
+        from repro.data.treebank import bracketed
+        from repro.runs.use import check_parses, trees
+
+        check_parses(self.record)
+        words = [line.split() for line in _lines(sentences, "sentences")]
+        found = trees(self.trained, words, Search.of(self.record.settings))
+        return [bracketed(one.tree, "TOP") if one else "" for one in found]
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> "SentenceScores":
+        """How likely `targets` are as outputs for `sources`: log-probabilities in nats, of each and of all.
+
+        Raises ValueError for a line break within a line, and for sides of unequal length.
+        """
+        from repro.runs.use import score_sentences
+
+        return score_sentences(self.trained, _lines(sources, "sources"), _lines(targets, "targets"))
+
+    def attention(self, source: str, target: str) -> "Attention":
+        """Where each head looks while `target` is read as the output for `source`. ValueError: there are no heads."""
+        from repro.runs.use import attention_of
+
+        [read], [written] = _lines([source], "source"), _lines([target], "target")
+        return attention_of(self.trained, read, written)
+
+    def __repr__(self) -> str:
+        run = self.record
+        return f"<run {run.run}: {run.row} of {run.table}, seed {run.seed}, scale {run.scale}, {run.pair}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, and its scores."""
+        run = self.record
+        names = [name for name in ("ppl", *run.about["scores"]) if run.score("dev", name) is not None]
+        heads = "".join(f"<th>{split} {html.escape(name)}</th>" for name in names for split in ("dev", "test"))
+        cells = "".join(f"<td>{run.score(split, name):.2f}</td>" for name in names for split in ("dev", "test"))
+        return (
+            f"<p>{html.escape(repr(self))}</p><table><tr><th>parameters</th>{heads}</tr>"
+            f"<tr><td>{run.params['here']:,}</td>{cells}</tr></table>"
+        )
+
+
+def load(run: str | Path, *, runs_dir: Path | str = "runs", cache_dir: Path | str = "cache") -> Loaded:
+    """A finished run by "latest", its folder, its id or the beginning of that; or a folder exported to safetensors.
+
+    Raises ValueError that says what is missing. `cache_dir` has the tokenizers of older runs.
+    """
+    from repro.results.latest import run_folder
+    from repro.runs.load import open_run
+
+    return Loaded(open_run(run_folder(str(run), Path(runs_dir)), Path(cache_dir)))
+
+
+def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
+    """Train, decode and score one row, in this process; its record. A run that is finished is not made again.
+
+    `row` is its table and name, such as "table3_A/h=4", or "base", or a `repro.experiment.Row` of your own. `options`
+    are those of an experiment file by their names, such as `runs_dir` or `corpus`. Ctrl-C stops at the next update,
+    with a checkpoint, and raises KeyboardInterrupt: the same call goes on from there.
+
+    Raises ValueError for a row, a scale or an option that is none, and RuntimeError where the run failed.
+    """
+    from repro.experiment import made_here
+    from repro.runs.options import Options, Seeds
+
+    table, name = _meant(row)
+    if unknown := sorted(options.keys() - {*TAKEN}):
+        raise ValueError(f"{', '.join(unknown)}: expected options of one run, some of {', '.join(TAKEN)}.")
+    given: dict[str, Any] = {one: Path(value) if one.endswith("_dir") else value for one, value in options.items()}
+    return made_here(table, Options(scale=scale, seeds=Seeds(seed, seed), rows=(name,), **given))
+
+
+def table(
+    name: str, *, scale: str = "laptop", results_dir: Path | str | None = None, every_column: bool = False
+) -> "DataFrame":
+    """A table, a line a row: runs, means over seeds of dev and test with half-widths of 95 %, the paper's numbers.
+
+    Columns and numbers are those of `results/<scale>/<name>.csv`; `every_column` gives all of them. It is made from
+    your own records of the scale where there are some, else from the published ones, or from those under
+    `results_dir`. Raises ValueError where there is no record.
+    """
+    from repro.results.frame import ResultSet
+
+    places = [Path(results_dir)] if results_dir else [OWN, PUBLISHED]
+    for place in places:
+        own = place.resolve() != PUBLISHED.resolve()
+        found = (ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)).frame([name])
+        if found is not None:
+            return found.set_index("row") if every_column else _readable(found)
+    where = " or ".join(str(place / scale) for place in places)
+    raise ValueError(
+        f"expected records of {name} in {where}, found none. Run the table first, or name the folder of results with "
+        "results_dir."
+    )
+
+
+def _meant(row: "str | Row") -> "tuple[Table, str]":
+    """The table of a row, and its name there."""
+    from repro.runs.load import experiment
+    from repro.runs.table import Table
+
+    if not isinstance(row, str):
+        return Table(name="own", rows=[row], title=row.name), row.name
+    of, _, name = (FIRST if row == BASE else row).partition("/")
+    files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+    if of not in files or not name:
+        raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base; got {row!r}.")
+    found = experiment(files[of])
+    if "ROWS" not in found:
+        raise ValueError(f"{of} trains no rows of its own; expected another table.")
+    return Table(name=of, rows=found["ROWS"], title=of, file=files[of]), name
+
+
+def _lines(lines: Sequence[str], name: str) -> list[str]:
+    """Lines as they were given. Raises ValueError for one text instead of several, and for a line break within one."""
+    if isinstance(lines, str):
+        raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
+    for number, line in enumerate(lines, start=1):
+        if not isinstance(line, str) or "\n" in line:
+            raise ValueError(
+                f"{name}: expected lines of text, got {line!r} as number {number}. A line has no line feed."
+            )
+    return list(lines)
+
+
+def _readable(frame: "DataFrame") -> "DataFrame":
+    """The columns that a person compares, of those scores that the paper prints for some row, or of perplexity."""
+    printed = [name.removeprefix("paper/") for name in frame.columns if name.startswith("paper/")]
+    printed.sort(key=lambda name: name != "ppl")
+    scores = [name for name in printed if f"dev/{name}_half_width" in frame.columns] or ["ppl"]
+    columns = [
+        name
+        for score in scores
+        for name in (
+            *(f"{split}/{score}{end}" for split in ("dev", "test") for end in ("", "_half_width")),
+            f"paper/{score}",
+        )
+        if name in frame.columns
+    ]
+    return frame.set_index("row")[["n", *columns]]

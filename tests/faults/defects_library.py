@@ -1,0 +1,50 @@
+"""Defects of the suite as it is called from Python, each with the tests that notice it."""
+
+from faults.defect import Defect
+
+OF_LIBRARY = "tests/test_library.py::test_"
+
+DEFECTS: tuple[Defect, ...] = (
+    Defect(
+        "the score of a sentence counts its padding",
+        "repro/runs/use.py",
+        "of_token.masked_fill(target == PAD, 0.0).sum(-1)",
+        "of_token.sum(-1)",
+        (f"{OF_LIBRARY}scores_of_a_sentence_do_not_depend_on_its_company",),
+    ),
+    Defect(
+        "scores come in the order of the batches",
+        "repro/runs/use.py",
+        "found[batch.sentence] = ",
+        "found[: len(batch.sentence)] = ",
+        (f"{OF_LIBRARY}scores_are_sums_of_log_probabilities_sentence_by_sentence",),
+    ),
+    Defect(
+        "attention reads the target without the shift",
+        "repro/runs/use.py",
+        "read = [PAD, *written[:-1]]",
+        "read = written",
+        (f"{OF_LIBRARY}attention_is_that_of_the_model_and_names_its_tokens",),
+    ),
+    Defect(
+        "heads count from 0",
+        "repro/runs/use.py",
+        "self.weights[part, layer][head - 1]",
+        "self.weights[part, layer][head % len(self.weights[part, layer])]",
+        (f"{OF_LIBRARY}attention_is_that_of_the_model_and_names_its_tokens",),
+    ),
+    Defect(
+        "a table from Python says dev where it means test",
+        "repro/cli/library.py",
+        'for split in ("dev", "test") for end in ("", "_half_width")',
+        'for split in ("dev", "dev") for end in ("", "_half_width")',
+        (f"{OF_LIBRARY}a_table_has_the_numbers_of_its_csv",),
+    ),
+    Defect(
+        "a program is left with the signals of a run",
+        "repro/runs/signals.py",
+        "        for number, handler in self._before.items():\n            signal.signal(number, handler)\n",
+        "        pass\n",
+        (f"{OF_LIBRARY}signals_do_afterwards_what_they_did_before",),
+    ),
+)

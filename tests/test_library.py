@@ -1,0 +1,223 @@
+"""The suite from Python, as `docs/python.md` has it."""
+
+import csv
+import math
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from cli.test_decode import Run, finished
+from figures.conftest import record
+from own_signals import own_signals
+from paper_runs import perplexity
+from report_records import HOSTILE, fill
+
+import repro
+from repro.cli.library import Loaded
+from repro.data.tokenizer import train_tokenizer
+from repro.data.vocabulary import Subwords
+from repro.experiment import Paper, Row
+from repro.model.special_tokens import EOS, PAD
+from repro.pages.build import write_scale
+from repro.results.frame import ResultSet
+from repro.results.record import path
+from repro.runs.signals import STOPPING, Signals
+
+ROOT = Path(__file__).parents[1]
+LINES = ["the cat sees a dog", "ein alter Hund schläft", "the old dog sleeps", "sees"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The folder of a finished run, with random weights."""
+    return finished(tmp_path_factory.mktemp("made"), train_tokenizer(LINES * 3, Subwords("bpe", 280)))
+
+
+@pytest.fixture
+def loaded(made: Run) -> Loaded:
+    return repro.load(made.folder)
+
+
+@pytest.fixture
+def _own_signals() -> Iterator[None]:
+    with own_signals():
+        yield
+
+
+def test_importing_it_costs_nothing_and_names_what_it_has() -> None:
+    code = "import repro, sys; print({'torch', 'pandas', 'numpy'} & set(sys.modules), repro.load.__name__)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert said.stdout == "set() load\n"
+    with pytest.raises(AttributeError, match="repro has no lode; it has load, run, table"):
+        _ = repro.lode
+
+
+def test_it_is_typed() -> None:
+    assert (ROOT / "repro" / "py.typed").exists()
+    assert set(repro.__all__) == {"load", "run", "table"}
+
+
+@pytest.mark.usefixtures("_own_signals")
+def test_every_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 6
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(block, names)
+    assert names["record"].row == "h=4"
+    assert names["run"].record.row == "narrow"
+    table = repro.table("table3_A", scale="smoke")
+    assert list(table.index) == ["base", "h=1", "h=4", "h=16", "h=32"]
+    assert table["n"].tolist() == [0, 0, 1, 0, 0]
+    assert table.loc["h=4", "dev/ppl"] == names["record"].scores["dev"]["ppl"]
+    assert repro.table("own", scale="smoke").loc["narrow", "n"] == 1
+    again = repro.run("table3_A/h=4", scale="smoke")
+    assert again.run == names["record"].run
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 2
+
+
+@pytest.mark.usefixtures("_own_signals")
+def test_signals_do_afterwards_what_they_did_before() -> None:
+    before = [signal.getsignal(number) for number in STOPPING]
+    signals = Signals()
+    assert [signal.getsignal(number) for number in STOPPING] != before
+    signals.leave()
+    assert [signal.getsignal(number) for number in STOPPING] == before
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "expected"),
+    [
+        ("h=4", {}, "expected a row as TABLE/ROW, such as table3_A/h=4, or base; got 'h=4'"),
+        ("table3_A/h=5", {}, "Unknown row 'h=5' of table3_A; expected some of base, h=1"),
+        ("table9/h=4", {}, "expected a row as TABLE/ROW"),
+        ("figures/h=4", {}, "figures trains no rows of its own"),
+        ("base", {"jobs": 2}, "jobs: expected options of one run, some of corpus, pair,"),
+        ("base", {"scale": "huge"}, "Unknown scale 'huge'"),
+    ],
+)
+def test_what_cannot_be_run_is_named(row: str, options: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        repro.run(row, **options)
+
+
+def test_a_run_that_fails_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="looked in .*nowhere"):
+        repro.run("base", scale="smoke", data_dir=tmp_path / "nowhere")
+
+
+def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
+    for made_up in fill(tmp_path):  # whose test is as its dev
+        test = {**made_up.scores["test"], "bleu": made_up.scores["dev"]["bleu"] - 7.0, **perplexity(2.5)}  # type: ignore[operator]
+        replace(made_up, scores={**made_up.scores, "test": test}).save(path(tmp_path, made_up))
+    write_scale(ResultSet.read(tmp_path / "laptop"))
+    table = repro.table("table3_A", results_dir=tmp_path, every_column=True)
+    with (tmp_path / "laptop" / "table3_A.csv").open(newline="") as file:
+        lines = {line["row"]: line for line in csv.DictReader(file)}
+    assert list(table.index) == list(lines) == ["base", "h=1", HOSTILE, "h=4"]
+    for row, line in lines.items():
+        for name in ("n", "dev/bleu", "test/bleu", "test/ppl", "dev/bleu_half_width", "paper/bleu", "dev/ppl_to_base"):
+            number = float(line[name]) if line[name] else math.nan
+            assert table.loc[row, name] == pytest.approx(number, rel=1e-8, nan_ok=True), (row, name)
+    shown = repro.table("table3_A", results_dir=tmp_path)
+    assert list(shown.columns) == [
+        "n",
+        *(f"{split}/ppl{end}" for split in ("dev", "test") for end in ("", "_half_width")),
+        "paper/ppl",
+        *(f"{split}/bleu{end}" for split in ("dev", "test") for end in ("", "_half_width")),
+        "paper/bleu",
+    ]
+    assert shown.loc["base", "test/bleu"] == pytest.approx(shown.loc["base", "dev/bleu"] - 7.0)
+    with pytest.raises(ValueError, match="expected records of table9 in .*laptop, found none"):
+        repro.table("table9", results_dir=tmp_path)
+
+
+def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbinary: Any) -> None:
+    from repro.cli.commands import main
+
+    text = made.cache.parent / "text"
+    text.write_text("\n".join(["the cat sees a dog", "", "sees"]) + "\n", "utf-8")
+    assert main(["translate", str(made.folder), str(text), "--beam", "3", "--alpha", "0"]) == 0
+    said = capsysbinary.readouterr().out.decode().split("\n")[:-1]
+    assert loaded.translate(["the cat sees a dog", "", "sees"], beam=3, alpha=0) == said
+    assert said[1] == ""
+
+
+def test_scores_are_sums_of_log_probabilities_sentence_by_sentence(loaded: Loaded, made: Run) -> None:
+    sources, targets = LINES[:3], [LINES[3], LINES[1], LINES[0]]
+    found = loaded.score(sources, targets)
+    for source, target, log_prob, n in zip(sources, targets, found.log_probs, found.n_each, strict=True):
+        read, written = ([*made.tokenizer.encode([line])[0].tolist()] for line in (source, target))
+        assert written[-1] == EOS
+        ids, decoder_in = torch.tensor([read]), torch.tensor([[PAD, *written[:-1]]])
+        with torch.inference_mode():
+            [hidden] = made.model.decode(decoder_in, made.model.encode(ids), ids)
+            log_p = (hidden @ made.model.embedding.weight.T).log_softmax(-1)
+        assert log_prob == pytest.approx(sum(float(log_p[i, token]) for i, token in enumerate(written)), rel=1e-5)
+        assert n == len(written)
+    assert found.nll == pytest.approx(-sum(found.log_probs) / found.n_tokens)
+    assert found.ppls[1] == pytest.approx(math.exp(-found.log_probs[1] / found.n_each[1]))
+
+
+def test_scores_of_a_sentence_do_not_depend_on_its_company(loaded: Loaded) -> None:
+    together = loaded.score([*LINES, *LINES[::-1]], [*LINES, *LINES])
+    alone = [loaded.score([source], [target]).log_probs[0] for source, target in zip(LINES, LINES, strict=True)]
+    assert together.log_probs[: len(LINES)] == pytest.approx(alone, rel=1e-5)
+
+
+def test_attention_is_that_of_the_model_and_names_its_tokens(loaded: Loaded, made: Run) -> None:
+    found = loaded.attention("the cat sees a dog", "sees a cat")
+    source, target = (made.tokenizer.encode([line])[0].tolist() for line in ("the cat sees a dog", "sees a cat"))
+    n_layers = loaded.hyper.n_layers
+    assert {part for part, _ in found.weights} == {"encoder", "decoder", "cross"}
+    assert {layer for _, layer in found.weights} == set(range(1, n_layers + 1))
+    assert found.source_tokens[-1] == "</s>"
+    assert len(found.source_tokens) == len(source)
+    assert len(found.target_tokens) == len(target)
+    with torch.inference_mode():
+        maps = made.model.attention_maps(torch.tensor([source]), torch.tensor([[PAD, *target[:-1]]]))
+    name = next(name for name in maps if name.startswith("decoder.1.cross"))
+    head = found.head("cross", layer=2, head=2)
+    assert torch.equal(torch.tensor(head.to_numpy()), maps[name][0, 1])
+    assert list(head.index) == list(found.target_tokens)
+    assert list(head.columns) == list(found.source_tokens)
+    assert head.sum(axis=1).to_numpy() == pytest.approx(1.0, abs=1e-5)
+    assert found.head("decoder", layer=1, head=1).to_numpy()[0, 1:].sum() == 0.0
+    with pytest.raises(ValueError, match=r"expected a head, from 1 on, .*got cross 1, head 0"):
+        found.head("cross", 1, 0)
+
+
+def test_bad_lines_are_named(loaded: Loaded) -> None:
+    with pytest.raises(ValueError, match=r"lines: expected a list of lines, got one text"):
+        loaded.translate("the cat")
+    with pytest.raises(ValueError, match=r"sources: expected lines of text, got 'a\\nb' as number 2"):
+        loaded.score(["a", "a\nb"], ["a", "b"])
+    with pytest.raises(ValueError, match="expected as many sources as targets, and one at least; got 2 and 1"):
+        loaded.score(["a", "b"], ["a"])
+    with pytest.raises(ValueError, match="expected a run that parses"):
+        loaded.parse(["a b"])
+
+
+def test_a_notebook_shows_a_run_with_hostile_names_as_text(tmp_path: Path) -> None:
+    tokenizer = train_tokenizer(LINES * 3, Subwords("bpe", 280))
+    hostile = record("<script>alert(1)</script>", 1, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
+    shown = repro.load(finished(tmp_path, tokenizer, hostile).folder)
+    assert "<script>" not in shown._repr_html_()
+    assert "&lt;script&gt;" in shown._repr_html_()
+    assert f"{hostile.score('dev', 'bleu'):.2f}" in shown._repr_html_()
+    assert repr(shown).startswith(f"<run {hostile.run}: ")
+
+
+def test_a_row_of_your_own_needs_a_name_of_its_own() -> None:
+    with pytest.raises(ValueError, match="base"):
+        repro.run(Row("base", lambda base: replace(base, d_ff=8), Paper()), scale="smoke")
