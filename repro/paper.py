@@ -1,4 +1,4 @@
-"""What the paper prints of systems: Table 2 with its costs, Table 4.
+"""What the paper prints of systems: Table 2 with its costs, Table 4; and the sentences of its figures.
 
 The numbers of Table 3 stand in the experiment files, beside the rows they belong to.
 """
@@ -21,6 +21,20 @@ PRINTED_STEPS = MappingProxyType({"Transformer (base model)": 100_000, "Transfor
 
 N_REGULARISERS = 3  # kinds that section 5.4 announces
 REGULARISERS = ("residual dropout", "label smoothing")  # those it describes, each under its own heading
+
+FIGURE_SENTENCES = MappingProxyType(
+    {
+        "making": (
+            "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
+            "registration or voting process more difficult."
+        ),
+        "its": (
+            "The Law will never be perfect, but its application should be just - this is what we are missing, in my "
+            "opinion."
+        ),
+    }
+)
+"""The word each picture is about, and its sentence. Paper: figure 3; figures 4 and 5."""
 
 MEMBERS = 8  # models in an ensemble: what the printed costs of Table 2 imply
 

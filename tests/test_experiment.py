@@ -118,6 +118,8 @@ def test_the_journal_ends_with_the_scores_of_both_splits(made: Path) -> None:
 def test_the_base_row_is_kept_apart_and_stands_in_the_table(made: Path) -> None:
     assert (made / "results/smoke/base/base-seed1.json").exists()
     assert len(list((made / "results/smoke/table3_A").glob("*.json"))) == 4
+    inside = list((made / "results/smoke/table3_A").glob("*.inside.gz"))
+    assert [len(inside), all(file.stat().st_size <= 100_000 for file in inside)] == [4, True]
     written = (made / "results/smoke/table3_A.md").read_text("utf-8")
     assert "base" in written
 

@@ -6,7 +6,6 @@ layer but one ("layer 5 of 6"), and each picture says whose they are.
 
 import functools
 import itertools
-import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.decoding.heads import entropies, split_words
 from repro.figures import style
 from repro.model.special_tokens import EOS, SPECIAL
+from repro.paper import FIGURE_SENTENCES
 from repro.results import record
 from repro.results.record import BASE, Record
 from repro.runs.load import open_run
@@ -28,17 +29,6 @@ if TYPE_CHECKING:
 
 FORMAT: Literal[1] = 1
 MAKE_AGAIN = "python experiments/table3_A.py --rows base"  # trains the model whose heads are shown
-SENTENCES = {
-    "making": (
-        "It is in this spirit that a majority of American governments have passed new laws since 2009 making the "
-        "registration or voting process more difficult."
-    ),
-    "its": (
-        "The Law will never be perfect, but its application should be just - this is what we are missing, in my "
-        "opinion."
-    ),
-}
-"""The word each picture is about, and its sentence. Paper: figure 3; figures 4 and 5."""
 
 
 class Map(TypedDict):
@@ -73,11 +63,6 @@ class MeasuredHeads(TypedDict):
 # ---- words
 
 
-def split_words(sentence: str) -> list[tuple[str, int]]:
-    """Words and marks, each with the place where it ends: [("Law", 3), (",", 4)] for "Law,"."""
-    return [(found[0], found.end()) for found in re.finditer(r"\w+|[^\w\s]", sentence)]
-
-
 def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[str], list[int]]:
     """The words of a sentence, the end symbol last, and of each token the number of its word.
 
@@ -103,11 +88,6 @@ def merged(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.f
     """
     member = np.eye(max(numbers) + 1)[list(numbers)]  # [tokens, words]
     return np.asarray((member / member.sum(0)).T @ weights @ member)
-
-
-def entropies(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[H, Q, K] -> [H, Q], in nats: 0 for a head that looks at one word only, ln K for one that looks at all alike."""
-    return np.asarray(-(weights * np.log(np.where(weights > 0, weights, 1.0))).sum(-1))
 
 
 def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +123,7 @@ def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
     assert isinstance(model, Transformer), "the base row is one"
     layer = max(1, n_layers - 1)
     maps = []
-    for about, sentence in SENTENCES.items():
+    for about, sentence in FIGURE_SENTENCES.items():
         ids = [int(id) for id in tokenizer.encode([sentence])[0]]
         source = torch.tensor([ids])
         with torch.no_grad():

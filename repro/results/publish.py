@@ -8,6 +8,7 @@ from pathlib import Path
 
 from repro.results import provenance, sentences
 from repro.results.frame import ResultSet, note_rows
+from repro.results.inside import copy_inside
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.record import BASE, Record, path
 
@@ -28,6 +29,7 @@ def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: R
     for record in own.everything:
         place = path(published.folder.parent, record)
         sentences.copy_sentences(path(own.folder.parent, record), place, record.run)
+        copy_inside(path(own.folder.parent, record), place, record.run)
         record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything

@@ -19,6 +19,7 @@ from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
+from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds
 from repro.runs.outputs import keep_outputs
@@ -172,7 +173,8 @@ class Sweep:
             rows = listed(self.tables, of_scale.base, equal_updates=of_scale.equal_updates)
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
-            outcome.record.save(path(self.results, outcome.record))  # last: what has a record has all of it
+            outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
+            keep_inside(outcome.run, outcome.record, self.results)  # a reader can do without it
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from repro.pages.scale_data import ScaleData
 from repro.web.charts import curves_section, differences_section
 from repro.web.explorables import explorables_section
+from repro.web.inside import inside_section
 from repro.web.overview import overview_section
 from repro.web.runs import runs_section
 from repro.web.section import Section
@@ -26,6 +27,7 @@ SECTIONS: tuple[Maker, ...] = (
     statements_section,
     tables_section,
     sentences_section,
+    inside_section,
     explorables_section,
     runs_section,
 )

@@ -70,7 +70,7 @@ def test_the_heads_shown_follow_the_stated_rules() -> None:
 
 @pytest.fixture(scope="module")
 def tokenizer_text() -> bytes:
-    return "".join(maps.SENTENCES.values()).encode()
+    return "".join(maps.FIGURE_SENTENCES.values()).encode()
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def trained(a_record: Make, tmp_path: Path) -> Callable[[], Record]:
     """A finished run of three layers: its checkpoint, its record and the tokenizer of its text."""
 
     def make(seed: int = 1) -> Record:
-        tokenizer = train_tokenizer(maps.SENTENCES.values(), Subwords("bpe", 300))
+        tokenizer = train_tokenizer(maps.FIGURE_SENTENCES.values(), Subwords("bpe", 300))
         tokenizer.save(tmp_path / "cache/text/tokenizer/tokenizer.json")
         run = a_record("base", seed, tokenizer={"sha256": tokenizer.sha256, "size": tokenizer.size})
         torch.manual_seed(seed)

@@ -1,0 +1,75 @@
+"""What a model did inside on a few sentences, in a file beside its record: `<row>-seed<k>.inside.gz`.
+
+A line of JSON, then the weights of all heads as bytes: round(255 w), of each sentence first those of the encoder, then
+of the decoder's self-attention, then of its attention to the source, [layers, heads, queries, keys] each. Entropies
+were taken before the weights were rounded. A report reads it (`repro/web/inside.py`). Paper: figures 3 to 5.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repro.storage import atomic, signed_json
+
+INSIDE_FORMAT = 1
+LARGEST = 100_000  # bytes of such a file
+MOST_UNPACKED = 1 << 26  # bytes
+
+
+def inside_file(place: Path) -> Path:
+    """The file beside the record at `place`."""
+    return place.with_name(f"{place.stem}.inside.gz")
+
+
+def packed_inside(content: Mapping[str, Any], weights: bytes) -> bytes:
+    """The bytes of a file: the same content, the same bytes."""
+    whole = {**content, "format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
+    head = signed_json.canonical({**whole, signed_json.KEY: signed_json.checksum(whole)})
+    return gzip.compress(head + b"\n" + weights, 9, mtime=0)
+
+
+def write_inside(place: Path, data: bytes) -> None:
+    """Write the packed bytes beside the record at `place`."""
+    atomic.write_bytes(inside_file(place), data)
+
+
+def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
+    """What was written: the content, and the weights. Raises ValueError for a file that is damaged, or not there."""
+    file = inside_file(place)
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as unpacked:
+            data = unpacked.read(MOST_UNPACKED + 1)
+        head, _, weights = data.partition(b"\n")
+        content = json.loads(head)
+        stated = content.pop(signed_json.KEY, None)
+        whole = content.get("format") == INSIDE_FORMAT and stated == signed_json.checksum(content)
+        if len(data) > MOST_UNPACKED or not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
+            raise ValueError("it is not what was written")
+    except (OSError, EOFError, ValueError, AttributeError) as error:
+        raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
+    return content, weights
+
+
+def is_inside_of(place: Path, run: str) -> bool:
+    """Whether the file beside the record at `place` is there, whole, and of this run."""
+    try:
+        return inside_file(place).exists() and bool(read_inside(place)[0]["run"] == run)
+    except ValueError:
+        return False
+
+
+def copy_inside(source: Path, target: Path, run: str) -> None:
+    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
+    if is_inside_of(source, run):
+        atomic.write_bytes(inside_file(target), inside_file(source).read_bytes())
+    elif not is_inside_of(target, run):
+        drop_inside(target)
+
+
+def drop_inside(place: Path) -> None:
+    """Remove what stands beside the record at `place`."""
+    inside_file(place).unlink(missing_ok=True)

@@ -1,0 +1,93 @@
+"""What a finished run shows of its inside: heads and search on a few sentences, written beside its record.
+
+It is made from the checkpoints that the run left, so the same command writes it for runs that finished before. The
+sentences are of dev where their text is generated, for that of most corpora may not be given on; and the paper's.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from repro.data.corpora import CORPORA
+from repro.data.pair import languages
+from repro.paper import FIGURE_SENTENCES
+from repro.results.inside import LARGEST, drop_inside, is_inside_of, packed_inside, write_inside
+from repro.results.record import Record, path
+from repro.results.search import Search
+from repro.results.sentences import has_sentences
+from repro.training.checkpoint_files import path_of
+
+if TYPE_CHECKING:
+    from repro.decoding.inside import Glimpse, LookedAt
+    from repro.runs.run import Run
+
+N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
+MOST_TOKENS = 200  # of any: the work grows with the square
+OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
+
+
+def keep_inside(run: "Run", record: Record, results: Path) -> None:
+    """Have what the run does inside beside its record under `results`.
+
+    Where its checkpoints are gone, or it translates nothing, no such file stands there.
+    """
+    place = path(results, record)
+    steps = run.settings.hyper.averaged_steps
+    if not has_sentences(record) or not all(path_of(run.folder / "checkpoints", step).exists() for step in steps):
+        if not is_inside_of(place, record.run):
+            drop_inside(place)
+    elif not is_inside_of(place, record.run):
+        write_inside(place, seen_inside(run, record))
+
+
+def seen_inside(run: "Run", record: Record) -> bytes:
+    """The file, packed: as many of the sentences as fit, and which were left out."""
+    from repro.decoding.inside import look_inside
+    from repro.model.build import build
+    from repro.training.loop import averaged
+
+    settings, tokenizer = run.settings, run.prepared.tokenizer
+    model = build(settings.system, settings.hyper, tokenizer.size).eval()
+    model.load_state_dict(averaged(run.folder / "checkpoints", run.id, settings.hyper.averaged_steps))
+    search = Search.of(record.settings)
+    kept: list[Glimpse] = []
+    left_out: list[dict[str, Any]] = []
+    packed = _packed(kept, left_out, record, search)
+    for sentence in _sentences(run):
+        fits = len(sentence.ids) <= MOST_TOKENS
+        with_it = [*kept, look_inside(model, tokenizer, sentence, search)] if fits else kept
+        if fits and len(tried := _packed(with_it, left_out, record, search)) <= LARGEST:
+            kept, packed = with_it, tried
+        else:
+            left_out.append({"about": sentence.about, "tokens": len(sentence.ids)})
+            packed = _packed(kept, left_out, record, search)
+    return packed
+
+
+def _packed(looks: "list[Glimpse]", left_out: list[dict[str, Any]], record: Record, search: Search) -> bytes:
+    content = {
+        "run": record.run,
+        "search": search.settings,
+        "sentences": [look.content for look in looks],
+        "left_out": left_out,
+    }
+    return packed_inside(content, b"".join(look.weights for look in looks))
+
+
+def _sentences(run: "Run") -> "Iterator[LookedAt]":
+    """What is looked at, the most wanted first."""
+    from repro.decoding.inside import LookedAt
+
+    if run.corpus.name in CORPORA and CORPORA[run.corpus.name].is_generated:
+        source = run.prepared.dev.source
+        lengths = np.asarray(source.lengths)
+        fitting = np.flatnonzero((lengths >= SHORTEST) & (lengths <= LONGEST)).tolist()
+        places = [(2 * k + 1) * len(fitting) // (2 * N_OWN) for k in range(N_OWN if fitting else 0)]
+        for line in dict.fromkeys(fitting[place] for place in places):
+            yield LookedAt(f"line {line + 1} of dev", [int(id) for id in source.sentence(line)])
+    if languages(run.settings.task.name)[0] == "en" and not run.corpus.in_tokens:
+        for name, text in FIGURE_SENTENCES.items():
+            ids, _ = run.prepared.tokenizer.encode([text])
+            yield LookedAt(OF_PAPER[name], [int(id) for id in ids])

@@ -1,0 +1,95 @@
+"""Where the heads of a trained model look, and how its search found a translation: what finished runs left of both.
+
+The files stand beside the records (`repro/results/inside.py`) and go into the page as they are, packed; a browser
+unpacks the one that is looked at. `assets/inside.js` draws. Paper: figures 3 to 5, section 6.1.
+"""
+
+import base64
+from collections.abc import Iterator
+
+from markupsafe import Markup
+
+from repro.pages.scale_data import ScaleData
+from repro.results.inside import inside_file, is_inside_of
+from repro.results.labels import label
+from repro.results.record import Record, path
+from repro.results.sentences import has_sentences
+from repro.web.charts import full_name
+from repro.web.keys import run_keys
+from repro.web.section import Section
+
+KEY, SCRIPT = "inside", "inside.js"
+ROOM = 1_200_000  # bytes of packed files in a page: it must stay below 5 MB with all else
+
+
+def inside_section(data: ScaleData) -> Section | None:
+    """The viewer; where no run left a file it says how one is made. None where no run translates."""
+    rows = [(key, record) for key, record in _first_of_rows(data)]
+    if not rows:
+        return None
+    results, files = data.result_set.folder.parent, []
+    missing, too_many, room = 0, 0, ROOM
+    for key, record in rows:
+        place = path(results, record)
+        if not is_inside_of(place, record.run):
+            missing += 1
+        elif (size := inside_file(place).stat().st_size) > room:
+            too_many += 1
+        else:
+            room -= size
+            name = full_name(record.table, label(record.row, record.hyper))
+            about = f"{name}, seed {record.seed}, scale {record.scale}, run {record.run}"
+            packed = base64.b64encode(inside_file(place).read_bytes()).decode()
+            files.append({"name": f"{name}, seed {record.seed}", "about": about, "run": key, "file": packed})
+    return Section(
+        key=KEY,
+        title="Attention and search",
+        body=_said(len(files), missing, too_many),
+        data={"models": files} if files else None,
+        script=SCRIPT if files else "",
+    )
+
+
+def _first_of_rows(data: ScaleData) -> Iterator[tuple[str, Record]]:
+    """Of each row that translates the run to show: the first that left a file, else the first."""
+    found: dict[tuple[str, str], tuple[str, Record]] = {}
+    for key, record in run_keys(data.result_set).items():
+        row = record.table, record.row
+        place = path(data.result_set.folder.parent, record)
+        if has_sentences(record) and (
+            row not in found or (not _has(found[row][1], data) and inside_file(place).exists())
+        ):
+            found[row] = key, record
+    yield from found.values()
+
+
+def _has(record: Record, data: ScaleData) -> bool:
+    return inside_file(path(data.result_set.folder.parent, record)).exists()
+
+
+def _said(shown: int, missing: int, too_many: int) -> Markup:
+    """What can be looked at, and what is missing."""
+    lacking = f"{missing} row{'s' * (missing != 1)}" if shown else "the runs of this scale"
+    left = (
+        Markup(
+            '<p class="small">Of {} there is nothing to look at: no file <code>.inside.gz</code> stands beside the '
+            "record. The command of a run writes it when it is typed again where the run’s checkpoints still are.</p>"
+        ).format(lacking)
+        if missing
+        else Markup()
+    )
+    if too_many:
+        left += Markup('<p class="small">{} more rows have a file, for which this page has no room.</p>').format(
+            too_many
+        )
+    if not shown:
+        return left
+    return (
+        Markup(
+            "<p>Each head of each layer, on sentences that the model translated itself: a row asks, a column is looked "
+            "at, dark is much. These are weights of our own models, not of the paper’s. Below them stands how the "
+            "search found the translation.</p>"
+        )
+        + left
+        + Markup('<div id="inside-view"></div>')
+    )

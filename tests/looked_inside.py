@@ -1,0 +1,48 @@
+"""A run that was never trained, as much of it as is asked for, whose inside can be looked at."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from paper_runs import paper_run
+
+from repro.data.tokenizer import train_tokenizer
+from repro.data.vocabulary import Subwords
+from repro.model.build import build
+from repro.model.config import Hyper
+from repro.results.record import Record
+from repro.training import checkpoint
+from repro.training.checkpoint_files import path_of
+
+LINES = [
+    f"the {size} dog saw {n} red cats near the old house." for n in ("two", "three", "ten") for size in ("big", "small")
+]
+HYPER = Hyper(n_layers=2, d_model=12, d_ff=7, n_heads=3, d_k=5, d_v=4, steps=2, dropout=0.0)
+RUN = "00000000000000ab"
+
+
+def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: Sequence[str] = LINES) -> Any:
+    """A run with one checkpoint in its folder, of weights that are large enough to prefer something."""
+    tokenizer = train_tokenizer(LINES * 9, Subwords("bpe", 340))
+    torch.manual_seed(11)
+    model = build(system, HYPER, tokenizer.size)
+    weights = {f"model.{name}": 3 * tensor for name, tensor in model.state_dict().items()}
+    (folder / "checkpoints").mkdir(parents=True)
+    checkpoint.save(path_of(folder / "checkpoints", 2), {"state_dict": weights}, RUN)
+    ids = [tokenizer.encode([line])[0] for line in lines]
+    source = SimpleNamespace(lengths=np.array([len(one) for one in ids], np.uint16), sentence=lambda i: ids[i])
+    return SimpleNamespace(
+        id=RUN,
+        folder=folder,
+        corpus=SimpleNamespace(name=corpus, in_tokens=False),
+        prepared=SimpleNamespace(tokenizer=tokenizer, dev=SimpleNamespace(source=source)),
+        settings=SimpleNamespace(hyper=HYPER, system=system, task=SimpleNamespace(name="en-de")),
+    )
+
+
+def its_record(**other: Any) -> Record:
+    settings: Any = {**paper_run().settings, "extra_length": 3}
+    return paper_run("h=1", "table3_A", **{"run": RUN, "scale": "laptop", "settings": settings, **other})

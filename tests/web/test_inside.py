@@ -1,0 +1,148 @@
+"""Heads and search in a browser: the numbers of the file, the keyboard goes about, what is missing is said."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from looked_inside import its_record, looked_at
+from playwright.sync_api import expect
+
+from repro.decoding.heads import entropies
+from repro.pages.build import read_results
+from repro.pages.scale_data import ScaleData, scale_data
+from repro.results.inside import inside_file, read_inside
+from repro.results.record import path
+from repro.runs.inside import keep_inside
+from repro.web.inside import inside_section
+from repro.web.report import report_html
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("inside")
+    record = its_record()
+    record.save(path(folder / "results", record))
+    keep_inside(looked_at(folder / "run"), record, folder / "results")
+    return folder / "results"
+
+
+def data_of(results: Path) -> ScaleData:
+    (found,) = read_results(results, own=False)
+    data = scale_data(found)
+    assert data
+    return data
+
+
+@pytest.fixture
+def page(results: Path, opened: Any, tmp_path: Path) -> Any:
+    section = inside_section(data_of(results))
+    assert section
+    (tmp_path / "page.html").write_text(report_html([section], title="Inside", origin="a test"), "utf-8")
+    page = opened(tmp_path / "page.html")
+    page.locator("#inside .heads button").first.wait_for()
+    return page
+
+
+WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
+  const content = await report.inside.unpacked(report.data("inside").models[0].file);
+  const sentence = content.sentences[i];
+  const of = sentence.attention.find((one) => one.kind === kind);
+  return report.inside.weights(of, layer, head, report.inside.sides(sentence, kind), byWord);
+}"""
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder", "cross"])
+def test_weights_are_those_of_the_file_by_token_and_by_word(results: Path, page: Any, kind: str) -> None:
+    content, data = read_inside(path(results, its_record()))
+    bytes_read = np.frombuffer(data, np.uint8) / 255
+    at = 0
+    for i, sentence in enumerate(content["sentences"]):
+        for of in sentence["attention"]:
+            weights = bytes_read[at : at + int(np.prod(of["shape"]))].reshape(of["shape"])
+            at += weights.size
+            if of["kind"] != kind:
+                continue
+            shown = np.array(page.evaluate(WEIGHTS, [i, kind, 1, 2, False]))
+            np.testing.assert_allclose(shown, weights[1, 2], atol=1e-12)
+            assert entropies(shown).mean() == pytest.approx(of["entropies"][1][2], abs=0.2)
+            queries = sentence["source" if kind == "encoder" else "target"]["of"]
+            read = [0, *(n + 1 for n in sentence["target"]["of"][:-1])]
+            keys = read if kind == "decoder" else sentence["source"]["of"]
+            by_word = np.array(page.evaluate(WEIGHTS, [i, kind, 1, 2, True]))
+            asks, asked = np.eye(max(queries) + 1)[queries], np.eye(max(keys) + 1)[keys]
+            np.testing.assert_allclose(by_word, (asks / asks.sum(0)).T @ weights[1, 2] @ asked, atol=1e-12)
+    assert at == len(data)
+
+
+def test_a_head_is_chosen_by_click_and_by_arrows(page: Any) -> None:
+    heads = page.locator("#inside .heads button")
+    assert heads.count() == 2 * 3
+    heads.nth(1).click()
+    title = page.locator("#inside h3").first
+    assert "layer 1, head 2" in title.inner_text()
+    before = page.locator("#inside figure svg").first.inner_html()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    assert "layer 2, head 3" in title.inner_text()
+    assert page.locator('#inside .heads [aria-pressed="true"]').get_attribute("data-at") == "1 2"
+    assert page.locator("#inside figure svg").first.inner_html() != before
+    page.locator("#inside .asks").nth(1).focus()
+    lines = page.locator("#inside .from")
+    assert page.locator("#inside .from.pale").count() == lines.count() - 1
+
+
+def test_the_other_choices_change_what_is_shown(results: Path, page: Any) -> None:
+    content, _ = read_inside(path(results, its_record()))
+    _, sentence, kind, level = page.locator("#inside select").all()
+    assert sentence.locator("option").count() == len(content["sentences"])
+    sentence.select_option("1")
+    kind.select_option("encoder")
+    words, tokens = (content["sentences"][1]["source"][of] for of in ("words", "tokens"))
+    assert page.locator("#inside .asks").count() == len(words)
+    level.select_option("tokens")
+    assert page.locator("#inside .asks").count() == len(tokens)
+    assert page.locator("#inside .asks").all_text_contents() == [token.strip() for token in tokens]
+    assert "seed 1, scale laptop, run 00000000000000ab" in page.locator("#inside").inner_text()
+
+
+def test_the_tree_leads_by_arrows_and_says_its_numbers(results: Path, page: Any) -> None:
+    content, _ = read_inside(path(results, its_record()))
+    tree = content["sentences"][0]["tree"]
+    nodes = page.locator("#inside .node")
+    assert nodes.count() == len(tree["nodes"])
+    current = page.locator('#inside .node[aria-current="true"]')
+    parent, _, log_prob, score, _ = tree["nodes"][tree["best"]]
+    said = current.get_attribute("aria-label")
+    assert f"log-probability {log_prob:.3f}, " in said
+    assert f"score {score:.3f}; " in said
+    assert "the answer" in said
+    current.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(current).to_have_attribute("aria-label", nodes.nth(parent).get_attribute("aria-label"))
+    assert f"log-probability {tree['nodes'][parent][2]:.3f}, " in current.get_attribute("aria-label")
+    way = 0
+    place = tree["best"]
+    while place >= 0:
+        way, place = way + 1, tree["nodes"][place][0]
+    assert page.locator("#inside .node.best").count() == way
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_only_what_scrolls_by_itself_is_wide(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    file = inside_file(path(tmp_path / "results", its_record()))
+    file.write_bytes(file.read_bytes()[:-3])
+    damaged = inside_section(data_of(tmp_path / "results"))
+    file.unlink()
+    gone = inside_section(data_of(tmp_path / "results"))
+    for section in (damaged, gone):
+        assert section
+        assert section.data is None
+        assert "there is nothing to look at" in section.body
