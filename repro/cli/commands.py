@@ -11,7 +11,7 @@ from typing import NoReturn
 from repro.runs.command import BAD_INPUT, ended, ours
 
 COMMANDS = {
-    "run": "train the rows of a table, decode, score, show it: a file in experiments/",
+    "run": "make a table: train its rows, translate, score, show it",
     "data": "fetch, import, prepare or inspect text",
     "translate": "translate a text with a finished run",
     "parse": "write the tree of each sentence, by a finished run of Table 4",
@@ -74,7 +74,7 @@ def overview() -> str:
             "",
             *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
-            f"{ours('COMMAND', '--help')} says more. `run` stands for the files in experiments/, as in a checkout:",
+            f"{ours('COMMAND', '--help')} says more. `run TABLE` does what the file in experiments/ does:",
             "  python experiments/table3_A.py --help",
         ]
     )

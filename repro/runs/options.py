@@ -74,17 +74,21 @@ class Options:
         None, "folder of parallel files: train.en, train.de, dev.*, test.*; plain or .gz", metavar="FOLDER"
     )
     rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
-    seeds: Seeds = _option(Seeds(1, 1), "runs of each row: how many, or which, as 4-11", metavar="N|A-B")
+    seeds: Seeds = _option(
+        Seeds(1, 1), "seeds of each row: how many, such as 3, or which, such as 4-11", metavar="N|A-B"
+    )
     shard: str | None = _option(
         None,
-        "only every N-th run from the I-th on: parts that together make the sweep, on machines with one --runs-dir",
+        "only every N-th run from the I-th on; all N shards make the sweep, on machines that share one --runs-dir",
         metavar="I/N",
     )
     steps: int | None = _option(
         None, "optimizer steps of the base instead of the scale's own; the warm-up stays", metavar="N"
     )
     vocab_size: int | None = _option(
-        None, "shared tokens instead of the scale's or the corpus's own; the paper's first code: 40960", metavar="N"
+        None,
+        "tokens of the shared vocabulary instead of the scale's or the corpus's own; the paper's first code: 40960",
+        metavar="N",
     )
     clean: tuple[str, ...] = _option(
         (), f"leave out training pairs by these rules (the paper: none): {', '.join(CLEANING)}", metavar="RULE"
@@ -95,7 +99,7 @@ class Options:
     )
     devices: int | None = _option(
         None,
-        "processes of each node that share each update (GPUs, or CPU processes); default: as many as torchrun, srun or "
+        "processes on each node that share each update, one a GPU or on the CPU; default: as many as torchrun, srun or "
         "Ray Train started, else 1",
         metavar="N",
     )
@@ -120,19 +124,19 @@ class Options:
         "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT",
         metavar="WHERE",
     )
-    precision: Precision = _option("fp32", "of matrix products; weights are kept in fp32")
+    precision: Precision = _option("fp32", "precision of matrix products; weights stay in fp32")
     backend: Backend = _option("torch", "what translates and scores in the end; CTranslate2 needs the extra [fast]")
     tracking_uri: str = _option(DEFAULT_URI, "MLflow store", metavar="URI")
     results_dir: Path = _option(OWN, "where your records and tables go; git ignores results/own", metavar="FOLDER")
     runs_dir: Path = _option(RUNS, "where checkpoints and journals are kept", metavar="FOLDER")
     cache_dir: Path = _option(Path("cache"), "where prepared text is kept", metavar="FOLDER")
-    fork: bool = _option(False, "start over where an unfinished run has other settings, data or code")
+    fork: bool = _option(False, "start a run over whose settings, data or code have changed since it was stopped")
     dry_run: bool = _option(False, "show rows, parameters, operations and time; train nothing")
     measure: bool = _option(False, "with --dry-run: try each row for about 3 s first, so that its time is known")
     hardware: str | None = _option(
         None, f"with --dry-run: hours on GPUs that are not here, by published rates: {', '.join(CARDS)}", metavar="NAME"
     )
-    price: float | None = _option(None, "with --hardware: money for an hour of one device", metavar="MONEY")
+    price: float | None = _option(None, "with --hardware: what one device costs an hour", metavar="MONEY")
     traceback: bool = _option(False, "show where in the code an error came from")
 
     @classmethod
