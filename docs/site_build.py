@@ -24,6 +24,7 @@ REFERENCE = "Reference"  # the entry of the navigation that is filled here
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
 ITEM = re.compile(r"^(?:[-*] |\d+\. )")
+NUMBER = re.compile(r"^\d+\. ")
 MODULE = re.compile(r"(?<!\[)`(repro/[\w/]+\.py)`(?!\])")
 COMMENT = re.compile(r"^( *)<!-- (not in CI|in CI): (.+?) -->$")
 
@@ -103,7 +104,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     path = source_of(place)
     text = outside_code(markdown, lambda line: with_links(line, path, files))
-    return "\n".join(spaced(text.split("\n")))
+    return "\n".join(indented(spaced(text.split("\n"))))
 
 
 def source_of(place: str) -> str:
@@ -166,6 +167,17 @@ def spaced(lines: list[str]) -> list[str]:
         if mark and (not fence or line.strip() == fence):
             fence = "" if fence else mark[1]
         out.append(line)
+    return out
+
+
+def indented(lines: list[str]) -> list[str]:
+    """Lines with four blanks, not three, before what belongs to a numbered item: else the next item is a first one."""
+    out: list[str] = []
+    inside = False
+    for line in lines:
+        if line and not line.startswith(" "):
+            inside = bool(NUMBER.match(line))
+        out.append(f" {line}" if inside and line.startswith("   ") else line)
     return out
 
 

@@ -73,6 +73,13 @@ def test_lists_and_tables_get_the_empty_line_that_this_markdown_asks_for(site_bu
     ]
 
 
+def test_what_belongs_to_a_numbered_item_stays_in_it(site_build: Any) -> None:
+    text = ["1. one", "", "   ```", "   x", "   ```", "2. two", "", "   more", "after", "   code"]
+    assert site_build.indented(text) == [
+        *("1. one", "", "    ```", "    x", "    ```", "2. two", "", "    more", "after", "   code"),
+    ]
+
+
 def test_a_link_to_nothing_is_a_warning_which_ends_a_strict_build(
     site_build: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,4 +117,5 @@ def test_the_site_is_built_strictly_and_asks_nobody(
     assert '<a href="reference/repro/model/attention.html"><code>repro/model/attention.py</code></a>' in mapped
     of_module = html.unescape(re.sub("<[^>]+>", "", pages["reference/repro/model/attention.html"].read_text("utf-8")))
     assert "How well each key answers each query" in of_module
+    assert pages["release.html"].read_text("utf-8").count("<ol>") == 1
     assert 'id="explore-rate"' in pages["explorables.html"].read_text("utf-8")
