@@ -4,7 +4,7 @@ import random
 
 from hypothesis import strategies as st
 
-from repro.data.treebank import Tree, cleaned, read_trees
+from repro.data.treebank import Tree, cleaned, linearised, read_trees
 
 LABELS = ("S", "NP", "VP", "PP", "SBAR", "ADVP", "PRT", "NN", "-X-")  # NN is a tag as well
 TAGS = ("NN", "VBZ", "DT", ".", ",", "``", ":", "-LRB-", "PRP$")
@@ -50,3 +50,10 @@ def disturbed(one: Tree, chance: random.Random) -> Tree:
             bracket = bracket._replace(label=chance.choice(LABELS[:6]))
         brackets += [bracket, bracket] if 0.2 < roll < 0.25 else [bracket]
     return Tree(one.leaves, tuple(brackets))
+
+
+def whole(tree: Tree) -> str:
+    """As it is learned from."""
+    found = cleaned(tree)
+    assert found is not None
+    return linearised(found)

@@ -11,8 +11,8 @@ from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
 from repro.results.frame import ResultSet
-from repro.results.parts import with_parts
-from repro.results.record import BASE
+from repro.results.parts import with_brackets, with_parts
+from repro.results.record import BASE, Record
 from repro.results.summary import Summary, summary
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     whole, *single = result_set.frames([third, *({name} for name in names)])
     results = result_set.folder.parent
     frames = {
-        name: with_parts(frame, result_set.everything, results) if has_systems(frame) else frame
+        name: _with_sentences(frame, result_set.everything, results)
         for name, frame in zip(names, single, strict=True)
         if frame is not None
     }
@@ -63,3 +63,10 @@ def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
     """The tables that have a record, or rows without one, and are named so."""
     names = {*result_set.tables, *(of for of, _ in result_set.rows)}
     return {name for name in names if name.startswith(beginning)}
+
+
+def _with_sentences(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
+    """The frame with what files beside records tell of single sentences, where its page shows it."""
+    if "dev/f1" in frame.columns:
+        return with_brackets(frame, records, results)
+    return with_parts(frame, records, results) if has_systems(frame) else frame

@@ -20,7 +20,8 @@ from repro.pages.words import (
 )
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
-from repro.render.page import Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Block, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.results.parts import F1_THIRDS, LENGTHS, MENDED
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -49,6 +50,13 @@ ABOUT_ROWS: Words = (
     Strong("semi-supervised"),
     " that and its silver text, which a parser made or which was made as if by one. Trees are cleaned as parsers have "
     "them: no empty elements, no outer bracket, labels without functions.",
+)
+
+
+ABOUT_LENGTHS = "The sentences of dev, sorted by their words, in three parts of as many sentences each."
+ABOUT_MENDINGS = (
+    "Per cent of the sentences of dev in which so much of the output was no tree; of all runs of a row together. One "
+    "output may have several."
 )
 
 
@@ -96,6 +104,24 @@ def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column
     ]
 
 
+def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
+    """F1 by third of sentence length, and what was mended; nothing where no run has kept its brackets."""
+    if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
+        return ()
+    lengths = [
+        Column("F1 (dev) by third of sentence length", part, spreads(frame, name, 1)[0])
+        for part, name in zip(LENGTHS, F1_THIRDS, strict=True)
+    ]
+    kinds = [name.removeprefix(MENDED) for name in frame.columns if name.startswith(MENDED)]
+    mendings = [Column("", kind, numbers(frame[f"{MENDED}{kind}"], ".1f")) for kind in kinds]
+    return (
+        Heading("By length"),
+        *explained_table([row_column(frame), *lengths]),
+        Text(ABOUT_LENGTHS),
+        *((Heading("What was mended"), Table((row_column(frame), *mendings)), Text(ABOUT_MENDINGS)) if kinds else ()),
+    )
+
+
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Which text it is, our runs on it, what their rows are, and the printed parsers, ruled by their training."""
     own = own_scores(frame, judged)
@@ -114,6 +140,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             Text(ABOUT_ROWS),
             explained(own),
             attributions(frame),
+            *of_sentences(frame),
             Heading("What our rows are"),
             Table(tuple(size)),
             Text(ABOUT_SETTINGS),

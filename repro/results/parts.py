@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from repro.results.brackets import read_brackets, shares_of_mendings
 from repro.results.frame import spread
 from repro.results.record import Record
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, POSITIONS = ("shortest", "middle", "longest"), ("first", "second", "last")
+F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
+MENDED = f"{SPLIT}/mended/"  # begins the name of a column, the kind ends it
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *POSITIONS))
 
 
@@ -46,6 +49,24 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
         values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in THIRDS}
         complete = len(whole) == len(found)
         lines.append({key: x for name in THIRDS for key, x in spread(name, values[name] if complete else []).items()})
+    made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
+    made.attrs = frame.attrs
+    return made
+
+
+def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+    """The frame of a table of parsers with F1 by sentence length and what was mended, of dev; as `with_parts`."""
+    import pandas as pd
+
+    runs = {(one.table, one.row, one.seed): one for one in records}
+    lines = []
+    for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
+        found = [read_brackets(results, runs[table, row, int(seed)]) for seed in seeds.split()]
+        whole = [one[SPLIT] for one in found if one is not None]
+        parts = [of.by_length() for of in whole] if len(whole) == len(found) else []
+        thirds = {name: [of[i] for of in parts] for i, name in enumerate(F1_THIRDS)}
+        line = {key: x for name, values in thirds.items() for key, x in spread(name, values).items()}
+        lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(whole).items()})
     made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
     made.attrs = frame.attrs
     return made

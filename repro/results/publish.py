@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
 from repro.results import provenance, sentences
+from repro.results.brackets import copy_brackets, fault_of_brackets, file_of
 from repro.results.frame import ResultSet, note_rows
 from repro.results.inside import copy_inside
 from repro.results.kinds import by_cell, differences, mixtures
@@ -30,6 +31,7 @@ def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: R
         place = path(published.folder.parent, record)
         sentences.copy_sentences(path(own.folder.parent, record), place, record.run)
         copy_inside(path(own.folder.parent, record), place, record.run)
+        copy_brackets(path(own.folder.parent, record), place, record.run)
         record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything
@@ -62,12 +64,15 @@ def _refusals(
 
 
 def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) -> Iterator[str]:
-    """Why the translations of these runs do not stand for their scores; nothing of a run that is published without."""
+    """Why the outputs of these runs do not stand for their scores; nothing of a run that is published without."""
     before, results = {record.run for record in published.everything}, own.folder.parent
     for record in own.everything:
-        if record.run in before and not sentences.are_there(path(results, record)):
-            continue  # of the time before translations were kept
+        place = path(results, record)
+        if record.run in before and not (sentences.are_there(place) or file_of(place).exists()):
+            continue  # of the time before outputs were kept
         found = [*sentences.faults(results, record)]
+        if wrong := fault_of_brackets(results, record):
+            found.append(wrong)
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (

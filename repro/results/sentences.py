@@ -9,10 +9,7 @@ most corpora may not be given on. Paper: section 6.1, which gives one number a s
 """
 
 import functools
-import gzip
 import hashlib
-import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,13 +20,13 @@ from numpy.typing import NDArray
 
 from repro.results.record import Record, path
 from repro.results.task import SPLITS, TRANSLATION
-from repro.storage import atomic, signed_json
+from repro.storage import atomic
+from repro.storage.packed_json import packed, read_packed, unpacked, write_packed
 
 FORMAT = 1
 ORDERS = 4  # n-grams that BLEU counts
 SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
-MOST = 1 << 28  # bytes of an unpacked file
 Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published": of the sentences of one split
 RunKey = tuple[str, int]  # "table/row", seed
 
@@ -106,7 +103,7 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
     content: dict[str, Any] = {"format": FORMAT, "run": run}
     for split, of in splits.items():
         text = _text(of.hypotheses)
-        atomic.write_bytes(_hypotheses(place, split), _packed(text))
+        atomic.write_bytes(_hypotheses(place, split), packed(text))
         content[split] = {
             "hypotheses": hashlib.sha256(text).hexdigest(),
             "references": of.references_sha256,
@@ -115,8 +112,7 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
         if of.places:
             source, thirds = of.places
             content[split] |= {"source": _column(np.asarray(source)), "thirds": [*map(_columns, thirds)]}
-    content[signed_json.KEY] = signed_json.checksum(content)
-    atomic.write_bytes(_counts(place), _packed(json.dumps(content, sort_keys=True).encode()))
+    write_packed(_counts(place), content)
 
 
 def copy_sentences(source: Path, target: Path, run: str) -> None:
@@ -142,7 +138,7 @@ def are_there(place: Path) -> bool:
 def are_of(place: Path, run: str) -> bool:
     """Whether they do, and are of this run; what is damaged is of none."""
     try:
-        return are_there(place) and _read(_counts(place))["run"] == run
+        return are_there(place) and read_packed(_counts(place), FORMAT)["run"] == run
     except ValueError:
         return False
 
@@ -153,7 +149,7 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
     Raises ValueError for a damaged file, and where they are not of as many sentences as the counts.
     """
     file = _counts(path(results, record))
-    if not file.exists() or "thirds" not in (content := _read(file)[split]):
+    if not file.exists() or "thirds" not in (content := read_packed(file, FORMAT)[split]):
         return None
     source = [int(n) for n in content["source"].split()]
     thirds = [_arrays(columns) for columns in content["thirds"]]
@@ -164,12 +160,12 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
 
 def has_places(place: Path) -> bool:
     """Whether the counts beside the record at `place` tell of places."""
-    return are_there(place) and all("thirds" in _read(_counts(place))[split] for split in SPLITS)
+    return are_there(place) and all("thirds" in read_packed(_counts(place), FORMAT)[split] for split in SPLITS)
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
     """The translations of one split."""
-    return _unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
+    return unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
 
 
 def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
@@ -177,7 +173,7 @@ def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
 
     From the file beside the record at `place` alone: what a page of many runs can afford.
     """
-    hypothesis, reference, *_ = _read(_counts(place))[split]["counts"]["bleu"]
+    hypothesis, reference, *_ = read_packed(_counts(place), FORMAT)[split]["counts"]["bleu"]
     return [int(n) for n in hypothesis.split()], [int(n) for n in reference.split()]
 
 
@@ -191,7 +187,7 @@ def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
     if not file.exists():
         return None
     try:
-        return _checked(_read(file), record)
+        return _checked(read_packed(file, FORMAT), record)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
 
@@ -212,9 +208,9 @@ def faults(results: Path, record: Record) -> Iterator[str]:
         return
     try:
         read_counts(results, record)
-        content = _read(_counts(place))
+        content = read_packed(_counts(place), FORMAT)
         for split in SPLITS:
-            if hashlib.sha256(_unpacked(_hypotheses(place, split))).hexdigest() != content[split]["hypotheses"]:
+            if hashlib.sha256(unpacked(_hypotheses(place, split))).hexdigest() != content[split]["hypotheses"]:
                 yield f"{_hypotheses(place, split).name} holds other translations than were scored"
     except (ValueError, OSError) as error:
         yield str(error)
@@ -267,29 +263,3 @@ def _counts(place: Path) -> Path:
 
 def _text(lines: Sequence[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _packed(data: bytes) -> bytes:
-    """The same data, the same bytes: neither time nor name."""
-    return gzip.compress(data, 9, mtime=0)
-
-
-def _unpacked(file: Path) -> bytes:
-    """What a file holds, if that is no more than text of sentences may be. Raises ValueError."""
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as packed:
-            data = packed.read(MOST + 1)
-    except (EOFError, OSError) as error:
-        raise ValueError(f"{file.name} is damaged: {error}") from error
-    if len(data) > MOST:
-        raise ValueError(f"{file.name} holds more than {MOST:,} bytes")
-    return data
-
-
-def _read(file: Path) -> dict[str, Any]:
-    content = json.loads(_unpacked(file))
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"expected counts of format {FORMAT}")
-    if (stated := content.pop(signed_json.KEY, None)) != (counted := signed_json.checksum(content)):
-        raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
-    return content

@@ -1,11 +1,12 @@
-"""The translations of a run beside its record: kept when it is made, and scored again before they are published."""
+"""The outputs of a run beside its record: kept when it is made, and scored again before they are published."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.data.pair import languages
+from repro.results.brackets import are_brackets_of, file_of, has_brackets, write_brackets
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
@@ -26,20 +27,23 @@ from repro.results.sentences import (
 from repro.results.task import SPLITS
 
 if TYPE_CHECKING:
+    from repro.data.shards import Split
     from repro.runs.run import Run
 
 
 def keep_outputs(run: "Run", record: Record, results: Path) -> None:
     """Have what the run translated beside its record under `results`, with the counts that its BLEU is made of.
 
-    Where the folder of the run has its translations no more, none stand there: publishing says so.
+    Of a run that parses, the counts that its F1 is made of. Where the folder of the run has its outputs no more,
+    nothing stands there: publishing says so.
     """
     place = path(results, record)
-    hypotheses = {split: run.folder / f"{split}.hyp" for split in SPLITS}
+    hypotheses: dict[str, Path] = {split: run.folder / f"{split}.hyp" for split in SPLITS}
+    _keep_brackets(run, record, place, hypotheses)
     if not has_sentences(record) or not all(file.exists() for file in hypotheses.values()):
         drop_sentences(place)
     elif not (are_of(place, record.run) and has_places(place)):
-        texts = {"dev": run.prepared.dev, "test": run.prepared.test}
+        texts = _held_out(run)
         splits: dict[str, Translated] = {
             split: translated(
                 _lines(file),
@@ -51,6 +55,17 @@ def keep_outputs(run: "Run", record: Record, results: Path) -> None:
             for split, file in hypotheses.items()
         }
         write_sentences(place, record.run, splits)
+
+
+def _keep_brackets(run: "Run", record: Record, place: Path, hypotheses: Mapping[str, Path]) -> None:
+    if not has_brackets(record) or not all(file.exists() for file in hypotheses.values()):
+        file_of(place).unlink(missing_ok=True)
+    elif not are_brackets_of(place, record.run):
+        from repro.runs.parsing import brackets_of
+
+        texts = _held_out(run)
+        splits = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
+        write_brackets(place, record.run, splits)
 
 
 def translated(
@@ -115,6 +130,10 @@ def at_hand(record: Record, cache: Path) -> Corpus | None:
 
 def _differ(one: NgramCounts, other: NgramCounts) -> bool:
     return one.summands.tolist() != other.summands.tolist()
+
+
+def _held_out(run: "Run") -> "dict[str, Split]":
+    return {"dev": run.prepared.dev, "test": run.prepared.test}
 
 
 def _lines(file: Path) -> list[str]:

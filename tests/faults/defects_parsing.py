@@ -6,6 +6,7 @@ TREES, F1 = "repro/data/treebank.py", "repro/decoding/evalb.py"
 OF_TREES, OF_F1 = "tests/data/test_treebank.py::test_", "tests/decoding/test_evalb.py::test_"
 TASK, BANKS, TOKENS = "repro/runs/parsing.py", "repro/data/treebanks.py", "repro/data/tokenizer.py"
 OF_TASK, OF_BANKS = "tests/runs/test_parsing.py::test_", "tests/data/test_treebanks.py::test_"
+OF_BRACKETS = "tests/results/test_brackets.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -100,5 +101,33 @@ DEFECTS: tuple[Defect, ...] = (
         "qualities=_qualities(rows.values()), ",
         "",
         ("tests/tracking/test_views.py::test_a_view_of_trees_has_f1_and_no_bleu",),
+    ),
+    Defect(
+        "one mending of a kind is none",
+        "repro/results/brackets.py",
+        "times > 0 for times in self.mended.values()",
+        "times > 1 for times in self.mended.values()",
+        (f"{OF_BRACKETS}they_are_what_the_task_scores",),
+    ),
+    Defect(
+        "F1 by length sorts the longest first",
+        "repro/results/brackets.py",
+        'np.argsort(self.words, kind="stable")',
+        'np.argsort(-self.words, kind="stable")',
+        (f"{OF_BRACKETS}scores_by_hand",),
+    ),
+    Defect(
+        "brackets of another run are published",
+        "repro/results/brackets.py",
+        "    if are_brackets_of(source, run):\n",
+        "    if file_of(source).exists():\n",
+        (f"{OF_BRACKETS}copies_take_the_place_of_another_runs",),
+    ),
+    Defect(
+        "brackets that give another F1 are believed",
+        "repro/results/brackets.py",
+        "abs(scored - counted) > SAME_F1",
+        "abs(scored - counted) > 100",
+        (f"{OF_BRACKETS}what_gives_other_scores_is_refused[another F1]",),
     ),
 )

@@ -27,6 +27,7 @@ from repro.results.sentences import (
     read_counts,
     read_hypotheses,
 )
+from repro.storage import packed_json, signed_json
 
 
 def run(seed: int, **other: Any) -> Record:
@@ -124,7 +125,7 @@ def spoilt(file: Path, **changes: Any) -> None:
     """The counts with other content and a checksum that is right."""
     content = json.loads(gzip.decompress(file.read_bytes())) | changes
     content.pop("sha256")
-    content["sha256"] = sentences.signed_json.checksum(content)
+    content["sha256"] = signed_json.checksum(content)
     file.write_bytes(gzip.compress(json.dumps(content).encode()))
 
 
@@ -175,7 +176,7 @@ def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Pat
 def test_no_more_is_unpacked_than_text_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     record = run(1)
     leave(tmp_path, [record])
-    monkeypatch.setattr(sentences, "MOST", 10)
+    monkeypatch.setattr(packed_json, "MOST", 10)
     with pytest.raises(ValueError, match="holds more than 10 bytes"):
         read_counts(tmp_path, record)
 

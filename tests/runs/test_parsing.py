@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from own_signals import own_signals
 from paper_runs import paper_run
+from tree_samples import whole
 
 from repro.cli.commands import main as command
 from repro.data.grammar.generate_trees import gold_trees
@@ -16,11 +17,12 @@ from repro.data.treebank import Leaf, Tree, bracketed, linearised, read_trees
 from repro.experiment import Parsing, Translation, main
 from repro.model.config import BASE
 from repro.results import record
+from repro.results.brackets import read_brackets
 from repro.results.record import Record
 from repro.results.search import Search
 from repro.runs import sweep
 from repro.runs.options import Options, chosen_scale
-from repro.runs.parsing import SCORES, n_leaves
+from repro.runs.parsing import SCORES, brackets_of, n_leaves
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Row
@@ -158,6 +160,19 @@ def test_a_run_leaves_a_record_with_all_its_scores_and_its_search(made: Made) ->
     assert found.paper["f1"] == 91.3
     hypotheses = (made.folder / "runs" / found.run / "test.hyp").read_text().split("\n")
     assert len(hypotheses) == 4 + 1
+
+
+def test_its_brackets_stand_beside_its_record_and_give_its_scores(made: Made, trees: list[Tree]) -> None:
+    found = read_brackets(made.folder / "results", made.found)
+    assert found is not None
+    assert [len(found[split].words) for split in ("dev", "test")] == [6, 4]
+    outputs = (made.folder / "runs" / made.found.run / "test.hyp").read_text().split("\n")[:-1]
+    again = brackets_of(outputs, [whole(tree) for tree in trees[196:]])
+    assert again.found.tolist() == found["test"].found.tolist()
+    assert again.scores() == found["test"].scores()
+    [page] = (made.folder / "results").glob("*/table4.md")
+    assert "## By length" in page.read_text()
+    assert "## What was mended" in page.read_text()
 
 
 def test_no_word_of_the_text_is_in_what_a_run_leaves(made: Made) -> None:

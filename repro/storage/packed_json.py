@@ -1,0 +1,45 @@
+"""Small tables in files of a few kilobytes: JSON with its checksum, packed. The same content is the same bytes."""
+
+import gzip
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from repro.storage import atomic, signed_json
+
+MOST = 1 << 28  # bytes of an unpacked file
+
+
+def write_packed(file: Path, content: Mapping[str, Any]) -> None:
+    """Write the content together with its checksum."""
+    signed = {**content, signed_json.KEY: signed_json.checksum(dict(content))}
+    atomic.write_bytes(file, packed(json.dumps(signed, sort_keys=True).encode()))
+
+
+def read_packed(file: Path, form: int) -> dict[str, Any]:
+    """What was written as `format` number `form`. Raises ValueError for anything else, and for what was changed."""
+    content = json.loads(unpacked(file))
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise ValueError(f"expected counts of format {form}")
+    if (stated := content.pop(signed_json.KEY, None)) != (counted := signed_json.checksum(content)):
+        raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
+    return content
+
+
+def packed(data: bytes) -> bytes:
+    """The same data, the same bytes: neither time nor name."""
+    return gzip.compress(data, 9, mtime=0)
+
+
+def unpacked(file: Path) -> bytes:
+    """What a file holds, if that is no more than text of sentences may be. Raises ValueError."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as stream:
+            data = stream.read(MOST + 1)
+    except (EOFError, OSError) as error:
+        raise ValueError(f"{file.name} is damaged: {error}") from error
+    if len(data) > MOST:
+        raise ValueError(f"{file.name} holds more than {MOST:,} bytes")
+    return data

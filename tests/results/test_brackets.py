@@ -1,0 +1,159 @@
+"""The brackets of each sentence beside the record of a parser's run: what its F1 is made of."""
+
+import random
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from paper_runs import paper_run
+from tree_samples import whole
+
+from repro.data.grammar.generate_trees import gold_trees
+from repro.results.brackets import (
+    Brackets,
+    are_brackets_of,
+    copy_brackets,
+    fault_of_brackets,
+    file_of,
+    read_brackets,
+    shares_of_mendings,
+    write_brackets,
+)
+from repro.results.record import Record, path
+from repro.results.task import signature_of
+from repro.runs.parsing import SCORES, Parsing, brackets_of
+
+N = {"dev": 5, "test": 3}
+SPLITS = {
+    "dev": Brackets(
+        np.array([4, 9, 2, 7, 7]),
+        np.array([2, 6, 1, 4, 3]),
+        np.array([2, 5, 2, 4, 5]),
+        np.array([2, 3, 1, 4, 1]),
+        {"never closed": np.array([0, 2, 0, 0, 1]), "a leaf missing": np.array([0, 1, 0, 0, 0])},
+    ),
+    "test": Brackets(np.array([3, 3, 3]), np.array([1, 2, 1]), np.array([1, 2, 2]), np.array([1, 1, 1]), {}),
+}
+
+
+def parser_run(run: str = "0123456789abcdef", seed: int = 4) -> Record:
+    """A record of which the scores are those of SPLITS."""
+    blank = paper_run("WSJ only", "table4", run=run, seed=seed)
+    scores = {}
+    for split, of in SPLITS.items():
+        tokens = {name: blank.scores[split][name] for name in ("nll", "ppl")}  # type: ignore[literal-required]
+        values = {"f1_short": 1.0, **of.scores()}
+        scores[split] = {**tokens, **values, **{signature_of(name): "F1" for name in SCORES}}
+    corpus = {**blank.corpus, **{f"n_{split}": n for split, n in N.items()}}
+    return replace(blank, task=Parsing().facts, scores=scores, corpus=corpus)  # type: ignore[arg-type]
+
+
+def left(results: Path, record: Record) -> Path:
+    """Where its brackets stand, with the record."""
+    place = path(results, record)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_brackets(place, record.run, SPLITS)
+    record.save(place)
+    return place
+
+
+def test_scores_by_hand() -> None:
+    assert SPLITS["dev"].scores() == {
+        "f1": pytest.approx(100 * 2 * 11 / (16 + 18)),
+        "precision": pytest.approx(100 * 11 / 16),
+        "recall": pytest.approx(100 * 11 / 18),
+        "exact": 40.0,
+        "mended": 40.0,
+    }
+    # the third, the first; the two of 7 words in their order; the one of 9: parts of 2, 2 and 1
+    assert SPLITS["dev"].by_length() == pytest.approx([100 * 6 / 7, 100 * 10 / 16, 100 * 6 / 11])
+    nothing = Brackets(*(np.zeros(0, np.int64) for _ in range(4)), {})  # type: ignore[arg-type]
+    assert set(nothing.scores().values()) == {0.0}
+
+
+def test_they_are_what_the_task_scores() -> None:
+    """Outputs with words, brackets and tags left out, twice and in other places: sums of sentences are the score."""
+    draw = random.Random(3)
+    gold = [whole(tree) for tree in islice(gold_trees(5), 60)]
+    outputs = []
+    for line in gold:
+        tokens = line.split()
+        for _ in range(draw.randrange(4)):
+            i, j = (draw.randrange(len(tokens)) for _ in range(2))
+            tokens = [*tokens[:i], *tokens[i + draw.randrange(2) :], *tokens[j : j + draw.randrange(2)]]
+        outputs.append(" ".join(tokens))
+    found, scored = brackets_of(outputs, gold), Parsing().score(outputs, gold, in_tokens=False)
+    assert 0 < found.scores()["mended"] < 100
+    for name, value in found.scores().items():
+        assert value == pytest.approx(scored[name]), name
+    assert found.words.tolist() == [sum(token[0] not in "()" for token in line.split()) for line in gold]
+
+
+def test_they_come_back_and_hold_no_word(tmp_path: Path) -> None:
+    record = parser_run()
+    left(tmp_path, record)
+    found = read_brackets(tmp_path, record)
+    assert found is not None
+    for split, of in SPLITS.items():
+        for name, column in of._asdict().items():
+            if name != "mended":
+                assert getattr(found[split], name).tolist() == column.tolist()
+        assert {kind: times.tolist() for kind, times in found[split].mended.items()} == {
+            kind: times.tolist() for kind, times in of.mended.items()
+        }
+    assert fault_of_brackets(tmp_path, record) is None
+
+
+@pytest.mark.parametrize(
+    ("split", "column", "values", "complaint"),
+    [
+        ("dev", "found", [2, 6, 1, 4, 4], "dev: expected brackets that give the record's f1 of"),
+        ("test", "words", [3, 3], "test: expected columns of 3 sentences, got 2"),
+        ("dev", "right", [3, 2, 1, 4, 1], "expected no more brackets right than found"),
+    ],
+    ids=["another F1", "too few", "too many right"],
+)
+def test_what_gives_other_scores_is_refused(
+    split: str, column: str, values: list[int], complaint: str, tmp_path: Path
+) -> None:
+    record = parser_run()
+    place = left(tmp_path, record)
+    write_brackets(place, record.run, {**SPLITS, split: SPLITS[split]._replace(**{column: np.array(values)})})
+    with pytest.raises(ValueError, match=complaint):
+        read_brackets(tmp_path, record)
+    assert complaint[-10:] in (fault_of_brackets(tmp_path, record) or "")
+
+
+def test_those_of_another_run_and_damaged_ones_are_named(tmp_path: Path) -> None:
+    record = parser_run()
+    place = left(tmp_path, record)
+    write_brackets(place, "f" * 16, SPLITS)
+    with pytest.raises(
+        ValueError, match=r"brackets\.gz: expected brackets of run 0123456789abcdef, got those of run f+"
+    ):
+        read_brackets(tmp_path, record)
+    file_of(place).write_bytes(file_of(place).read_bytes()[:-9])
+    assert "is damaged" in (fault_of_brackets(tmp_path, record) or "")
+    assert not are_brackets_of(place, record.run)
+    file_of(place).unlink()
+    assert fault_of_brackets(tmp_path, record) == f"{file_of(place).name} is not there"
+    assert fault_of_brackets(tmp_path, paper_run()) is None, "translations have none"
+
+
+def test_copies_take_the_place_of_another_runs(tmp_path: Path) -> None:
+    one, other = parser_run(), parser_run(run="f" * 16)
+    here, there = left(tmp_path / "own", one), left(tmp_path / "there", other)
+    copy_brackets(tmp_path / "nowhere.json", there, other.run)
+    assert are_brackets_of(there, other.run), "nothing to copy, and these are its own"
+    copy_brackets(here, there, one.run)
+    assert are_brackets_of(there, one.run)
+    copy_brackets(left(tmp_path / "elsewhere", other), there, one.run)
+    assert are_brackets_of(there, one.run), "what is of another run is not copied"
+    copy_brackets(tmp_path / "nowhere.json", there, other.run)
+    assert not file_of(there).exists()
+
+
+def test_shares_are_of_all_sentences_of_all_runs() -> None:
+    assert shares_of_mendings([SPLITS["dev"], SPLITS["test"]]) == {"a leaf missing": 12.5, "never closed": 25.0}
