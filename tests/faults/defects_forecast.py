@@ -58,9 +58,23 @@ DEFECTS = (
     Defect(
         "the longest run of a seed always comes first",
         f"{SPEED}schedule.py",
-        "if _whole(otherwise, jobs) < _whole(seeds, jobs):",
+        "if _sooner(_whole(otherwise, jobs), _whole(seeds, jobs)):",
         "if True:",
         (f"{OF_SPEED}test_schedule.py::test_the_longest_come_first_where_that_ends_sooner",),
+    ),
+    Defect(
+        "rows of the last seed stay longest first",
+        f"{SPEED}schedule.py",
+        "exchanged = _exchanged(seeds, jobs) if jobs > 1 else seeds",
+        "exchanged = seeds",
+        (f"{OF_SPEED}test_schedule.py::test_rows_of_the_last_seed_change_places_where_that_ends_sooner",),
+    ),
+    Defect(
+        "an order changes for the last digit of a sum",
+        f"{SPEED}schedule.py",
+        "return end < other * (1 - 1e-9)",
+        "return end < other",
+        (f"{OF_SPEED}test_schedule.py::test_rows_of_the_last_seed_change_places_where_that_ends_sooner",),
     ),
     Defect(
         "a worker takes a run before it is free",
