@@ -9,11 +9,16 @@ import gzip
 import hashlib
 import io
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from repro.storage import atomic, signed_json
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
 
 INSIDE_FORMAT = 1
 LARGEST = 100_000  # bytes of such a file
@@ -52,6 +57,21 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     except (OSError, EOFError, ValueError, AttributeError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights
+
+
+def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, NDArray[float64]]]":
+    """What `read_inside` gave as weights again: of each sentence by kind, [L, H, Q, K], off by 1/510 at most."""
+    import numpy as np
+
+    found, begin = [], 0
+    for sentence in content["sentences"]:
+        of_kinds = {}
+        for told in sentence["attention"]:
+            end = begin + math.prod(told["shape"])
+            of_kinds[told["kind"]] = np.frombuffer(weights[begin:end], np.uint8).reshape(told["shape"]) / 255
+            begin = end
+        found.append(of_kinds)
+    return found
 
 
 def is_inside_of(place: Path, run: str) -> bool:

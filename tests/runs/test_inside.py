@@ -17,12 +17,12 @@ from repro.decoding.inside import KINDS
 from repro.decoding.translate import translate
 from repro.model.build import build
 from repro.model.special_tokens import EOS, PAD
-from repro.results.inside import copy_inside, inside_file, is_inside_of, read_inside
+from repro.results.inside import copy_inside, inside_file, is_inside_of, read_inside, weights_of
 from repro.results.record import path
 from repro.results.search import Search
 from repro.runs import inside
 from repro.runs.inside import keep_inside, seen_inside
-from repro.training.checkpoint import weights as weights_of
+from repro.training.checkpoint import weights as averaged_weights
 from repro.training.checkpoint_files import path_of
 
 
@@ -36,11 +36,12 @@ def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
     keep_inside(run, record, tmp_path)
     content, data = read_inside(path(tmp_path, record))
     model, tokenizer = build(None, HYPER, run.prepared.tokenizer.size).eval(), run.prepared.tokenizer
-    model.load_state_dict(weights_of(path_of(run.folder / "checkpoints", 2), RUN))
+    model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
     assert [one["about"] for one in content["sentences"][:3]] == ["line 2 of dev", "line 4 of dev", "line 6 of dev"]
     assert {one["about"] for one in content["left_out"]} <= {*inside.OF_PAPER.values()}
-    at = 0
-    for one, line in zip(content["sentences"], (1, 3, 5), strict=False):
+    unpacked = weights_of(content, data)
+    assert len(unpacked) == len(content["sentences"])
+    for one, kept, line in zip(content["sentences"], unpacked, (1, 3, 5), strict=False):
         ids = run.prepared.dev.source.sentence(line)
         side: Any = SimpleNamespace(lengths=[len(ids)], sentence=lambda i, ids=ids: ids)
         [found] = translate(model, side, Search.of(record.settings))
@@ -53,12 +54,9 @@ def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
         for of in one["attention"]:
             layers = [maps[KINDS[of["kind"]].format(n)][0] for n in range(HYPER.n_layers)]
             expected: Tensor = torch.stack(layers).double()
-            size = expected.numel()
-            kept = np.frombuffer(data[at : at + size], np.uint8).reshape(of["shape"]) / 255
-            np.testing.assert_allclose(kept, expected, atol=1 / 510 + 1e-9)
+            np.testing.assert_allclose(kept[of["kind"]], expected, atol=1 / 510 + 1e-9)
             entropy = torch.special.entr(expected).sum(-1).mean(-1)
             np.testing.assert_allclose(of["entropies"], entropy, atol=6e-4)
-            at += size
         assert tree_says(one["tree"]) == (tokenizer.decode(found), finished)
 
 

@@ -109,8 +109,11 @@ class SoftAlignment(StaticLast):
 
     def decode(self, decoder_in: Tensor, memory: Tensor, source: Tensor) -> Tensor:
         """int64 [B, T] and memory [B, S, 2w] -> r [B, T, D]."""
+        return self.written(decoder_in, memory, source, partial(self.attend, self.looked_at(memory, source)))
+
+    def written(self, decoder_in: Tensor, memory: Tensor, source: Tensor, attend: Attend) -> Tensor:
+        """All steps, one after the other, where `attend` answers what each asks: r [B, T, D]."""
         e = self.dropout(self.embedding(decoder_in))
-        attend = partial(self.attend, self.looked_at(memory, source))
         state, c = self.first_state(memory, source), torch.zeros_like(memory[:, 0])
         found, states = [], []
         for e_i in e.unbind(dim=1):
@@ -121,6 +124,18 @@ class SoftAlignment(StaticLast):
             self.readout(torch.cat([torch.stack(states, dim=1), torch.stack(found, dim=1), e], dim=-1))
         )
         return r
+
+    def attention_maps(self, source: Tensor, decoder_in: Tensor) -> dict[str, Tensor]:
+        """The weights a_i, named as those of a Transformer's one layer and head: [B, 1, T, S], rows sum to one."""
+        memory = self.encode(source)
+        looked_at, rows = self.looked_at(memory, source), []
+
+        def attend(query: Tensor) -> Tensor:
+            rows.append(self.weights(query, looked_at))
+            return (rows[-1] @ looked_at.h).flatten(0, 1)
+
+        self.written(decoder_in, memory, source, attend)
+        return {"decoder.0.cross_attention": torch.stack(rows, dim=2)}
 
     def start(self, source: Tensor) -> SearchState:  # type: ignore[override]
         """c_0 = 0 and the unit's state of each hypothesis; what is looked at of each sentence."""

@@ -59,14 +59,18 @@ def test_the_recursion_by_its_equations(kind: Any) -> None:
     """Written once more as the papers have it, with a loop over the words."""
     model, decoder_in = kind(HYPER, 11).double(), torch.tensor([[0, 3, 5], [0, 2, 4]])
     h, looked, found = decoded(model, decoder_in)
+    maps = model.attention_maps(SOURCE, decoder_in)["decoder.0.cross_attention"]
+    assert maps.shape == (2, 1, 3, 4)
     for b, m in enumerate((4, 2)):
+        rows: list[list[float]] = []
         s, cell = torch.tanh(model.first(h[b, 0, model.width :])), torch.zeros(model.width).double()
         c = torch.zeros(2 * model.width).double()
 
-        def seen(q: Tensor, b: int = b, m: int = m) -> Tensor:
+        def seen(q: Tensor, b: int = b, m: int = m, rows: list[list[float]] = rows) -> Tensor:
             score = model.score
             scores = [score.v(torch.tanh(score.queries(q) + score.keys(h[b, j]))).item() for j in range(m)]
             weights = [exp(one) / sum(map(exp, scores)) for one in scores]
+            rows.append([*weights, *[0.0] * (4 - m)])
             return sum((a * h[b, j] for j, a in enumerate(weights)), torch.zeros_like(h[b, 0]))
 
         for i in range(3):
@@ -80,6 +84,7 @@ def test_the_recursion_by_its_equations(kind: Any) -> None:
                 c = seen(s)
             r = model.readout.linear(torch.cat([s, c, e])).view(-1, 2).amax(dim=1)
             torch.testing.assert_close(found[b, i], r, rtol=0, atol=1e-12)
+        torch.testing.assert_close(maps[b, 0], torch.tensor(rows).double(), rtol=0, atol=1e-6)
     assert looked.keys.shape == (2, 4, model.width)
 
 
