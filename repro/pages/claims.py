@@ -124,10 +124,12 @@ def page(
     *,
     to_project: str = "../..",
     of: Subject = OF_PAPER,
+    answers: Sequence[Block] = (),
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
-    `sentences` are the differences in BLEU with their intervals over sentences. `of` is what is judged.
+    `sentences` are the differences in BLEU with their intervals over sentences. `of` is what is judged, and `answers`
+    are what it comes to, before the tables.
     """
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
     for one in judged:
@@ -142,6 +144,7 @@ def page(
             Text(PROMISE + BELOW * (not is_sized)),
             exploration(evidence),
             _counts(groups, of),
+            answers,
             Text(sizes_here(runs)),
             Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}.")),
             Text(ABOUT_SENTENCES if sentences else ""),

@@ -47,6 +47,8 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
     "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
     "position_codes": "Codes of positions, and how alike that of one place is to those around it",
+    "where_the_source_enters": "Three decoders unrolled: where the source enters each of them",
+    "head_similarity": "How alike the heads of our base model are, within a layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 less the base, beside what the paper prints",
     "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
     "quality_and_cost": "Quality against the cost of training",
@@ -56,7 +58,11 @@ ABOUT_REASONS = (
     "slope, that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm "
     "of PPL."
 )
-CURVES, OPERATIONS = "curves_", "operations_"  # and a table: how its rows learned, over updates and over operations
+OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
+    "curves_": "How the rows of {} learned",
+    "operations_": "Dev loss of the rows of {} over updates and over operations of training",
+    "fading_": "BLEU of the rows of {} by the length of the source and by the place in the translation",
+}
 
 
 def page(
@@ -167,17 +173,13 @@ def _links(pages: Sequence[str], scale: str) -> Iterable[Words]:
 
 def _figures(there: Collection[str], scale: str) -> tuple[Block, ...]:
     """The pictures that are there, the paper's first."""
-    curves = {
-        name: f"How the rows of {name.removeprefix(CURVES)} learned"
+    of_tables = {
+        name: text.format(name.removeprefix(begins))
+        for begins, text in OF_A_TABLE.items()
         for name in sorted(there)
-        if name.startswith(CURVES)
+        if name.startswith(begins)
     }
-    operations = {
-        name: f"Dev loss of the rows of {name.removeprefix(OPERATIONS)} over updates and over operations of training"
-        for name in sorted(there)
-        if name.startswith(OPERATIONS)
-    }
-    captions = {name: text for name, text in (PICTURES | curves | operations).items() if name in there}
+    captions = {name: text for name, text in (PICTURES | of_tables).items() if name in there}
     heading = Heading("Figures")
     if not captions:
         return heading, Text(("None yet: ", Code(f"python experiments/figures.py --scale {scale}"), " draws them."))
