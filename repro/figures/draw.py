@@ -12,7 +12,19 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
-from repro.figures import attention_maps, curves, forest, lab, mechanism, quality, style, trees
+from repro.figures import (
+    attention_maps,
+    curves,
+    decoders,
+    fading,
+    forest,
+    lab,
+    likeness,
+    mechanism,
+    quality,
+    style,
+    trees,
+)
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
@@ -45,8 +57,11 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "norms": partial(lab.draw_norms, to),
         "softmax of unequal scores": partial(lab.draw_sharpness, to),
         "position codes": partial(lab.draw_codes, to),
+        "where the source enters": partial(decoders.draw_decoders, to),
+        "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
+        **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
         "differences": lambda: forest.draw_differences(to, _third(of, tables), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
@@ -160,6 +175,13 @@ def _over_operations(to: Path, of: Load, table: str) -> list[Path]:
     if not any(record.system for record in of(table)):
         return []
     return curves.draw_over_operations(to, table, [*of(BASE), *of(table)])
+
+
+def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
+    """Where rows have systems of their own, which forget otherwise than the base; else nothing."""
+    if not any(record.system for record in of(table)):
+        return []
+    return fading.draw_fading(to, table, [*of(BASE), *of(table)], results)
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:

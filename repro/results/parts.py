@@ -44,7 +44,7 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
     runs = {(one.table, one.row, one.seed): one for one in records}
     lines = []
     for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
-        found = [_of_run(runs[table, row, int(seed)], results) for seed in seeds.split()]
+        found = [bleu_of_parts(runs[table, row, int(seed)], results) for seed in seeds.split()]
         whole = [one for one in found if one is not None]
         values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in THIRDS}
         complete = len(whole) == len(found)
@@ -72,7 +72,8 @@ def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) 
     return made
 
 
-def _of_run(record: Record, results: Path) -> dict[str, float] | None:
+def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:
+    """Of one run by the names in `THIRDS`; None where its counts, or the lengths of its sources, are not there."""
     counts, places = read_counts(results, record), read_places(results, record, SPLIT)
     if counts is None or places is None:
         return None

@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 OF_RUN, OF_PAGE = "tests/runs/test_inside.py::test_", "tests/web/test_inside.py::test_"
+OF_HEADS, OF_DECODERS = "tests/figures/test_likeness.py::test_", "tests/figures/test_decoders.py::test_"
 OF_TREE = "tests/decoding/test_observed.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -54,5 +55,54 @@ DEFECTS: tuple[Defect, ...] = (
         "undefined : nodes[at.node][0], ArrowRight",
         "undefined : 0, ArrowRight",
         (f"{OF_PAGE}the_tree_leads_by_arrows_and_says_its_numbers",),
+    ),
+    Defect(
+        "heads whose weights are large are more alike",
+        "repro/figures/likeness.py",
+        "rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)",
+        "rows = rows / np.linalg.norm(rows)",
+        (f"{OF_HEADS}the_cosine_of_each_pair_is_the_mean_over_sentences",),
+    ),
+    Defect(
+        "pairs of one layer are taken for pairs of two",
+        "repro/figures/likeness.py",
+        "(layer[first] == layer[second]) == same",
+        "(layer[first] == layer[second]) != same",
+        (f"{OF_HEADS}pairs_of_one_layer_and_pairs_of_two",),
+    ),
+    Defect(
+        "what came into the first state counts at every step",
+        "repro/figures/decoders.py",
+        "own=tuple(part.detach() for part in state.own)",
+        "own=state.own",
+        (f"{OF_DECODERS}a_simple_decoder_has_the_last_state_and_nothing_after",),
+    ),
+    Defect(
+        "alignments stand in the wrong order",
+        "repro/model/rivals/attention_rnn.py",
+        "torch.stack(rows, dim=2)",
+        "torch.stack(rows[::-1], dim=2)",
+        ("tests/model/rivals/test_attention_rnn.py::test_the_recursion_by_its_equations[SoftAlignment]",),
+    ),
+    Defect(
+        "the weights of a sentence are read from those of the first",
+        "repro/results/inside.py",
+        "            begin = end\n",
+        "",
+        (f"{OF_RUN}what_is_kept_is_what_the_model_does",),
+    ),
+    Defect(
+        "an answer calls worse what is better",
+        "repro/pages/statements.py",
+        'return "Worse" if is_right == part.is_worse else "Better"',
+        'return "Worse" if is_right else "Better"',
+        ("tests/pages/test_statements.py::test_a_statement_that_says_better_turns_the_word",),
+    ),
+    Defect(
+        "lines of a picture are of other thirds",
+        "repro/figures/fading.py",
+        "part[name] for part in whole) for name in THIRDS)",
+        "part[name] for part in whole) for name in THIRDS[::-1])",
+        ("tests/figures/test_fading.py::test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none",),
     ),
 )

@@ -21,7 +21,7 @@ EACH = [
     "positional_encoding",
     "learning_rate",
     "softmax_saturation",
-    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes"]),
+    *(LAB := ["mask", "norms", "softmax_of_unequal", "position_codes", "where_the_source_enters"]),
     "curves_table3_A",
     "differences",
     "quality_and_cost",
@@ -75,7 +75,7 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
     made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
-    assert [said.partition(":")[0] for said in skipped] == ["parse tree"]
+    assert [said.partition(":")[0] for said in skipped] == ["parse tree", "head similarity"]
     forms = {name: ("png", "svg", "csv") if name in LAB else ("png", "svg") for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
@@ -107,18 +107,20 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(draw.mechanism, name, lambda to: [])
     for name in ("draw_mask", "draw_norms", "draw_sharpness", "draw_codes"):
         monkeypatch.setattr(draw.lab, name, lambda to: [])
+    monkeypatch.setattr(draw.decoders, "draw_decoders", lambda to: [])
     monkeypatch.setattr(draw.mechanism, "draw_schedule", lambda to, scale, own: [])
 
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, tree, differences, quality] = draw.draw_figures(
+    made, [attention, tree, similarity, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
     assert tree.startswith("parse tree: no ")
+    assert similarity.startswith("head similarity: no run of the base row left ")
     assert differences.startswith("differences: ")
     assert quality.startswith("quality and cost: ")
     assert all(said.endswith("Run experiments/all_tables.py.") for said in (differences, quality))
@@ -137,12 +139,14 @@ def test_a_damaged_record_costs_its_own_figures_only(
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
         "parse tree",
+        "head similarity",
         "curves of table3_B",
         "operations of table3_B",
+        "fading of table3_B",
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[2]
+    assert "h=4-seed1.json" in skipped[3]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

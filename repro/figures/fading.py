@@ -1,0 +1,99 @@
+"""What a system forgets: BLEU by the length of the source, and by the place in the translation. Paper: section 1.
+
+A line a row, from the counts beside the records (`repro/results/parts.py`). Dots are means over seeds, bars their 95 %
+t-intervals where there are three runs and more.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from repro.figures import style
+from repro.figures.curves import rows_of
+from repro.figures.numbers import save_numbers
+from repro.results.frame import interval
+from repro.results.labels import label
+from repro.results.parts import LENGTHS, POSITIONS, SPLIT, THIRDS, bleu_of_parts
+from repro.results.record import BASE, Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Fading:
+    """BLEU of one row by its parts, in the order of `THIRDS`: a value a run."""
+
+    row: str
+    parts: tuple[tuple[float, ...], ...]  # [6][runs]
+
+    @property
+    def mean(self) -> float:
+        """Over all parts and runs: what lines are ordered by."""
+        return statistics.fmean(value for part in self.parts for value in part)
+
+
+def fading_rows(records: Sequence[Record], results: Path) -> list[Fading]:
+    """Of each row whose runs all have counts of parts: the base first, then the best first."""
+    found = []
+    for runs in rows_of(records).values():
+        parts = [bleu_of_parts(run, results) for run in runs]
+        whole = [part for part in parts if part is not None]
+        if len(whole) == len(parts):
+            values = tuple(tuple(part[name] for part in whole) for name in THIRDS)
+            found.append(Fading(label(runs[0].row, runs[0].hyper), values))
+    return sorted(found, key=lambda row: (row.row != BASE, -row.mean))
+
+
+def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) -> list[Path]:
+    """Both panels of a table. Raises ValueError where no row has what it takes."""
+    found = fading_rows(records, results)
+    if not found:
+        raise ValueError(f"{table}: no run has its counts by length beside its record. Run experiments/{table}.py.")
+    n_lines = -(-len(found) // 4)
+    height = 3.1 + 0.19 * n_lines
+
+    def paint(figure: "Figure") -> None:
+        left, right = figure.subplots(1, 2, sharey=True)
+        half = len(LENGTHS)
+        for axes, begin, names, title in (
+            (left, 0, LENGTHS, "by the length of the source"),
+            (right, half, POSITIONS, "by the place in the translation"),
+        ):
+            for i, row in enumerate(found):
+                _paint(axes, row.parts[begin : begin + half], i, row.row, len(found))
+            axes.set_xticks(range(half), [f"{name} third" for name in names])
+            axes.set(title=title, xlim=(-0.25, half - 0.75))
+            axes.grid(True, axis="y")
+        left.set_ylabel(f"BLEU ({SPLIT})")
+        left.set_ylim(bottom=0)
+        handles, labels = left.get_legend_handles_labels()
+        figure.legend(handles, map(style.symbols, labels), loc="lower center", ncols=4, handlelength=2.6)
+        figure.tight_layout(rect=(0, (0.19 * n_lines + 0.1) / height, 1, 1), w_pad=2)
+
+    rows = [
+        (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *POSITIONS)[i], len(values), *interval(values))
+        for row in found
+        for i, values in enumerate(row.parts)
+    ]
+    name = f"fading_{table}"
+    return [
+        *style.save_figure(to, name, (style.WIDTH, height), paint),
+        save_numbers(to, name, ("row", "by", "third", "seeds", "BLEU", "±"), rows),
+    ]
+
+
+def _paint(axes: "Axes", parts: Sequence[Sequence[float]], i: int, row: str, n_rows: int) -> None:
+    shift = 0.02 * (i - (n_rows - 1) / 2)
+    places = [place + shift for place in range(len(parts))]
+    means, halves = zip(*map(interval, parts), strict=True)
+    colour, dash = (
+        style.COLOURS[i % len(style.COLOURS)],
+        style.DASHES[(i // len(style.COLOURS) + i) % len(style.DASHES)],
+    )
+    axes.plot(places, means, marker=style.MARKERS[i % len(style.MARKERS)], color=colour, ls=dash, label=row)
+    if all(half is not None for half in halves):
+        axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2)

@@ -1,0 +1,44 @@
+"""BLEU by length and by place, as pictures have it: the values of the runs, row by row."""
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from kept_sentences import ladder_run
+
+from repro.figures import style
+from repro.figures.fading import draw_fading, fading_rows
+from repro.results.parts import THIRDS, bleu_of_parts
+
+
+@pytest.fixture(autouse=True)
+def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
+
+
+def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(tmp_path: Path) -> None:
+    records = [*(ladder_run("One", seed, tmp_path) for seed in (1, 2, 3)), ladder_run("Two", 4, tmp_path)]
+    records.append(ladder_run("Three", 5, tmp_path, places=False))
+    records.append(replace(ladder_run("Four", 6, tmp_path), stamp={**records[0].stamp, "dirty": True}))
+    found = {row.row: row for row in fading_rows(records, tmp_path)}
+    assert {*found} == {"One", "Two"}
+    for number, name in enumerate(THIRDS):
+        expected = [of[name] for record in records[:3] if (of := bleu_of_parts(record, tmp_path))]
+        assert sorted(found["One"].parts[number]) == pytest.approx(sorted(expected))
+    assert [row.mean for row in fading_rows(records, tmp_path)] == sorted(
+        (row.mean for row in found.values()), reverse=True
+    )
+
+
+def test_the_picture_and_its_numbers(tmp_path: Path) -> None:
+    records = [*(ladder_run("One", seed, tmp_path) for seed in (1, 2, 3)), ladder_run("Two", 4, tmp_path)]
+    picture, numbers = draw_fading(tmp_path, "ladder", records, tmp_path)
+    assert picture.name == "fading_ladder.svg"
+    with numbers.open(newline="") as lines:
+        cells = list(csv.DictReader(lines))
+    assert [cell["third"] for cell in cells[:6]] == ["shortest", "middle", "longest", "first", "second", "last"]
+    assert {cell["seeds"] for cell in cells if cell["row"] == "One"} == {"3"}
+    assert {cell["±"] for cell in cells if cell["row"] == "Two"} == {""}  # of one run nobody knows
+    with pytest.raises(ValueError, match=r"ladder: no run has its counts .* experiments/ladder.py"):
+        draw_fading(tmp_path, "ladder", [ladder_run("Three", 5, tmp_path, places=False)], tmp_path)
