@@ -2,37 +2,24 @@
 
 An interval over seeds asks what other runs of the same two rows would have shown on these sentences; this one, what
 these very runs would have shown on other sentences of the kind. Neither holds the other, and the wider one says of
-what there is too little. Koehn (2004), as sacreBLEU draws: 1,000 resamples, seed 12345.
+what there is too little. The draws are those of `repro/results/resampled.py`.
 """
 
 import functools
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Literal
 
 from repro.claims.claim import Kind
 from repro.claims.decisions import LOOKS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
+from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu, counts_of_runs, run_key
 
-RESAMPLES, SEED = 1_000, 12_345  # sacreBLEU's
-OUTSIDE = 40  # a 95 % interval leaves out one part in so many at each end, as sacreBLEU counts them
 Split = Literal["dev", "test"]
 Place = tuple[str, str]  # the id of a claim, the name of an endpoint
 DIFFERENCES: tuple[Kind, ...] = ("direction", "magnitude", "equivalence")  # claims about two rows, the better first
-
-
-class Interval(NamedTuple):
-    """A difference in BLEU over all sentences, and the 95 % interval over resampled ones."""
-
-    value: float
-    low: float
-    high: float
-    n_sentences: int
 
 
 class OverSentences:
@@ -41,7 +28,7 @@ class OverSentences:
     def __init__(self, runs: Mapping[RunKey, Mapping[str, Scorers]]) -> None:
         """`runs` are the counts of runs by split and scorer (`repro.results.sentences.counts_of_runs`)."""
         self._runs = runs
-        self._scored: dict[tuple[RunKey, Split, str], NDArray[np.float64]] = {}
+        self._scored: dict[tuple[RunKey, Split, str], Floats] = {}
 
     def __call__(
         self, better: Iterable[RunKey], worse: Iterable[RunKey], split: Split = "dev", score: str = "bleu"
@@ -60,20 +47,16 @@ class OverSentences:
         sizes = {len(self._runs[run][split][score].hypothesis) for side in sides for run in side}
         if len(sizes) > 1:
             raise ValueError(f"Over sentences: expected runs of one text, got {sizes} sentences of {split}.")
-        means = [np.mean([self._bleu(run, split, score) for run in side], axis=0) for side in sides]
-        value, *drawn = (means[0] - means[1]).tolist()
-        outside = len(drawn) // OUTSIDE
-        ordered = sorted(drawn)
-        return Interval(value, ordered[outside], ordered[-outside - 1], *sizes)
+        row, other = ([self._bleu(run, split, score) for run in side] for side in sides)
+        [n_sentences] = sizes
+        return over_draws(row, n_sentences, other)
 
-    def _bleu(self, run: RunKey, split: Split, score: str) -> NDArray[np.float64]:
+    def _bleu(self, run: RunKey, split: Split, score: str) -> Floats:
         """[1 + R] BLEU of a run on all sentences, then on each resample of them."""
         key = (run, split, score)
         if key not in self._scored:
             summands = self._runs[run][split][score].summands
-            whole = summands.sum(axis=0, keepdims=True)
-            sums = np.concatenate([whole, draws(len(summands)) @ summands])
-            self._scored[key] = bleu(sums, smoothed=SMOOTHED[score])
+            self._scored[key] = resampled(summands, functools.partial(bleu, smoothed=SMOOTHED[score]))
         return self._scored[key]
 
 
@@ -101,10 +84,3 @@ def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
     better, worse = (taken.get(row, []) for row in one.claim.rows)
     finished = ([run_key(record) for record in of if record.status == "finished"] for of in (better, worse))
     return next(finished), next(finished)
-
-
-@functools.lru_cache(maxsize=4)
-def draws(n_sentences: int) -> NDArray[np.float64]:
-    """[R, S] how often each sentence was drawn in each resample, as sacreBLEU draws them."""
-    chosen = np.random.default_rng(SEED).choice(n_sentences, size=(RESAMPLES, n_sentences), replace=True)
-    return np.stack([np.bincount(one, minlength=n_sentences) for one in chosen]).astype(np.float64)

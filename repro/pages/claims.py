@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from repro.claims.bootstrap import RESAMPLES, Interval, Place
+from repro.claims.bootstrap import Place
 from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence, why_apart
@@ -35,6 +35,7 @@ from repro.render.page import (
     plain,
 )
 from repro.results.repeatable import repeatable
+from repro.results.resampled import RESAMPLES, Interval
 from repro.results.summary import Summary
 
 NAME = "claims"

@@ -21,7 +21,8 @@ from repro.pages.words import (
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
 from repro.render.page import Block, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
-from repro.results.parts import F1_THIRDS, LENGTHS, MENDED
+from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
+from repro.results.resampled import RESAMPLES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,6 +55,11 @@ ABOUT_ROWS: Words = (
 
 
 ABOUT_LENGTHS = "The sentences of dev, sorted by their words, in three parts of as many sentences each."
+ABOUT_SENTENCES = (
+    f"The same runs on sentences of dev drawn {RESAMPLES:,} times, in brackets the 95 % interval: F1 is of the sums "
+    "over each draw, and a difference is paired, its rows see the same draws. This is what depends on the sentences; "
+    "what depends on the seed is in the intervals above."
+)
 ABOUT_MENDINGS = (
     "Per cent of the sentences of dev in which so much of the output was no tree; of all runs of a row together. One "
     "output may have several."
@@ -118,8 +124,23 @@ def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
         Heading("By length"),
         *explained_table([row_column(frame), *lengths]),
         Text(ABOUT_LENGTHS),
+        *over_sentences_of(frame),
         *((Heading("What was mended"), Table((row_column(frame), *mendings)), Text(ABOUT_MENDINGS)) if kinds else ()),
     )
+
+
+def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
+    """F1 of each row, and what it has more than the first, with their intervals over sentences."""
+    first = row_column(frame).texts[0]
+    shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {first}", F1_TO_FIRST, "+.1f")]
+    over = [Column("", head, _with_ends(frame, name, form)) for head, name, form in shown if name in frame.columns]
+    return Heading("Over sentences"), Table((row_column(frame), *over)), Text(ABOUT_SENTENCES)
+
+
+def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
+    """Each number with the interval of it; nothing for none."""
+    parts = (numbers(frame[f"{name}{end}"], form) for end in ("", "_low", "_high"))
+    return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
 
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:

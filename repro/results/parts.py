@@ -2,7 +2,8 @@
 
 What a system forgets shows there: a vector for a whole sentence has less room for a long one, a state has lost more of
 it the more was written. Parts are thirds: of sentences, by the length of their source, as many in each; of each
-translation, by its tokens, each third held against the same third of its reference.
+translation, by its tokens, each third held against the same third of its reference. Of parsers, F1 of the thirds of
+sentences, and how much F1 depends on which sentences were parsed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from repro.results.brackets import read_brackets, shares_of_mendings
+from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
 from repro.results.frame import spread
 from repro.results.record import Record
+from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
 LENGTHS, POSITIONS = ("shortest", "middle", "longest"), ("first", "second", "last")
 F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
+F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; less the first row's
 MENDED = f"{SPLIT}/mended/"  # begins the name of a column, the kind ends it
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *POSITIONS))
 
@@ -55,21 +58,63 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
 
 
 def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
-    """The frame of a table of parsers with F1 by sentence length and what was mended, of dev; as `with_parts`."""
+    """The frame of a table of parsers with F1 by sentence length and over sentences, and what was mended, of dev.
+
+    As `with_parts`; intervals over sentences are those of `f1_over_sentences`, of a row and of what it has more than
+    the first, where both are of one text.
+    """
     import pandas as pd
 
     runs = {(one.table, one.row, one.seed): one for one in records}
-    lines = []
-    for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
+    lines, first = [], list[Brackets]()
+    for i, (table, row, seeds) in enumerate(zip(frame["table"], frame["row"], frame["seeds"], strict=True)):
         found = [read_brackets(results, runs[table, row, int(seed)]) for seed in seeds.split()]
         whole = [one[SPLIT] for one in found if one is not None]
-        parts = [of.by_length() for of in whole] if len(whole) == len(found) else []
-        thirds = {name: [of[i] for of in parts] for i, name in enumerate(F1_THIRDS)}
+        complete = whole if len(whole) == len(found) else []
+        first = complete if i == 0 else first
+        parts = [of.by_length() for of in complete]
+        thirds = {name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}
         line = {key: x for name, values in thirds.items() for key, x in spread(name, values).items()}
+        line |= _over_sentences(complete, first if i else [])
         lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(whole).items()})
     made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
     made.attrs = frame.attrs
     return made
+
+
+def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) -> Interval:
+    """Mean F1 of the runs of a row, or what it has more than that of another row, under resampling of the sentences.
+
+    F1 is of the sums over each draw. Raises ValueError for runs of two texts.
+    """
+    if not _are_of_one_text([*row, *less]):
+        raise ValueError("Over sentences: expected runs of one text, got trees of two. Compare runs on one text.")
+    return over_draws([*map(_drawn_f1, row)], len(row[0].words), [*map(_drawn_f1, less)])
+
+
+def _over_sentences(row: Sequence[Brackets], first: Sequence[Brackets]) -> dict[str, float]:
+    """The columns of a row with the ends of its intervals; none of what it does not have."""
+    line: dict[str, float] = {}
+    for name, less in ((F1_OVER, []), *([(F1_TO_FIRST, first)] if first else [])):
+        if row and _are_of_one_text([*row, *less]):
+            over = f1_over_sentences(row, less)
+            line |= {name: over.value, f"{name}_low": over.low, f"{name}_high": over.high}
+    return line
+
+
+def _are_of_one_text(runs: Sequence[Brackets]) -> bool:
+    return all(np.array_equal((of.words, of.gold), (runs[0].words, runs[0].gold)) for of in runs)
+
+
+def _drawn_f1(of: Brackets) -> Floats:
+    """[1 + R]"""
+    return resampled(np.stack([of.found, of.gold, of.right], axis=1).astype(np.float64), _f1)
+
+
+def _f1(sums: Floats) -> Floats:
+    """[...] F1 in per cent of sums [..., 3]: brackets found, gold, right."""
+    found, gold, right = np.moveaxis(sums, -1, 0)
+    return 200 * right / np.maximum(found + gold, 1)
 
 
 def bleu_of_parts(record: Record, results: Path) -> dict[str, float] | None:

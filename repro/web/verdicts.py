@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from repro.claims.bootstrap import Interval, Place, over_sentences
+from repro.claims.bootstrap import Place, over_sentences
 from repro.claims.judge import Judged
 from repro.pages import claims, statements
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.render.page import Column, Table, Text, blocks
+from repro.results.resampled import Interval
 from repro.web.grid import SCRIPT, outcome_html
 from repro.web.keys import FirstRuns, first_runs
 from repro.web.section import Section

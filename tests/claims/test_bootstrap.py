@@ -13,7 +13,7 @@ from paper_runs import paper_run
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.significance import PairedTest, _bootstrap_resample
 
-from repro.claims.bootstrap import RESAMPLES, Interval, OverSentences, draws, over_sentences
+from repro.claims.bootstrap import OverSentences, over_sentences
 from repro.claims.claim import B0, K16
 from repro.claims.evidence import Evidence
 from repro.claims.judge import evidence_of, judge
@@ -22,6 +22,7 @@ from repro.decoding.counts import ngram_counts
 from repro.pages import build
 from repro.results.frame import ResultSet
 from repro.results.record import Record, path
+from repro.results.resampled import RESAMPLES, Interval, draws
 from repro.results.sentences import NgramCounts, RunKey, Scorers, counts_of_runs, drop_sentences
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Mann", "läuft", "schläft", "sieht", "heute", "schnell", "und", "gut"]

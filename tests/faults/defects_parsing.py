@@ -6,6 +6,7 @@ TREES, F1 = "repro/data/treebank.py", "repro/decoding/evalb.py"
 OF_TREES, OF_F1 = "tests/data/test_treebank.py::test_", "tests/decoding/test_evalb.py::test_"
 TASK, BANKS, TOKENS = "repro/runs/parsing.py", "repro/data/treebanks.py", "repro/data/tokenizer.py"
 OF_TASK, OF_BANKS = "tests/runs/test_parsing.py::test_", "tests/data/test_treebanks.py::test_"
+OF_RESAMPLED = "tests/results/test_resampled.py::test_"
 OF_BRACKETS = "tests/results/test_brackets.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -122,6 +123,22 @@ DEFECTS: tuple[Defect, ...] = (
         "    if are_brackets_of(source, run):\n",
         "    if file_of(source).exists():\n",
         (f"{OF_BRACKETS}copies_take_the_place_of_another_runs",),
+    ),
+    Defect(
+        "F1 of a draw is the mean of its sentences'",
+        "repro/results/parts.py",
+        "    return resampled(np.stack([of.found, of.gold, of.right], axis=1).astype(np.float64), _f1)\n",
+        "    each = _f1(np.stack([of.found, of.gold, of.right], axis=1).astype(np.float64))\n"
+        "    return resampled(each[:, None] / len(each), lambda sums: sums[..., 0])\n",
+        (f"{OF_RESAMPLED}f1_of_a_row_is_of_the_sums_over_each_draw",),
+    ),
+    Defect(
+        "rows of parsers are drawn apart",
+        "repro/results/parts.py",
+        "    return over_draws([*map(_drawn_f1, row)], len(row[0].words), [*map(_drawn_f1, less)])\n",
+        "    apart = [np.append(of[:1], np.roll(of[1:], 1)) for of in map(_drawn_f1, less)]\n"
+        "    return over_draws([*map(_drawn_f1, row)], len(row[0].words), apart)\n",
+        (f"{OF_RESAMPLED}a_difference_is_paired",),
     ),
     Defect(
         "brackets that give another F1 are believed",

@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 KEPT, OF_KEPT = "repro/results/sentences.py", "tests/results/test_sentences.py::test_"
+RESAMPLED = "repro/results/resampled.py"
 BOOTSTRAP, OF_BOOTSTRAP = "repro/claims/bootstrap.py", "tests/claims/test_bootstrap.py::test_"
 OUTPUTS, OF_OUTPUTS = "repro/runs/outputs.py", "tests/runs/test_outputs.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
@@ -117,9 +118,9 @@ DEFECTS: tuple[Defect, ...] = (
     # the bootstrap
     Defect(
         "each run has its own resamples",
-        BOOTSTRAP,
+        RESAMPLED,
         "draws(len(summands)) @ summands",
-        "np.random.default_rng(len(self._scored)).permutation(draws(len(summands))) @ summands",
+        "np.random.default_rng(int(summands.sum())).permutation(draws(len(summands))) @ summands",
         (
             f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",
             f"{OF_BOOTSTRAP}several_seeds_are_the_mean_of_their_paired_differences_on_the_same_draws",
@@ -128,9 +129,10 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the pairing is lost: ends of one row against ends of the other",
-        BOOTSTRAP,
-        "        value, *drawn = (means[0] - means[1]).tolist()\n",
-        "        value, *drawn = [(means[0] - means[1])[0], *(np.sort(means[0][1:]) - np.sort(means[1][1:])[::-1])]\n",
+        RESAMPLED,
+        "of_row - np.mean(less, axis=0) if less",
+        "np.append(of_row[0] - np.mean(less, axis=0)[0], "
+        "np.sort(of_row[1:]) - np.sort(np.mean(less, axis=0)[1:])[::-1]) if less",
         (
             f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",
             f"{OF_BOOTSTRAP}what_both_rows_find_hard_does_not_widen_the_interval",
@@ -138,14 +140,14 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "another number starts the draws than sacreBLEU's",
-        BOOTSTRAP,
+        RESAMPLED,
         "RESAMPLES, SEED = 1_000, 12_345",
         "RESAMPLES, SEED = 1_000, 12_346",
         (f"{OF_BOOTSTRAP}the_draws_are_sacrebleus_and_each_has_as_many_sentences_as_the_text",),
     ),
     Defect(
         "an interval of 90 %",
-        BOOTSTRAP,
+        RESAMPLED,
         "OUTSIDE = 40",
         "OUTSIDE = 20",
         (f"{OF_BOOTSTRAP}one_run_of_each_row_is_sacrebleus_own_test",),
