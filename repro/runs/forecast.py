@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from repro.data.corpora import CORPORA
@@ -106,6 +105,7 @@ def forecast(
     speeds = Speeds.load(options.cache_dir, options.runs_dir, options)
     expected = estimates(asked, scale, speeds)
     ends = [f"{duration(one.seconds):>10}{'' if one.measured else '  unmeasured'}" for one in expected]
+    free = atomic.free(options.runs_dir)
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {len(asked)} runs on {texts_of(asked, scale)}; shows {scale.claim}.",
@@ -113,7 +113,8 @@ def forecast(
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),
             f"Memory: {_memory(asked, scale)}.",
-            f"Tokens are source and target tokens read in training. Disk: {_disk(asked, scale, options.runs_dir)}.",
+            f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}; "
+            f"{'unknown' if free is None else size(free)} free.",
         ]
     )
 
@@ -219,8 +220,8 @@ def run_files(hyper: Hyper) -> int:
     return SPARE_CHECKPOINTS + hyper.average + OTHER_FILES
 
 
-def _disk(asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
-    """What the runs and their text will take, and what is free for the runs."""
+def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
+    """What the runs and their text will take."""
     checkpoints = sum(run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
@@ -230,8 +231,7 @@ def _disk(asked: Sequence[Cell], scale: Scale, runs: Path) -> str:
             ids = 2 * collection.n_train * (BYTES_A_TOKEN * scale.sentence_tokens + BYTES_AN_OFFSET)
             parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
     parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
-    free = atomic.free(runs)
-    return "; ".join([*parts, f"{'unknown' if free is None else size(free)} free"])
+    return "; ".join(parts)
 
 
 def duration(seconds: float) -> str:

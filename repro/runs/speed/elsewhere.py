@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from repro.runs.forecast import BACKWARD_AND_FORWARD, expected_flops, forecast_rows, held_out, texts_of
+from repro.runs.forecast import BACKWARD_AND_FORWARD, disk_needed, expected_flops, forecast_rows, held_out, texts_of
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.hardware import Hardware, card_of
@@ -31,6 +31,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
             "Other rows: by their operations at the rate of the model that is as wide.",
             *_scaling(card, n, scale.batch_tokens // n),
             f"Translating: {card.translated:,.0f} tokens a second on one, {card.translated_source}.",
+            f"Disk: {disk_needed(asked, scale)}.",
             _precision(card, options),
             _whole(card, hours, published, options),
         ]

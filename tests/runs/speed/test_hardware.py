@@ -7,6 +7,7 @@ import pytest
 
 from repro.experiment import main
 from repro.model.config import BASE, Hyper
+from repro.runs.forecast import run_bytes, size
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed.elsewhere import forecast_elsewhere, hours_of
@@ -104,6 +105,14 @@ def test_options_that_have_nothing_to_say_are_refused(
         main("t", TABLE.rows, ["--scale=smoke", f"--cache-dir={tmp_path}", f"--runs-dir={tmp_path}", *words])
     assert ended.value.code == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_disk_is_named_whatever_the_card() -> None:
+    text = forecast_elsewhere("t", asked(), PAPER, replace(Options(dry_run=True), hardware="h100"))
+    kept = sum(run_bytes(cell.hyper, PAPER, "en-de") for cell in asked())
+    [line] = [line for line in text.split("\n") if line.startswith("Disk: ")]
+    assert f"checkpoints at most {size(kept)}; wmt14 en-de " in line
+    assert "free" not in line, "the disk of another machine is not known"
 
 
 def test_an_unknown_card_is_refused() -> None:
