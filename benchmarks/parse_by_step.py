@@ -1,0 +1,137 @@
+"""Parsing: how many outputs are no tree, and F1, as training goes on. Paper: section 6.3.
+
+Trains one row of Table 4 once as a run does, and keeps its weights every so many updates; at each of them the first
+sentences of dev are parsed, greedily, so that a parser that does not yet end costs no more than its limit. The last
+line is of the run's last weights, not of averaged ones. `ppl` is of all of dev, each token given those before it.
+
+Run:  python benchmarks/parse_by_step.py --json benchmarks/records/parse_by_step.json        (6 minutes, one core)
+"""
+
+import argparse
+import runpy
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from parse_search import Lines, first_lines, parsed
+from torch import Tensor
+
+from repro.data.shards import Encoded
+from repro.model.build import build
+from repro.results.provenance import provenance
+from repro.results.search import Search
+from repro.runs.options import Options, chosen_scale
+from repro.runs.parsing import PARSING_SEARCH, brackets_of
+from repro.runs.run import Run
+from repro.runs.table import Table, cells
+from repro.runs.task import Translation
+from repro.runs.trial import Trial
+from repro.runs.workshop import Workshop
+from repro.storage import atomic
+from repro.training.checkpoint import path_of, weights
+from repro.training.loop import Every
+
+EXPERIMENT = Path(__file__).parent.parent / "experiments" / "table4.py"
+GREEDY = Search(beam=1, alpha=0.0, extra=PARSING_SEARCH.extra)
+ID = "benchmark"  # of the run, in its checkpoints
+
+
+class Silent:
+    """A journal that keeps nothing."""
+
+    def __contains__(self, line: tuple[str, int], /) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        return 0
+
+    def append(self, kind: str, step: int, **values: float) -> None:
+        """No line."""
+
+    def sync(self) -> None:
+        """Nothing to push."""
+
+
+def run_of(options: Options, row: str, seed: int) -> Run:
+    """The run of a row as the experiment would make it, its text prepared."""
+    found = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem)
+    tables, scale = [Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])], chosen_scale(options)
+    asked = cells(tables, scale.base, seeds=[seed], chosen=[row], task=Translation(options.pair))
+    shop = Workshop(tables, scale, options, asked)
+    shop.open_texts([asked[0].task], print)
+    return shop.run(asked[0])
+
+
+def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
+    """Train to the end; then the steps that were looked at, perplexity of dev there, and the weights."""
+    kept: list[tuple[int, float, Mapping[str, Tensor]]] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
+            if kind == "dev":  # the checkpoint of a step is written before its validation
+                kept.append((step, numbers["ppl"], weights(path_of(folder, step), ID)))
+                print(f"step {step}: PPL {numbers['ppl']:.3f}", flush=True)
+
+        every = Every(log=each, validate=each, checkpoint=each)
+        module = trial.module()
+        trial.train(module, folder=folder, run=ID, log=Silent(), every=every, watch=watch, should_stop=lambda: False)
+    yield from kept
+
+
+def measured(run: Run, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:
+    """A line for each step that was looked at."""
+    trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
+    trial.tune()
+    source = Encoded(*tokenizer.encode(words))
+    for step, ppl, state in trained_at(trial, each):
+        model = build(run.settings.system, run.settings.hyper, tokenizer.size).eval()
+        model.load_state_dict(state)
+        outputs, n_cut = parsed(model, tokenizer, source, GREEDY)
+        found = brackets_of(outputs, references)
+        kinds = {kind: 100 * float((times > 0).mean()) for kind, times in sorted(found.mended.items()) if times.any()}
+        yield {
+            "step": step,
+            "ppl": ppl,
+            **found.scores(),
+            "at_limit": 100 * n_cut / len(words),
+            "mended_by_kind": kinds,
+        }
+
+
+def main() -> None:
+    """Train, parse, print and write down."""
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--row", default="WSJ only")
+    parser.add_argument("--seed", type=int, default=4)
+    parser.add_argument("--scale", default="laptop")
+    parser.add_argument("--each", type=int, default=200, help="updates")
+    parser.add_argument("--sentences", type=int, default=200)
+    parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
+    parser.add_argument("--json", type=Path, help="write the record there")
+    asked = parser.parse_args()
+    options = Options.read("parse_by_step", [f"--scale={asked.scale}", f"--cache-dir={asked.cache_dir}", "--threads=1"])
+    run = run_of(options, asked.row, asked.seed)
+    words, references = first_lines(run.corpus.dev, asked.sentences)
+    lines = []
+    for line in measured(run, asked.each, words, references):
+        lines.append(line)
+        print(
+            f"step {line['step']:>6}: PPL {line['ppl']:>7.3f}, F1 {line['f1']:>5.1f}, mended {line['mended']:>5.1f} %, "
+            f"at the limit {line['at_limit']:>5.1f} %",
+            flush=True,
+        )
+    if asked.json:
+        told = {
+            "kind": "parse_by_step",
+            **{"table": run.settings.table, "row": asked.row, "seed": asked.seed, "scale": asked.scale},
+            **{"sentences": len(words), "search": GREEDY.settings, "threads": 1},
+        }
+        atomic.write_json(asked.json, {**told, "lines": lines, "stamp": provenance("cpu")})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Parsing: what a beam of 21 with alpha 0.3 brings over one of 4 with alpha 0.6, and what it costs. Paper: section 6.3.
+
+One trained parser, the first sentences of dev, four searches: both beams with both alphas, all with the room that the
+run's own search has beyond its input. They take turns, one thread, so whatever else the machine does hits all alike;
+`times` is processor time beside that of the first search, turn by turn, medians. Every turn must find the same trees.
+`at the limit`: no hypothesis had ended, so what was written was cut. Differences in F1 are over resampled sentences.
+
+Run:  python benchmarks/parse_search.py runs/<id> --json benchmarks/records/parse_search.json    (10 minutes, one core)
+"""
+
+import argparse
+import functools
+import itertools
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from repro.data.parallel_text import Parallel
+from repro.data.shards import Encoded
+from repro.data.tokenizer import Tokenizer
+from repro.decoding.translate import translate
+from repro.model.protocol import TranslationSystem
+from repro.results.brackets import Brackets
+from repro.results.parts import f1_over_sentences
+from repro.results.provenance import provenance
+from repro.results.record import Record
+from repro.results.search import PAPER_SEARCH, Search
+from repro.runs.load import Trained, open_run
+from repro.runs.parsing import PARSING_SEARCH, Parsing, brackets_of
+from repro.runs.scales import SCALES
+from repro.runs.use import check_parses
+from repro.storage import atomic
+from repro.training import cpu_tuning
+
+BOUND = 6  # times the first search's processor time that the last may take
+TURNS, WARM_UP = 3, 10  # turns; sentences that are searched before the first
+Lines = Sequence[str]
+
+
+def searches(extra: int) -> list[Search]:
+    """Translation's first and parsing's last; between them the beam of each with the alpha of the other."""
+    beams, alphas = ((PAPER_SEARCH.beam, PARSING_SEARCH.beam), (PAPER_SEARCH.alpha, PARSING_SEARCH.alpha))
+    return [Search(beam, alpha, extra) for beam, alpha in itertools.product(beams, alphas)]
+
+
+def dev_lines(run: Record, cache: Path, data_dir: Path | None, n: int) -> tuple[Lines, Lines]:
+    """The first n sentences of the run's dev text, and their trees as lines of tokens.
+
+    Raises ValueError where the text at hand is not the one that the run had.
+    """
+    name = run.corpus["name"]
+    task, scale = Parsing(silver=name.endswith("_silver")), SCALES[run.scale]
+    corpus = task.open_corpus(
+        name.removesuffix("_silver"), data_dir=data_dir, cache=cache, sizes=scale.trees.sizes, tell=print
+    )
+    if corpus.sha256 != run.corpus["sha256"]:
+        raise ValueError(
+            f"Run {run.run} read the text {run.corpus['sha256'][:12]}, here is {corpus.sha256[:12]}. Give --data-dir."
+        )
+    return first_lines(corpus.dev, n)
+
+
+def first_lines(text: Parallel, n: int) -> tuple[Lines, Lines]:
+    """Both sides of the first n pairs."""
+    pairs = list(itertools.islice((pair for chunk in text.chunks() for pair in chunk.pairs()), n))
+    return [source for source, _ in pairs], [target for _, target in pairs]
+
+
+def parsed(model: TranslationSystem, tokenizer: Tokenizer, source: Encoded, search: Search) -> tuple[Lines, int]:
+    """What the parser writes of each sentence, and of how many it was cut at the limit."""
+    found = translate(model, source, search)
+    limits = [len(source.sentence(i)) + search.extra for i in range(len(found))]
+    n_cut = sum(len(ids) == limit for ids, limit in zip(found, limits, strict=True))  # one that ended has room for that
+    return [tokenizer.decode(ids) for ids in found], n_cut
+
+
+def clocked(parse: Callable[[], tuple[Lines, int]]) -> tuple[float, tuple[Lines, int]]:
+    """Processor seconds of this process, and what came of it."""
+    started = time.process_time()
+    made = parse()
+    return time.process_time() - started, made
+
+
+def measured(trained: Trained, source: Encoded, references: Lines, turns: int) -> Iterator[list[dict[str, Any]]]:
+    """A line for each search; after each turn, of all turns so far."""
+    asked = searches(trained.record.settings["extra_length"])
+    warm_up = Encoded(source.ids, source.offsets[: WARM_UP + 1])
+    for search in asked:
+        parsed(trained.model, trained.tokenizer, warm_up, search)
+    seconds: list[list[float]] = [[] for _ in asked]
+    made: list[tuple[Lines, int]] = []
+    counts: list[Brackets] = []
+    for turn in range(turns):
+        for i, search in enumerate(asked):
+            took, found = clocked(functools.partial(parsed, trained.model, trained.tokenizer, source, search))
+            seconds[i].append(took)
+            print(f"turn {turn + 1}, {search}: {took:.1f} s of processor", flush=True)
+            if turn == 0:
+                made.append(found)
+            elif found != made[i]:
+                sys.exit(f"{search}: expected the trees of the first turn, got others. A search must not draw.")
+        counts = counts or [brackets_of(lines, references) for lines, _ in made]
+        yield [
+            line_of(search, of, counts[0], n_cut, seconds[i], seconds[0])
+            for i, (search, of, (_, n_cut)) in enumerate(zip(asked, counts, made, strict=True))
+        ]
+
+
+def line_of(
+    search: Search, of: Brackets, first: Brackets, n_cut: int, seconds: Sequence[float], of_first: Sequence[float]
+) -> dict[str, Any]:
+    """What one search found and took, beside the first."""
+    times = [mine / its for mine, its in zip(seconds, of_first, strict=True)]
+    over = f1_over_sentences([of], [first])
+    return {
+        **search.settings,
+        **of.scores(),
+        "f1_more_than_first": {"value": over.value, "low": over.low, "high": over.high},
+        "at_limit": 100 * n_cut / len(of.words),
+        "cpu_seconds": list(seconds),
+        "times_first": {"median": statistics.median(times), "lowest": min(times), "highest": max(times)},
+    }
+
+
+def shown(line: dict[str, Any]) -> str:
+    """One search as a person reads it."""
+    more, times = line["f1_more_than_first"], line["times_first"]
+    return (
+        f"{line['beam']:>5}{line['alpha']:>6}{line['f1']:>7.2f}{more['value']:>+7.2f} [{more['low']:+.2f}, "
+        f"{more['high']:+.2f}]{line['precision']:>8.2f}{line['recall']:>8.2f}{line['exact']:>7.1f}{line['mended']:>8.1f}"
+        f"{line['at_limit']:>10.1f}{statistics.median(line['cpu_seconds']):>8.1f}{times['median']:>7.2f} "
+        f"({times['lowest']:.2f} to {times['highest']:.2f})"
+    )
+
+
+def whose(run: Record) -> dict[str, Any]:
+    """Which run a record of a benchmark is about."""
+    return {"run": run.run, "table": run.table, "row": run.row, "seed": run.seed, "scale": run.scale}
+
+
+def main() -> None:
+    """Measure, print and write down."""
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("run", type=Path, help="folder of a finished run of Table 4: runs/<id>")
+    parser.add_argument("--sentences", type=int, default=500)
+    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--cache-dir", type=Path, default=Path("cache"))
+    parser.add_argument("--data-dir", type=Path, help="where the run's treebank is, if it is not generated")
+    parser.add_argument("--json", type=Path, help="write the record there")
+    options = parser.parse_args()
+    trained = open_run(options.run, options.cache_dir)
+    run = trained.record
+    check_parses(run)
+    words, references = dev_lines(run, options.cache_dir, options.data_dir, options.sentences)
+    source = Encoded(*trained.tokenizer.encode(words))
+    torch.set_num_threads(1)
+    cpu_tuning.tune(PARSING_SEARCH.beam * len(words) * run.hyper["d_model"] ** 2)
+    told = {"kind": "parse_search", **whose(run), "sentences": len(words), "threads": 1, "bound": BOUND}
+    stamp, lines = provenance("cpu"), list[dict[str, Any]]()
+    for lines in measured(trained, source, references, options.turns):
+        if options.json:  # after each turn: who stops it has the turns before
+            atomic.write_json(options.json, {**told, "lines": lines, "stamp": stamp})
+    print(f"\n{run.row}, seed {run.seed}, {run.scale}: {len(words)} sentences of dev, medians of {options.turns} turns")
+    print(
+        f"{'beam':>5}{'alpha':>6}{'F1':>7}{'more':>7}{'over sentences':>17}{'prec.':>8}{'recall':>8}{'exact':>7}"
+        f"{'mended':>8}{'at limit':>10}{'cpu s':>8}{'times':>7}"
+    )
+    print(*map(shown, lines), sep="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""The measured parts of docs/parsing.md, made from the records of the benchmarks and from a forecast.
+
+Each stands there between two marks that name it. A record is written by the benchmark of its name; to measure again,
+run the command that stands beside a table, and this one after it.
+
+Run:  python benchmarks/parsing.py            (--check: only say whether the page is what the records make)
+"""
+
+import argparse
+import re
+import runpy
+import statistics
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from performance import Record, grid, load, machine, prose
+
+from repro.model.cost import n_parameters
+from repro.runs.forecast import disk_needed, expected_flops, expected_vocabulary
+from repro.runs.scales import SCALES
+from repro.runs.speed.elsewhere import hours_of
+from repro.runs.speed.hardware import CARDS
+from repro.runs.table import Table, cells
+from repro.runs.task import Translation
+from repro.storage import atomic
+
+HERE = Path(__file__).parent
+PAGE = HERE.parent / "docs" / "parsing.md"
+EXPERIMENT = HERE.parent / "experiments" / "table4.py"
+END = "\n<!-- end -->"
+PLACES = (("p100", 8), ("a100", 8), ("h100", 1), ("h100", 8))  # cards, the paper's own first, and how many
+
+
+def search(records: Mapping[str, Record]) -> list[str]:
+    """What a wider beam and another alpha bring."""
+    record = records["parse_search"]
+    last = record["lines"][-1]
+    rows = [
+        (
+            f"{line['beam']}",
+            f"{line['alpha']}",
+            f"{line['f1']:.1f}",
+            "" if i == 0 else _difference(line["f1_more_than_first"]),
+            *(f"{line[name]:.1f}" for name in ("precision", "recall", "exact", "mended", "at_limit")),
+            f"{statistics.median(line['cpu_seconds']):.1f}",
+            f"{line['times_first']['median']:.1f}",
+        )
+        for i, line in enumerate(record["lines"])
+    ]
+    return [
+        *prose(
+            f"{whose(record)}, on {record['sentences']} sentences of dev; every search may write "
+            f"{last['extra_length']} tokens more than its input. In brackets the 95 % interval over sentences of the "
+            "difference. *cut*: per cent of outputs that had not ended when the limit came. *times*: processor time "
+            f"beside that of the first search, of {len(last['cpu_seconds'])} turn(s) the median; wanted are at most "
+            f"{record['bound']} of the last. `python benchmarks/parse_search.py runs/<id>`. {machine(record)}."
+        ),
+        "",
+        *grid(
+            (
+                *("beam", "alpha", "F1", "more than the first", "precision", "recall", "exact", "mended", "cut"),
+                *("processor s", "times"),
+            ),
+            rows,
+        ),
+    ]
+
+
+def by_step(records: Mapping[str, Record]) -> list[str]:
+    """How late outputs become trees."""
+    record = records["parse_by_step"]
+    kinds = sorted({kind for line in record["lines"] for kind in line["mended_by_kind"]})
+    rows = [
+        (
+            f"{line['step']:,}",
+            f"{line['ppl']:.3f}",
+            *(f"{line[name]:.1f}" for name in ("f1", "exact", "mended", "at_limit")),
+            *(f"{line['mended_by_kind'].get(kind, 0.0):.1f}" for kind in kinds),
+        )
+        for line in record["lines"]
+    ]
+    return [
+        *prose(
+            f"{whose(record)}: perplexity of dev, and what greedy search makes of its first {record['sentences']} "
+            "sentences, after so many updates. *cut*: per cent of outputs that had not ended at the limit; then, by "
+            "kind, per cent of outputs that had to be mended so; one may have several. "
+            f"`python benchmarks/parse_by_step.py`. {machine(record)}."
+        ),
+        "",
+        *grid(("updates", "PPL", "F1", "exact", "mended", "cut", *kinds), rows),
+    ]
+
+
+def trees(records: Mapping[str, Record]) -> list[str]:
+    """How long trees take by themselves."""
+    record = records["trees"]
+    bounds = record["bounds"]
+    rows = [
+        (
+            line["text"],
+            f"{line['trees']:,}",
+            f"{line['words']:,}",
+            f"{line['reading']['median']:.1f}",
+            f"{line['scored']:,}",
+            f"{line['scoring']['median']:.2f}",
+        )
+        for line in record["lines"]
+    ]
+    return [
+        *prose(
+            f"Seconds of processor time, of {record['turns']} turn(s) the median, to read, clean and linearise trees "
+            f"(wanted: at most {bounds['reading']:g}), and to score sentences (at most {bounds['scoring']:g}). "
+            f"`python benchmarks/trees.py`. {machine(record)}."
+        ),
+        "",
+        *grid(("text", "trees", "words", "reading", "sentences", "scoring"), rows),
+    ]
+
+
+def forecast(records: Mapping[str, Record]) -> list[str]:
+    """What the row takes on the paper's text, by the arithmetic of `--dry-run`."""
+    found, scale = runpy.run_path(str(EXPERIMENT), run_name=EXPERIMENT.stem), SCALES["paper"]
+    table = Table(name=found["TABLE"], rows=found["ROWS"], title=found["TABLE"])
+    [cell] = cells([table], scale.base, seeds=[1], chosen=["WSJ only"], task=Translation("en-de"))
+    read, pair = cell.task.at(scale), cell.task.name
+    hours = [(n, name, hours_of(cell, scale, CARDS[name], n)) for name, n in PLACES]
+    return [
+        *prose(
+            f"Row WSJ only at scale {scale.name}, one seed: "
+            f"{n_parameters(cell.hyper, expected_vocabulary(read, pair)) / 1e6:.0f} million parameters, "
+            f"{cell.hyper.steps:,} updates of {scale.batch_tokens:,} tokens a side, "
+            f"{expected_flops(cell.hyper, read, pair):.1e} floating-point operations; on the disk "
+            f"{disk_needed([cell], scale)}. By published and extrapolated rates, which `--dry-run` names; nobody has "
+            "measured this run:"
+        ),
+        "",
+        *grid(
+            ("cards", "hours", "device-hours"),
+            [(f"{n} {name}", f"{one:,.1f}", f"{one * n:,.1f}") for n, name, one in hours],
+        ),
+    ]
+
+
+PARTS: dict[str, tuple[str, Callable[[Mapping[str, Record]], list[str]]]] = {  # its record ("": none), what it says
+    "search": ("parse_search", search),
+    "by step": ("parse_by_step", by_step),
+    "trees": ("trees", trees),
+    "forecast": ("", forecast),
+}
+
+
+def whose(record: Record) -> str:
+    """Which run a record is about."""
+    run = f", run {record['run']}" if "run" in record else ""
+    return f"Scale {record['scale']}, row {record['row']}, seed {record['seed']}{run}"
+
+
+def _difference(of: Mapping[str, Any]) -> str:
+    return f"{of['value']:+.1f} [{of['low']:+.1f}, {of['high']:+.1f}]".replace("-", "−")
+
+
+def rendered(text: str, records: Mapping[str, Record]) -> str:
+    """The page with its made parts renewed. Raises ValueError where a mark is gone, or there twice."""
+    for name, (needed, made) in PARTS.items():
+        begin = f"<!-- made by benchmarks/parsing.py: {name} -->\n"
+        if text.count(begin) != 1:
+            raise ValueError(f"{PAGE}: expected one mark {begin.strip()}, got {text.count(begin)}. Restore the page.")
+        is_there = not needed or needed in records
+        lines = "\n".join(made(records) if is_there else [f"Not measured yet: `python benchmarks/{needed}.py`."])
+        pattern = f"(?<={re.escape(begin)}).*?(?={re.escape(END)})"
+        text = re.sub(pattern, lambda _, lines=lines: lines, text, count=1, flags=re.DOTALL)
+    return text
+
+
+def main() -> None:
+    """Renew the page, or check it."""
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    text = PAGE.read_bytes().decode()
+    made = rendered(text, load())
+    if options.check:
+        sys.exit(0 if made == text else f"{PAGE} is not what the records make. Run: python benchmarks/parsing.py")
+    atomic.write_text(PAGE, made)
+    print(PAGE)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""The measured parts of docs/parsing.md say what the records of the benchmarks say, and nothing else."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from repro.data.shards import Encoded
+from repro.results.brackets import Brackets
+from repro.results.search import Search
+
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+
+
+def opened(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def parsing() -> Iterator[ModuleType]:
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield opened("parsing")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+
+
+@pytest.fixture(scope="module")
+def parse_search() -> ModuleType:
+    return opened("parse_search")
+
+
+def test_the_page_is_what_the_records_make(parsing: ModuleType) -> None:
+    text = parsing.PAGE.read_bytes().decode()
+    assert parsing.rendered(text, parsing.load()) == text, "run python benchmarks/parsing.py"
+
+
+def test_every_number_of_a_record_comes_from_it(parsing: ModuleType) -> None:
+    stamp = next(iter(parsing.load().values()))["stamp"]
+    of: dict[str, Any] = {"scale": "laptop", "row": "WSJ only", "seed": 4, "threads": 1, "stamp": stamp}
+    scores = {"f1": 71.64, "precision": 74.53, "recall": 68.98, "exact": 55.04, "mended": 42.86, "at_limit": 3.21}
+    line = {
+        **{"beam": 21, "alpha": 0.3, "extra_length": 300, **scores, "cpu_seconds": [30.0, 50.0, 41.23]},
+        "f1_more_than_first": {"value": 1.26, "low": -0.54, "high": 3.17},
+        "times_first": {"median": 4.44, "lowest": 4.0, "highest": 5.0},
+    }
+    records = {
+        "parse_search": {**of, "run": "ab12", "sentences": 500, "bound": 6, "lines": [line, line]},
+        "parse_by_step": {
+            **of,
+            "sentences": 200,
+            "lines": [
+                {"step": 300, "ppl": 3.4567, **scores, "mended_by_kind": {"never closed": 12.34}},
+                {"step": 1_800, "ppl": 1.2345, **scores, "mended_by_kind": {"a leaf missing": 56.78}},
+            ],
+        },
+        "trees": {
+            **{"stamp": stamp, "threads": 1, "turns": 3, "bounds": {"reading": 10.0, "scoring": 1.0}},
+            "lines": [
+                {
+                    **{"text": "generated", "trees": 30_000, "words": 412_345, "scored": 2_400},
+                    **{"reading": {"median": 7.654}, "scoring": {"median": 0.4321}},
+                }
+            ],
+        },
+    }
+    page = parsing.rendered(parsing.PAGE.read_bytes().decode(), records)
+    for text in (
+        "Scale laptop, row WSJ only, seed 4, run ab12, on 500 sentences of dev",
+        "| 21 | 0.3 | 71.6 | +1.3 [−0.5, +3.2] | 74.5 | 69.0 | 55.0 | 42.9 | 3.2 | 41.2 | 4.4 |",
+        "| updates | PPL | F1 | exact | mended | cut | a leaf missing | never closed |",
+        "| 300 | 3.457 | 71.6 | 55.0 | 42.9 | 3.2 | 0.0 | 12.3 |",
+        "| 1,800 | 1.234 | 71.6 | 55.0 | 42.9 | 3.2 | 56.8 | 0.0 |",
+        "| generated | 30,000 | 412,345 | 7.7 | 2,400 | 0.43 |",
+    ):
+        assert text in page.replace("\n", " ") or text in page, text
+    nothing = parsing.rendered(page, {})
+    assert nothing.count("Not measured yet: `python benchmarks/") == 3
+    assert "device-hours" in nothing, "a forecast needs no record"
+    with pytest.raises(ValueError, match="expected one mark"):
+        parsing.rendered(page.replace("parsing.py: trees", "parsing.py"), records)
+
+
+def test_both_beams_are_searched_with_both_alphas(parse_search: ModuleType) -> None:
+    found = [(one.beam, one.alpha, one.extra) for one in parse_search.searches(300)]
+    assert found == [(4, 0.6, 300), (4, 0.3, 300), (21, 0.6, 300), (21, 0.3, 300)]
+
+
+def test_an_output_as_long_as_its_limit_was_cut(parse_search: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = Encoded(np.array([5, 6, 1, 5, 1], np.uint16), np.array([0, 3, 5]))  # 3 and 2 tokens, the end counted
+    monkeypatch.setattr(parse_search, "translate", lambda model, source, search: [(7, 7, 7, 7, 7), (7, 7, 7)])
+    tokenizer = SimpleNamespace(decode=lambda ids: " ".join(map(str, ids)))
+    assert parse_search.parsed(None, tokenizer, source, Search(1, 0.0, 2)) == (["7 7 7 7 7", "7 7 7"], 1)
+
+
+def test_times_are_taken_turn_by_turn(parse_search: ModuleType) -> None:
+    ten = np.full(4, 10)
+    first = Brackets(ten, ten, ten, np.array([5, 5, 5, 5]), {})
+    better = Brackets(ten, ten, ten, np.array([6, 6, 6, 6]), {})
+    line = parse_search.line_of(Search(21, 0.3, 300), better, first, 1, [40.0, 10.0, 30.0], [4.0, 5.0, 10.0])
+    assert line["times_first"] == {"median": 3.0, "lowest": 2.0, "highest": 10.0}
+    assert line["f1_more_than_first"] == pytest.approx({"value": 10.0, "low": 10.0, "high": 10.0})
+    assert (line["f1"], line["at_limit"]) == (pytest.approx(60.0), 25.0)
