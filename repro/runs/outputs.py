@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.data.pair import languages
-from repro.results.brackets import are_brackets_of, file_of, has_brackets, write_brackets
+from repro.results.brackets import Brackets, are_brackets_of, file_of, has_brackets, write_brackets
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
@@ -61,11 +61,32 @@ def _keep_brackets(run: "Run", record: Record, place: Path, hypotheses: Mapping[
     if not has_brackets(record) or not all(file.exists() for file in hypotheses.values()):
         file_of(place).unlink(missing_ok=True)
     elif not are_brackets_of(place, record.run):
-        from repro.runs.parsing import brackets_of
-
         texts = _held_out(run)
         splits = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
         write_brackets(place, record.run, splits)
+
+
+def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
+    """What outputs of a parser are worth, sentence by sentence; both sides are lines of brackets and tags.
+
+    It stands here, and not with the task: what a run shows besides its scores makes no other run of it.
+    """
+    import numpy as np
+
+    from repro.decoding.evalb import count_brackets, n_words
+    from repro.runs.parsing import n_leaves, tree_of
+
+    gold = [tree_of(line, n_leaves(line)).tree for line in references]
+    found = [tree_of(line, len(tree.leaves)) for line, tree in zip(outputs, gold, strict=True)]
+    counts = [count_brackets(*pair) for pair in zip(gold, (one.tree for one in found), strict=True)]
+    kinds = {kind for one in found for kind in one.kinds}
+    return Brackets(
+        np.array([n_words(tree) for tree in gold], np.int64),
+        np.array([one.found for one in counts], np.int64),
+        np.array([one.gold for one in counts], np.int64),
+        np.array([one.matched for one in counts], np.int64),
+        {kind: np.array([one.kinds[kind] for one in found], np.int64) for kind in kinds},
+    )
 
 
 def translated(

@@ -5,13 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from repro.data.corpora import Corpus
 from repro.data.treebank import Mended, mended
 from repro.data.treebanks import TREES, find_trees, open_trees, with_left_out
-from repro.decoding.evalb import SHORT, count_brackets, n_words, score_trees
-from repro.results.brackets import Brackets
+from repro.decoding.evalb import SHORT, score_trees
 from repro.results.search import Search
 from repro.results.task import Named, TaskFacts, signature_of
 from repro.runs.task import task_in_words
@@ -88,21 +85,6 @@ class Parsing:
         }
         scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # `mended` stands beside them
         return {**values, **{signature_of(name): scorer for name, scorer in scorers.items()}}
-
-
-def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
-    """What outputs are worth, sentence by sentence; both sides are lines of brackets and tags."""
-    gold = [tree_of(line, n_leaves(line)).tree for line in references]
-    found = [tree_of(line, len(tree.leaves)) for line, tree in zip(outputs, gold, strict=True)]
-    counts = [count_brackets(*pair) for pair in zip(gold, (one.tree for one in found), strict=True)]
-    kinds = {kind for one in found for kind in one.kinds}
-    return Brackets(
-        np.array([n_words(tree) for tree in gold], np.int64),
-        np.array([one.found for one in counts], np.int64),
-        np.array([one.gold for one in counts], np.int64),
-        np.array([one.matched for one in counts], np.int64),
-        {kind: np.array([one.kinds[kind] for one in found], np.int64) for kind in kinds},
-    )
 
 
 def n_leaves(line: str) -> int:

@@ -23,7 +23,8 @@ from repro.results.brackets import (
 )
 from repro.results.record import Record, path
 from repro.results.task import signature_of
-from repro.runs.parsing import SCORES, Parsing, brackets_of
+from repro.runs.outputs import brackets_of
+from repro.runs.parsing import SCORES, Parsing
 
 N = {"dev": 5, "test": 3}
 SPLITS = {

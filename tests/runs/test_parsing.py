@@ -22,7 +22,8 @@ from repro.results.record import Record
 from repro.results.search import Search
 from repro.runs import sweep
 from repro.runs.options import Options, chosen_scale
-from repro.runs.parsing import SCORES, brackets_of, n_leaves
+from repro.runs.outputs import brackets_of
+from repro.runs.parsing import SCORES, n_leaves
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Row
