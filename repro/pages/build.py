@@ -8,15 +8,16 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes
 from repro.claims.layers import verdicts
 from repro.claims.statements import LISTED
-from repro.pages import claims, outputs_2017, scale, statements, table1, table2, table3, table4, tables
+from repro.pages import claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.columns import closing
+from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import scale_data
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
@@ -42,7 +43,6 @@ class Document(NamedTuple):
 
 
 Documents = dict[Path, Document]  # by the file without the end of its name
-OF_THEIR_OWN: Mapping[str, Any] = {table2.NAME: table2, table4.NAME: table4}  # tables with other columns, by name
 
 
 # From records to pages
@@ -58,11 +58,7 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     runs, frames, judged, evidence = data.runs, data.frames, data.judged, data.evidence
     whole = frames.get(table3.NAME)
     pages = {
-        name: OF_THEIR_OWN[name].page(frame, runs.scale, judged)
-        if name in OF_THEIR_OWN
-        else tables.page(frame, runs.scale, name, judged)
-        for name, frame in frames.items()
-        if name != table3.NAME
+        name: page_of_table(frame, runs.scale, name, judged) for name, frame in frames.items() if name != table3.NAME
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
@@ -126,10 +122,12 @@ def _measured(results: Path) -> layer_costs.Measured | None:
 
 def console(result_set: ResultSet, tables_shown: Iterable[str]) -> str:
     """What an experiment shows at its end: the rows of these tables, yours beside the published and the paper's."""
-    names = {*tables_shown}
-    shown = [(tables, result_set.frame({BASE, *names - OF_THEIR_OWN.keys()}))] if names - OF_THEIR_OWN.keys() else []
-    shown += [(OF_THEIR_OWN[name], result_set.frame([name])) for name in OF_THEIR_OWN if name in names]
-    return "\n".join(terminal(of.at_the_end(frame)) for of, frame in shown if frame is not None)
+    frames = {name: result_set.frame([name]) for name in sorted({*tables_shown})}
+    apart = {name: of for name, of in frames.items() if of is not None and not is_like_others(name, of)}
+    pages = [shown_at_the_end(of, name) for name, of in apart.items()]
+    if frames.keys() - apart.keys() and (alike := result_set.frame({BASE, *frames.keys() - apart.keys()})) is not None:
+        pages.insert(0, tables.at_the_end(alike))
+    return "\n".join(map(terminal, pages))
 
 
 # From pages to files

@@ -66,6 +66,11 @@ ABOUT_MENDINGS = (
 )
 
 
+def has_parsers(frame: "DataFrame") -> bool:
+    """Whether the rows of a table are parsers, which F1 tells of."""
+    return "dev/f1" in frame.columns
+
+
 def which_text(frame: "DataFrame") -> str:
     """Which text the numbers are of, and what they are not."""
     names = [name.removesuffix("_silver") for name in frame.attrs["corpora"]]
@@ -105,7 +110,7 @@ def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column
         Column("dev", "PPL", spreads(frame, "dev/ppl", 3)[0]),
         Column("dev", "F1", spreads(frame, "dev/f1", 1)[0]),
         *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)[0]) for name, head in TEST_SCORES.items()),
-        Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f")),
+        *([Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f"))] if "paper/f1" in frame.columns else ()),
         *verdict_columns(frame, judged),
     ]
 
@@ -143,22 +148,21 @@ def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
     return [f"{value} [{low}, {high}]" if value else "" for value, low, high in zip(*parts, strict=True)]
 
 
-def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
-    """Which text it is, our runs on it, what their rows are, and the printed parsers, ruled by their training."""
+def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name: str = NAME) -> Page:
+    """Which text it is, our runs on it, what their rows are; of Table 4 the printed parsers, ruled by training."""
     own = own_scores(frame, judged)
     settings, sizes = setting_columns(frame), size_columns(frame)[:2]
     size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
-    kinds = [line.training for line in TABLE_4]
     return Page(
-        made_from(f"the records in {NAME}/"),
+        made_from(f"the records in {name}/"),
         blocks(
-            Heading(f"Table 4 at scale {scale}", 1),
+            Heading(f"{'Table 4' if name == NAME else name} at scale {scale}", 1),
             Text(which_text(frame)),
             Text(claim(frame)),
             Heading("Our runs"),
             Table(tuple(own)),
             Text(ABOUT_SCORES),
-            Text(ABOUT_ROWS),
+            Text(ABOUT_ROWS if name == NAME else ""),
             explained(own),
             attributions(frame),
             *of_sentences(frame),
@@ -166,8 +170,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             Table(tuple(size)),
             Text(ABOUT_SETTINGS),
             explained(size),
-            Heading("As printed"),
-            explained_table(printed_parsers(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
+            _as_printed() if name == NAME else (),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),
@@ -177,6 +180,12 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             made_again(frame),
         ),
     )
+
+
+def _as_printed() -> tuple[Block, ...]:
+    kinds = [line.training for line in TABLE_4]
+    ruled = tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])
+    return Heading("As printed"), *explained_table(printed_parsers(), ruled)
 
 
 def at_the_end(frame: "DataFrame") -> Page:

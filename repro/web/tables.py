@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from repro.pages import table2, table3, table4, tables
+from repro.pages import table3
 from repro.pages.columns import TEST
+from repro.pages.of_table import page_of_table
 from repro.pages.scale_data import ScaleData
 from repro.pages.sheet import sheet
 from repro.render.html import html
@@ -27,7 +28,6 @@ BARS = {  # (group, heading) of a column -> the score whose interval is drawn in
     (TEST, "sacreBLEU"): "test/bleu",
     (TEST, "multi-bleu"): "test/bleu_published",
 }
-PAGES = {table2.NAME: table2, table4.NAME: table4}  # those with columns of their own
 
 
 def table3_section(data: ScaleData) -> Section | None:
@@ -48,12 +48,7 @@ def tables_section(data: ScaleData) -> Section | None:
     body, sheets = Markup(), {}
     for name, frame in data.frames.items():
         if name != table3.NAME:
-            of = PAGES.get(name)
-            page = (
-                of.page(frame, data.runs.scale, data.judged)
-                if of
-                else tables.page(frame, data.runs.scale, name, data.judged)
-            )
+            page = page_of_table(frame, data.runs.scale, name, data.judged)
             n = int((frame["table"] == name).sum())
             about = Markup("<summary>{} <small>{} row{}</small></summary>").format(name, n, "s" * (n != 1))
             body += Markup('<details class="many" id="{}">').format(name) + about
