@@ -27,4 +27,4 @@ def page_of_table(frame: "DataFrame", scale: str, name: str, judged: Sequence[Ju
 
 def shown_at_the_end(frame: "DataFrame", name: str) -> Page:
     """What an experiment shows of a table with columns of its own, for a terminal."""
-    return table2.at_the_end(frame) if name == table2.NAME else table4.at_the_end(frame)
+    return table2.systems_at_the_end(frame) if name == table2.NAME else table4.parsers_at_the_end(frame)

@@ -165,6 +165,6 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     )
 
 
-def at_the_end(frame: "DataFrame") -> Page:
+def systems_at_the_end(frame: "DataFrame") -> Page:
     """What the experiment shows at its end: our runs, for a terminal."""
     return Page("", blocks(Table(tuple(own_columns(frame))), Listing(tuple(frame.attrs["notes"]))))

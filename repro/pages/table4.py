@@ -188,7 +188,7 @@ def _as_printed() -> tuple[Block, ...]:
     return Heading("As printed"), *explained_table(printed_parsers(), ruled)
 
 
-def at_the_end(frame: "DataFrame") -> Page:
+def parsers_at_the_end(frame: "DataFrame") -> Page:
     """What the experiment shows at its end: our runs, for a terminal."""
     return Page(
         "", blocks(Text(which_text(frame)), Table(tuple(own_scores(frame))), Listing(tuple(frame.attrs["notes"])))

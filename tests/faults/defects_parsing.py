@@ -147,4 +147,13 @@ DEFECTS: tuple[Defect, ...] = (
         "abs(scored - counted) > 100",
         (f"{OF_BRACKETS}what_gives_other_scores_is_refused[another F1]",),
     ),
+    Defect(
+        "tables of parsers are told by their name",
+        "repro/pages/table4.py",
+        'return "dev/f1" in frame.columns',
+        'return {*frame["table"]} == {NAME}',
+        (
+            "tests/results/test_brackets.py::test_another_table_of_parsers_has_their_columns_and_not_those_of_translation",
+        ),
+    ),
 )

@@ -11,6 +11,7 @@ from paper_runs import paper_run
 from tree_samples import whole
 
 from repro.data.grammar.generate_trees import gold_trees
+from repro.pages import build
 from repro.results.brackets import (
     Brackets,
     are_brackets_of,
@@ -21,6 +22,7 @@ from repro.results.brackets import (
     shares_of_mendings,
     write_brackets,
 )
+from repro.results.frame import ResultSet
 from repro.results.record import Record, path
 from repro.results.task import signature_of
 from repro.runs.outputs import brackets_of
@@ -158,3 +160,19 @@ def test_copies_take_the_place_of_another_runs(tmp_path: Path) -> None:
 
 def test_shares_are_of_all_sentences_of_all_runs() -> None:
     assert shares_of_mendings([SPLITS["dev"], SPLITS["test"]]) == {"a leaf missing": 12.5, "never closed": 25.0}
+
+
+def test_another_table_of_parsers_has_their_columns_and_not_those_of_translation(tmp_path: Path) -> None:
+    record = replace(parser_run(), table="table4_grid", row="rate x 1")
+    left(tmp_path, record)
+    results = ResultSet.read(tmp_path / record.scale)
+    page = build.texts(build.build_scale(results))[tmp_path / record.scale / "table4_grid.md"]
+    assert f"# table4_grid at scale {record.scale}\n" in page
+    assert "## By length" in page
+    assert "As printed" not in page
+    assert "BLEU" not in page
+    f1 = f"{record.score('test', 'f1'):.1f}"
+    assert f" {f1} " in page
+    shown = build.console(results, ["table4_grid"])
+    assert f1 in shown
+    assert "BLEU" not in shown
