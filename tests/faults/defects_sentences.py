@@ -169,9 +169,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a table has no verdicts",
-        "repro/pages/build.py",
-        "tables.page(frame, runs.scale, name, judged)",
-        "tables.page(frame, runs.scale, name)",
+        "repro/pages/of_table.py",
+        "tables.page(frame, scale, name, judged)",
+        "tables.page(frame, scale, name)",
         ("tests/pages/test_verdicts.py::test_the_pages_of_a_scale_have_their_verdicts",),
     ),
     Defect(
