@@ -30,6 +30,7 @@ from repro.model.config import Hyper
 from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
 from repro.results.record import BASE, Record
+from repro.results.sentences import has_sentences
 from repro.runs.command import BAD_INPUT, Parser, ended
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
@@ -167,21 +168,24 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
 
 
 def _curves(to: Path, of: Load, table: str) -> list[Path]:
-    return curves.draw_curves(to, table, [*of(BASE), *of(table)])
+    """Beside the base where that does the same task: losses of trees and of translations are not compared."""
+    base = [record for record in of(BASE) if any(record.about == other.about for other in of(table))]
+    return curves.draw_curves(to, table, [*base, *of(table)])
 
 
 def _over_operations(to: Path, of: Load, table: str) -> list[Path]:
     """Where rows have systems of their own, whose updates cost more or less than the base's; else nothing."""
-    if not any(record.system for record in of(table)):
-        return []
-    return curves.draw_over_operations(to, table, [*of(BASE), *of(table)])
+    return curves.draw_over_operations(to, table, [*of(BASE), *of(table)]) if _translate_anew(of(table)) else []
 
 
 def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
     """Where rows have systems of their own, which forget otherwise than the base; else nothing."""
-    if not any(record.system for record in of(table)):
-        return []
-    return fading.draw_fading(to, table, [*of(BASE), *of(table)], results)
+    return fading.draw_fading(to, table, [*of(BASE), *of(table)], results) if _translate_anew(of(table)) else []
+
+
+def _translate_anew(records: Sequence[Record]) -> bool:
+    """Whether a table shows other systems than the base's on the base's task."""
+    return any(record.system and has_sentences(record) for record in records)
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:

@@ -71,7 +71,7 @@ def cosines(sentences: Sequence[Array]) -> Array:
 
 
 def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
-    """Of each finished run that left its inside, and each kind of attention, in the order of `KINDS`."""
+    """Of each finished run that left its inside, and each kind of attention, in the order of `KINDS`, by seed."""
     found = []
     for record in records:
         place = path(results, record)
@@ -82,7 +82,7 @@ def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
             maps = [of[kind] for of in sentences if kind in of]
             if maps:
                 found.append(Alike(record, kind, cosines(maps), maps[0].shape[1], len(maps)))
-    return sorted(found, key=lambda one: [*KINDS].index(one.kind))  # and runs as they come
+    return sorted(found, key=lambda one: ([*KINDS].index(one.kind), one.record.seed))
 
 
 def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[Path]:

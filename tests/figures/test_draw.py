@@ -10,6 +10,8 @@ import pytest
 from repro.figures import attention_maps, draw
 from repro.figures.attention_maps import Map, MeasuredHeads
 from repro.results.record import Record, path
+from repro.results.task import signature_of
+from repro.runs.parsing import SCORES, Parsing
 
 Make = Callable[..., Record]
 EACH = [
@@ -168,3 +170,27 @@ def test_nothing_heavy_is_imported_before_a_figure_asks() -> None:
     script = "import sys, repro.figures.draw; print({'torch', 'lightning', 'mlflow', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_trees_are_not_held_against_translations(
+    monkeypatch: pytest.MonkeyPatch, a_record: Make, tmp_path: Path
+) -> None:
+    only(monkeypatch)
+    f1 = {"nll": 0.0, "ppl": 1.0, **dict.fromkeys(SCORES, 50.0), **{signature_of(name): "F1" for name in SCORES}}
+    parser = a_record(
+        "WSJ only", table="table4", task=Parsing().facts, system="a.System()", scores={"dev": f1, "test": f1}
+    )
+    runs = {"base": [a_record("base")], "table3_A": [a_record("h=1")], "table4": [parser]}
+    monkeypatch.setattr(draw, "record_folders", lambda place: [place / table for table in runs])
+    monkeypatch.setattr(draw, "load_records", lambda folder: runs[folder.name])
+    (tmp_path / "laptop").mkdir()
+    shown: dict[str, list[str]] = {}
+    for name in ("draw_curves", "draw_over_operations"):
+        monkeypatch.setattr(
+            draw.curves,
+            name,
+            lambda to, table, of, name=name: shown.update({f"{name} {table}": [r.row for r in of]}) or [],
+        )
+    monkeypatch.setattr(draw.fading, "draw_fading", lambda to, table, of, results: shown.update({"fading": []}) or [])
+    draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
+    assert shown == {"draw_curves table3_A": ["base", "h=1"], "draw_curves table4": ["WSJ only"]}

@@ -75,7 +75,7 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
         leave(tmp_path, record, [{"encoder": weights, "decoder": weights}, {"encoder": weights[..., ::-1]}])
     without = a_record("base", 5)
     without.save(path(tmp_path, without))
-    found = alike_heads([*records, without], tmp_path)
+    found = alike_heads([*records[::-1], without], tmp_path)
     assert [(one.record.seed, one.kind, one.n_sentences) for one in found] == [
         *((seed, "encoder", 2) for seed in (1, 2, 3)),
         *((seed, "decoder", 1) for seed in (1, 2, 3)),
