@@ -22,7 +22,8 @@ from repro.model.build import build
 from repro.results.provenance import provenance
 from repro.results.search import Search
 from repro.runs.options import Options, chosen_scale
-from repro.runs.parsing import PARSING_SEARCH, brackets_of
+from repro.runs.outputs import brackets_of
+from repro.runs.parsing import PARSING_SEARCH
 from repro.runs.run import Run
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation

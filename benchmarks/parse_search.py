@@ -31,7 +31,8 @@ from repro.results.provenance import provenance
 from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.load import Trained, open_run
-from repro.runs.parsing import PARSING_SEARCH, Parsing, brackets_of
+from repro.runs.outputs import brackets_of
+from repro.runs.parsing import PARSING_SEARCH, Parsing
 from repro.runs.scales import SCALES
 from repro.runs.use import check_parses
 from repro.storage import atomic
