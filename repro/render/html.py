@@ -89,10 +89,12 @@ def _cell(words: Words) -> str:
 
 def _inline(part: Inline) -> str:
     if isinstance(part, Link):
-        target = quote(part.target)
-        if part.to_page:  # of the scale it is a part of the same document, of all scales a file of Markdown
-            target = f"{target}.md" if "/" in part.target else f"#{target}"
-        return f'<a href="{target}">{_text(part.text)}</a>'
+        target, text = quote(part.target), part.text
+        if part.to_page and "/" in part.target:  # of all scales: a file of Markdown
+            target = f"{target}.md"
+        elif part.to_page:  # of the scale: a part of the same document, which has no name of a file
+            target, text = f"#{target}", text.removesuffix(".md")
+        return f'<a href="{target}">{_text(text)}</a>'
     if isinstance(part, Formula):
         return f"<i>{raised(_text(part))}</i>"
     tag = TAGS.get(type(part))

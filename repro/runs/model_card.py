@@ -45,14 +45,14 @@ def model_card(run: Record, to: str, *, has_example: bool) -> str:
         blocks(
             Heading(f"{run.pair}: {run.row} of {run.table}, scale {run.scale}, seed {run.seed}", 1),
             Text(
-                f"A {run.system or 'Transformer'} of {run.params['here']:,} parameters, trained to make a row of "
-                f"“Attention Is All You Need” (Vaswani et al., 2017) again. Run {run.run}, {_commit(run)}."
+                f"A model of {run.params['here']:,} parameters ({run.system or 'Transformer'}), trained to make a row "
+                f"of “Attention Is All You Need” (Vaswani et al., 2017) again. Run {run.run}, {_commit(run)}."
             ),
             Heading("How to load it"),
             _example(to) if has_example else (),
             Listing(tuple(NOTES[to])),
             Heading("Scores"),
-            Text("One run with one seed: no interval. Dev chose nothing but what the record says; test was read once."),
+            Text("One run with one seed: no interval."),
             _scores(run),
             Heading("Intended use"),
             Listing(_use(run, translates)),

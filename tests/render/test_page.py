@@ -239,6 +239,7 @@ def everything() -> Page:
         blocks(
             Heading((Emphasis("All"), " of it"), 1),
             Text(("See ", Link("that page", "sub/other", to_page=True), ", ", Link("a file", "a b(c).txt"), ".")),
+            Text(("And ", Link("claims.md", "claims", to_page=True), ".")),
             Heading("A table"),
             Table(
                 (
@@ -264,7 +265,9 @@ def test_every_kind_of_content_is_written() -> None:
     assert "| scores<br>d<sub>k</sub> |" in markdown(everything())
     assert "O(n<sup>2</sup> d)" in markdown(everything())
     of_html = Reader(html(everything().blocks))
-    assert {"sub/other.md", "a%20b%28c%29.txt", "figures/a.png"} <= {*of_html.links}
+    assert {"sub/other.md", "a%20b%28c%29.txt", "figures/a.png", "#claims"} <= {*of_html.links}
+    assert '<a href="#claims">claims</a>' in html(everything().blocks), "a part of the document, which is no file"
+    assert "[claims.md](claims.md)" in markdown(everything())
     assert of_html.found["figcaption"] == ["What is <seen>"]
     assert of_html.found["pre"] == ["```\n1  2\n</pre>"]
     assert "$d_{k}$" in latex(everything())

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -65,6 +66,21 @@ def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, t
         assert said[:-2] == [run.tokenizer.decode(ids) for ids in greedy]
 
 
+def test_a_transformers_that_is_too_old_is_named_before_it_is_imported(run: Run, tmp_path: Path) -> None:
+    assert asked(run, "export", tmp_path / "out", "--to", "huggingface") == 0
+    old = tmp_path / "old"
+    (old / "transformers").mkdir(parents=True)
+    (old / "transformers" / "__init__.py").write_text("raise SystemExit('imported')\n", "utf-8")
+    (old / "transformers-4.44.0.dist-info").mkdir()
+    (old / "transformers-4.44.0.dist-info" / "METADATA").write_text("Name: transformers\nVersion: 4.44.0\n", "utf-8")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "out" / "example.py"], input="", capture_output=True, text=True,
+        env=os.environ | {"PYTHONPATH": str(old)},
+    )  # fmt: skip
+    assert done.stderr == "expected transformers 5 or newer, got 4.44.0: pip install -U transformers\n"
+    assert done.returncode == 1
+
+
 @pytest.mark.parametrize("to", EXAMPLES)
 def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     record = load(run.folder / "record.json")
@@ -76,6 +92,8 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     for told in (record.run, "60.00", "nrefs:1", "MIT, as this package", "python example.py", "a grammar of few words"):
         assert told in page, told
     assert "<script>" not in page
+    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to make a row" in page
+    assert "read once" not in page, "nobody counts how often test was read"
     assert "python example.py" not in model_card(hostile, to, has_example=False)
 
 

@@ -4,9 +4,8 @@ Run: python example.py < text > translations
 """
 
 import sys
+from importlib.metadata import version
 from pathlib import Path
-
-from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 FOLDER = Path(__file__).parent
 AT_ONCE = 32  # sentences
@@ -15,19 +14,18 @@ OLDEST = 5  # the version of transformers that the folder was tried with
 
 def main() -> None:
     """Line by line; a line without text stays one."""
-    import transformers
+    found = version("transformers")
+    if int(found.split(".")[0]) < OLDEST:
+        sys.exit(f"expected transformers {OLDEST} or newer, got {found}: pip install -U transformers")
+    from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # after the look at its version: an old one may fail
 
-    if int(transformers.__version__.split(".")[0]) < OLDEST:
-        sys.exit(
-            f"expected transformers {OLDEST} or newer, got {transformers.__version__}: pip install -U transformers"
-        )
     tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)
     lines = [line.rstrip("\n") for line in sys.stdin]
     for begin in range(0, len(lines), AT_ONCE):
         some = lines[begin : begin + AT_ONCE]
         ids = model.generate(**tokenizer(some, return_tensors="pt", padding=True))
-        found = tokenizer.batch_decode(ids, skip_special_tokens=True)
-        print(*(text if line else "" for line, text in zip(some, found, strict=True)), sep="\n")
+        texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
+        print(*(text if line else "" for line, text in zip(some, texts, strict=True)), sep="\n")
 
 
 if __name__ == "__main__":
