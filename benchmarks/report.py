@@ -1,14 +1,17 @@
 """Tables, verdicts, figures and the report for the browser from 500 records or more: how long, and where it goes.
 
-The records are those of a real scale, each copied under more seeds with its scores moved a little: as many rows as
-there are, as many files as a suite of 25 seeds would have. Printed are medians over fresh processes, in seconds of wall
-and of processor time; `figures` redraws figures 3 to 5 from their measurement where there is one.
+The records are those of a real scale, each copied under more seeds with its perplexity moved a little: as many rows as
+there are, as many files as a suite of 25 seeds would have, translations and heads beside them as the real ones have
+them. Printed are medians over fresh processes, in seconds of wall and of processor time; `figures` redraws figures 3 to
+5 from their measurement where there is one. How long the file takes to open says `benchmarks/opening.py`.
 
 Run:  python benchmarks/report.py --scale laptop
       python benchmarks/report.py --scale laptop --records 1000
 """
 
 import argparse
+import json
+import math
 import resource
 import shutil
 import statistics
@@ -20,7 +23,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from repro.results.frame import FIGURES, record_folders
+from repro.results.inside import copy_inside
 from repro.results.record import load, path
+from repro.results.sentences import copy_sentences
 
 PARTS = {
     "tables, verdicts, page": (
@@ -43,9 +48,13 @@ def fill(source: Path, results: Path, wanted: int) -> int:
     for copy in range(-(-wanted // len(records))):
         for record in records[: wanted - n]:
             score = {name: dict(values) for name, values in record.scores.items()}  # type: ignore[call-overload]
-            score["dev"]["bleu"] += 0.01 * copy
-            seed = record.seed + 100 * copy
-            replace(record, seed=seed, scores=score).save(path(results, replace(record, seed=seed)))  # type: ignore[arg-type]
+            score["dev"]["nll"] += 0.001 * copy  # BLEU is that of the translations beside it
+            score["dev"]["ppl"] *= math.exp(0.001 * copy)
+            made = replace(record, seed=record.seed + 100 * copy, scores=score)  # type: ignore[arg-type]
+            beside, place = path(source.parent, record), path(results, made)
+            made.save(place)
+            copy_sentences(beside, place, record.run)
+            copy_inside(beside, place, record.run)
             n += 1
     if (measured := source / FIGURES / "attention.json").exists():
         (results / source.name / FIGURES).mkdir()
@@ -62,12 +71,16 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("results"))
     parser.add_argument("--records", type=int, default=500)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", choices=PARTS, help="this part alone")
+    parser.add_argument("--keep", type=Path, help="copy the report for the browser to this file")
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
+    found: dict[str, object] = {"scale": options.scale, "records": options.records, "turns": options.turns}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         print(f"{fill(options.results / options.scale, results, options.records)} records of scale {options.scale}")
         print(f"{'part':<26}{'wall s':>8}{'cpu s':>8}")
-        for part, code in PARTS.items():
+        for part, code in PARTS.items() if options.only is None else [(options.only, PARTS[options.only])]:
             program = f"from pathlib import Path; results, scale = Path({folder!r}), {options.scale!r}; {code}"
             wall, cpu = [], []
             for _ in range(options.turns):
@@ -76,8 +89,16 @@ def main() -> None:
                 after = resource.getrusage(resource.RUSAGE_CHILDREN)
                 wall.append(time.monotonic() - started)
                 cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            print(f"{part:<26}{statistics.median(wall):>8.1f}{statistics.median(cpu):>8.1f}")
-        print(f"{(results / options.scale / 'report.html').stat().st_size / 1e6:.1f} MB of report.html")
+            found[part] = {"wall_seconds": wall, "cpu_seconds": cpu}
+            print(f"{part:<26}{statistics.median(wall):>8.1f}{statistics.median(cpu):>8.1f}", flush=True)
+        page = results / options.scale / "report.html"
+        if page.exists():
+            found["megabytes"] = page.stat().st_size / 1e6
+            print(f"{found['megabytes']:.1f} MB of report.html")
+            if options.keep:
+                shutil.copy(page, options.keep)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -261,7 +261,25 @@ def table(
     frame.attrs["notes"] = [*about_rows, *_repeats(shown), *about_facts]
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
     frame.attrs["repeatable"] = repeatable(itertools.chain(*runs.values()))
+    frame.attrs = {name: _UNCOPIED[type(value)](value) for name, value in frame.attrs.items()}
     return frame
+
+
+class _List(list[Any]):
+    """What a frame tells of itself. Pandas copies that deeply with each column that is looked at; this it shares."""
+
+    def __deepcopy__(self, _: object) -> "_List":
+        return self
+
+
+class _Dict(dict[Any, Any]):
+    """As `_List`."""
+
+    def __deepcopy__(self, _: object) -> "_Dict":
+        return self
+
+
+_UNCOPIED: Mapping[type, Callable[[Any], Any]] = {list: _List, dict: _Dict, bool: bool}
 
 
 def _refuse_mixtures(records: Sequence[Record]) -> None:

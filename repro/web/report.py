@@ -29,9 +29,10 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
     charts = {f"{section.key}/{name}": chart for section in sections for name, chart in section.charts.items()}
     scripts = [
         asset(FRAME),
-        *([bundle(), asset(CHARTS)] if charts else []),
+        *([asset(CHARTS)] if charts else []),
         *map(asset, dict.fromkeys(section.script for section in sections if section.script)),
     ]
+    library = bundle() if charts else ""
     page = Environment(loader=PackageLoader("repro.web", "assets"), autoescape=True, undefined=StrictUndefined)
     return page.get_template(TEMPLATE).render(
         title=title,
@@ -40,7 +41,8 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         origin=origin,
         sections=sections,
         style=Markup(asset(STYLE)),
-        policy=policy(scripts),
+        policy=policy([library, *scripts] if library else scripts),
+        library=Markup(library),
         scripts=[Markup(script) for script in scripts],
         embedded=[
             *((f"data-{one.key}", json_in_html(one.data)) for one in sections if one.data is not None),

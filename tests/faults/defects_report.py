@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 OF_FRAME, OF_TABLES, OF_CHARTS = (f"tests/web/test_{name}.py::test_" for name in ("report", "tables", "charts"))
+OF_OPENING = "tests/web/test_opening.py::test_nothing_"
 OF_SENTENCES = "tests/web/test_sentences.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -57,6 +58,39 @@ DEFECTS: tuple[Defect, ...] = (
         "pairs[i] if pairs",
         "pairs[i - 1] if pairs",
         (f"{OF_SENTENCES}each_translation_has_the_scores_of_sacrebleu",),
+    ),
+    Defect(
+        "the library of charts runs when a report is opened",
+        "repro/web/assets/report.html.j2",
+        '<script type="text/plain" id="library">',
+        '<script id="library">',
+        (
+            f"{OF_FRAME}charts_bring_their_library_once_and_nothing_else_does",
+            f"{OF_OPENING}is_made_before_it_is_looked_at",
+        ),
+    ),
+    Defect(
+        "every view is made when a report is opened",
+        "repro/web/assets/report.js",
+        "    unseen.set(at, act);\n    sight.observe(at);\n",
+        "    act();\n",
+        (f"{OF_OPENING}is_made_before_it_is_looked_at",),
+    ),
+    Defect(
+        "what was not looked at is not printed",
+        "repro/web/assets/report.js",
+        'addEventListener("beforeprint", () => [...unseen.keys()].forEach(see));',
+        "",
+        ("tests/web/test_opening.py::test_a_print_has_every_view",),
+    ),
+    Defect(
+        "counts of translations are kept whatever becomes of their file",
+        "repro/results/sentences.py",
+        "(seen.st_mtime_ns, seen.st_size, seen.st_ino)",
+        "()",
+        (
+            "tests/results/test_sentences.py::test_counts_are_read_once_and_again_where_the_file_or_the_record_is_another",
+        ),
     ),
     Defect(
         "a row is held against the reference, whatever is chosen",

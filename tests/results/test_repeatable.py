@@ -54,5 +54,8 @@ def test_what_came_before_badges_says_so() -> None:
 
 
 def test_a_table_carries_its_lines() -> None:
-    assert table([], base=[run()]).attrs["repeatable"] == repeatable([run()])
+    frame = table([], base=[run()])
+    assert frame.attrs["repeatable"] == repeatable([run()])
+    told = frame["row"].attrs["repeatable"]
+    assert told is frame.attrs["repeatable"], "pandas would copy all that is told with each column"
     assert repeatable([]) == []

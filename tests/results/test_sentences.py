@@ -136,7 +136,7 @@ def spoilt(file: Path, **changes: Any) -> None:
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 6}}}, "dev: expected counts that give the record's bleu of"),
         ({"dev": {"counts": {"bleu": ["1 1"] * 6}}}, "dev: expected counts of 3 sentences, got 2"),
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 5}}}, r"expected 6 columns of one length, got \[3, 3, 3, 3, 3\]"),
-        ({"dev": {"counts": {"bleu": ["1 1 x"] * 6}}}, "invalid literal"),
+        ({"dev": {"counts": {"bleu": ["1 1 x"] * 6}}}, "could not be read to its end"),
         ({"dev": {"counts": {"chrf": ["1 1 1"] * 6}}}, "chrf"),
     ],
 )
@@ -145,6 +145,19 @@ def test_counts_that_cannot_be_are_refused(change: dict[str, Any], complaint: st
     leave(tmp_path, [record])
     spoilt(files(path(tmp_path, record))[-1], **change)
     with pytest.raises(ValueError, match=complaint):
+        read_counts(tmp_path, record)
+
+
+def test_counts_are_read_once_and_again_where_the_file_or_the_record_is_another(tmp_path: Path) -> None:
+    record = run(1)
+    leave(tmp_path, [record])
+    found = read_counts(tmp_path, record)
+    assert read_counts(tmp_path, record) is found
+    wrong = replace(record, run="f" * 16)
+    with pytest.raises(ValueError, match="expected counts of run f"):
+        read_counts(tmp_path, wrong)
+    spoilt(files(path(tmp_path, record))[-1], run="e" * 16)
+    with pytest.raises(ValueError, match="got those of run e"):
         read_counts(tmp_path, record)
 
 

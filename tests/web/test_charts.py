@@ -71,6 +71,8 @@ def test_charts_take_the_colours_of_the_theme(made: Path, opened: Any) -> None:
 def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> None:
     page = opened(made / REPORT)
     claims = page.locator("#claims")
+    claims.locator(".item").first.scroll_into_view_if_needed()  # its filters are made when it comes into sight
+    claims.get_by_role("searchbox").wait_for()
     shown = claims.locator(".item:visible")
     by_claim = {line["claim"]: line for line in sheet(page, "claims", "claims.csv")}
     assert shown.count() == len(by_claim)

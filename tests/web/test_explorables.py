@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from repro.model.config import BASE
 from repro.model.embedding import sinusoids
@@ -98,8 +99,8 @@ def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any, name:
 @pytest.mark.parametrize("width", [360, 1600])
 def test_pictures_are_as_wide_as_the_room(alone: Path, opened: Any, width: int) -> None:
     page = opened(alone, width=width)
+    expect(page.locator("#explorables .plot svg")).to_have_count(4)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator("#explorables .plot svg").count() == 4
     for box in page.locator("#explorables .plot").all():
         assert box.locator("svg").bounding_box()["width"] <= box.bounding_box()["width"] + 1
 

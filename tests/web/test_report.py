@@ -1,5 +1,7 @@
 """The frame of a report: what it lets in, what it escapes, and that sections share nothing by accident."""
 
+import base64
+import hashlib
 import json
 import re
 from html import unescape
@@ -92,7 +94,14 @@ def test_charts_bring_their_library_once_and_nothing_else_does() -> None:
     plain, with_charts = made(section()), made(one, section("two", charts={"cost": {"mark": "bar"}}))
     assert len(plain) < 50_000
     assert len(with_charts) < 1_000_000
-    charts = json.loads(dict(Scripts(with_charts).found)["charts"])
+    scripts = dict(Scripts(with_charts).found)
+    assert "vegaEmbed" in scripts["library"], "a text, until a chart is looked at"
+    assert not any(len(text) > 100_000 for name, text in Scripts(with_charts).found if name != "library")
+    assert f"sha256-{base64.b64encode(hashlib.sha256(scripts['library'].encode()).digest()).decode()}" in unescape(
+        with_charts
+    )
+    assert '<script type="text/plain" id="library">' in with_charts
+    charts = json.loads(scripts["charts"])
     assert charts == {"one/cost": {"mark": "point"}, "two/cost": {"mark": "bar"}}
 
 

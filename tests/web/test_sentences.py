@@ -134,6 +134,7 @@ def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:
 def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
     page = opened(file)
     figures = page.locator("#sentences figure")
+    figures.first.wait_for()  # they are made when they come into sight
     data = json.loads(page.locator("#data-sentences").text_content())["sentences"]
     assert [int(text.split()[1].strip(":")) for text in figures.locator("figcaption").all_inner_texts()] == [
         one["line"] for one in data
@@ -151,6 +152,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, op
 
 def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
     page = opened(file)
+    page.locator("#sentences figure").first.wait_for()
     row, against, order = page.locator("#sentences select").all()
     row.select_option(label="base, seed 1")
     against.select_option(label="base, seed 2")
@@ -171,6 +173,7 @@ def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
 @pytest.mark.parametrize("width", [360, 1600])
 def test_nothing_sticks_out(file: Path, opened: Any, width: int) -> None:
     page = opened(file, width=width)
+    page.locator("#sentences figure").first.wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") == width
     for box in page.locator("#sentences .scroll").all():
         assert box.evaluate("(at) => at.scrollWidth <= at.clientWidth + 1")

@@ -1,15 +1,25 @@
 /* Charts of Vega-Lite, drawn when they come into sight, in the colours of the theme, as wide as there is room.
 
+   The library that draws them stands in the page as text, and becomes a script with the first chart that is looked at.
    `<div class="chart" data-chart="KEY/NAME">` shows the chart NAME of section KEY. Where its data is a name, the rows are
    made from the columns of that name in report.data(KEY).columns. A script that wants the view: report.onChart("KEY/NAME", act). */
 "use strict";
 
 {
-  const specs = JSON.parse(document.getElementById("charts").textContent);
   const waiting = new Map(); // "KEY/NAME" -> who waits for its view
   const places = new Map([...document.querySelectorAll(".chart[data-chart]")].map((at) => [at.dataset.chart, at]));
   const drawn = new Map();
   const BESIDE = 66; // pixels: the axis and its labels, beside a chart that stands among others
+
+  let specs = null; // "KEY/NAME" -> chart
+
+  /** Makes `vegaEmbed` and the charts of what the page holds as text; once. */
+  function start() {
+    if (specs) return;
+    const library = document.getElementById("library");
+    library.replaceWith(report.element("script", {}, library.textContent));
+    specs = JSON.parse(document.getElementById("charts").textContent);
+  }
 
   /** {a: [1, 2], b: [3, 4]} -> [{a: 1, b: 3}, {a: 2, b: 4}] */
   function rows(columns) {
@@ -43,6 +53,7 @@
   }
 
   async function draw(key) {
+    start();
     const [section] = key.split("/");
     const columns = report.data(section)?.columns ?? {};
     const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
@@ -60,21 +71,13 @@
     for (const act of waiting.get(key) ?? []) act(view);
   }
 
-  const sight = new IntersectionObserver((seen) => {
-    for (const one of seen.filter((at) => at.isIntersecting)) {
-      sight.unobserve(one.target);
-      draw(one.target.dataset.chart);
-    }
-  }, { rootMargin: "300px" });
-
-  for (const place of places.values()) sight.observe(place);
+  for (const [key, place] of places) report.whenSeen(place, () => draw(key));
   let width = innerWidth;
   addEventListener("resize", () => {
     if (innerWidth !== width) [...drawn.keys()].forEach(draw);
     width = innerWidth;
   });
   report.onTheme(() => [...drawn.keys()].forEach(draw));
-  addEventListener("beforeprint", () => [...places.keys()].filter((key) => !drawn.has(key)).forEach(draw));
 
   /** act(view) now, if the chart KEY/NAME is drawn, and whenever it is drawn again. */
   report.onChart = (key, act) => {

@@ -33,7 +33,7 @@ report.formulas = {
     Object.entries(law.powers).reduce((product, [name, power]) => product * sizes[name] ** power, law.factor),
 };
 
-{
+report.whenSeen(document.getElementById("explorables"), () => {
   const { element, formulas } = report;
   const values = report.data("explorables");
   const redraws = [];
@@ -171,4 +171,4 @@ report.formulas = {
     });
 
   report.onTheme(() => redraws.forEach((show) => show()));
-}
+});

@@ -92,13 +92,16 @@
     });
   }
 
-  for (const grid of document.querySelectorAll(".grid")) {
+  /** What a reader sorts and filters by; made when the grid comes into sight. */
+  function makeGrid(grid) {
     const table = grid.querySelector("table");
     const items = [...grid.querySelectorAll(grid.dataset.items ?? "tbody tr")];
     if (grid.dataset.facets && items.length > 3) makeFilters(grid, items);
     if (table && !grid.dataset.items && items.length > 1) makeSortable(table, items);
     if (table) makeRows(table);
   }
+
+  for (const grid of document.querySelectorAll(".grid")) report.whenSeen(grid, () => makeGrid(grid));
 
   /** What is folded opens when an address leads into it. */
   function unfold() {

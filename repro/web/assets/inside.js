@@ -43,7 +43,7 @@ report.inside = {
   },
 };
 
-{
+report.whenSeen(document.getElementById("inside-view"), () => {
   const el = report.element;
   const { inside } = report;
   const { models } = report.data("inside");
@@ -239,9 +239,5 @@ report.inside = {
   }
 
   report.onTheme(() => content && showHeads());
-  new IntersectionObserver((seen, self) => {
-    if (!seen.some((one) => one.isIntersecting)) return;
-    self.disconnect();
-    open();
-  }, { rootMargin: "400px" }).observe(document.getElementById("inside-view"));
-}
+  open();
+});

@@ -8,6 +8,7 @@ const report = (() => {
   const kept = new Map(); // what was parsed once
   const routes = new Map(); // name -> what is done at #name=value
   const themed = []; // what is drawn again in other colours
+  const unseen = new Map(); // element -> what is done when it comes into sight
 
   /** The values of a section, as its maker gave them in Python; null where it gave none. */
   function data(key) {
@@ -44,6 +45,23 @@ const report = (() => {
   function onTheme(act) {
     themed.push(act);
     act();
+  }
+
+  /** Do something once, when an element comes near to what is in sight, or is printed: a page opens without it. */
+  function whenSeen(at, act) {
+    unseen.set(at, act);
+    sight.observe(at);
+  }
+
+  const sight = new IntersectionObserver((found) => {
+    for (const one of found) if (one.isIntersecting) see(one.target);
+  }, { rootMargin: "300px" });
+
+  function see(at) {
+    sight.unobserve(at);
+    const act = unseen.get(at);
+    unseen.delete(at);
+    act?.();
   }
 
   /** What is done when the address ends in #name=value: act(value), and act(null) when it no longer does. */
@@ -120,9 +138,10 @@ const report = (() => {
     }
     dark.addEventListener("change", showTheme);
     addEventListener("hashchange", follow);
+    addEventListener("beforeprint", () => [...unseen.keys()].forEach(see));
     showTheme();
   }
 
   start();
-  return { data, element, colour, onTheme, route, go, download, isDark };
+  return { data, element, colour, onTheme, whenSeen, route, go, download, isDark };
 })();

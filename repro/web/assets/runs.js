@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { runs, shared, base } = report.data("runs");
+  let runs, shared, base; // once a run is asked for
   const el = report.element;
   const [WIDTH, HEIGHT] = [640, 240];
   let before = null; // what had the focus, and gets it back
@@ -28,6 +28,7 @@
       if (dialog.open) dialog.close();
       return;
     }
+    ({ runs, shared, base } = report.data("runs"));
     if (!dialog.open) before = document.activeElement;
     content.replaceChildren(...(runs[key] ? about(key, runs[key]) : [
       el("h2", { id: "run-title" }, "No such run"),

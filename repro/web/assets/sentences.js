@@ -39,7 +39,7 @@ report.words = {
   },
 };
 
-{
+report.whenSeen(document.getElementById("side-by-side"), () => {
   const el = report.element;
   const { rows, sentences, has_text: hasText } = report.data("sentences");
   const EACH = 20; // sentences at a time
@@ -124,4 +124,4 @@ report.words = {
   }
 
   show();
-}
+});
