@@ -51,7 +51,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the counts of another run are taken for a record's",
         KEPT,
-        '    if content["run"] != record.run:\n',
+        '    if content["run"] != expected.run:\n',
         "    if False:\n",
         (f"{OF_KEPT}the_translations_of_another_seed_are_known_as_such",),
     ),

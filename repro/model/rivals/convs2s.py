@@ -117,7 +117,7 @@ class ConvS2S(Plain):
         return x
 
     def encode(self, source: Tensor) -> Tensor:
-        """int64 [B, S] -> [z ; e] [B, S, 2D], 0 where padding stands.
+        """int64 [B, S] -> [z ; e], which is [B, S, 2D] and 0 where padding stands.
 
         2 N attentions will each send back a gradient for z and for e, so a share of the sum is passed on.
         """
