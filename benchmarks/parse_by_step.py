@@ -25,6 +25,7 @@ from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
 from repro.runs.parsing import PARSING_SEARCH
 from repro.runs.run import Run
+from repro.runs.silence import Silence
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
 from repro.runs.trial import Trial
@@ -36,22 +37,6 @@ from repro.training.loop import Every
 EXPERIMENT = Path(__file__).parent.parent / "experiments" / "table4.py"
 GREEDY = Search(beam=1, alpha=0.0, extra=PARSING_SEARCH.extra)
 ID = "benchmark"  # of the run, in its checkpoints
-
-
-class Silent:
-    """A journal that keeps nothing."""
-
-    def __contains__(self, line: tuple[str, int], /) -> bool:
-        return True
-
-    def __len__(self) -> int:
-        return 0
-
-    def append(self, kind: str, step: int, **values: float) -> None:
-        """No line."""
-
-    def sync(self) -> None:
-        """Nothing to push."""
 
 
 def run_of(options: Options, row: str, seed: int) -> Run:
@@ -66,19 +51,19 @@ def run_of(options: Options, row: str, seed: int) -> Run:
 
 def trained_at(trial: Trial, each: int) -> Iterator[tuple[int, float, Mapping[str, Tensor]]]:
     """Train to the end; then the steps that were looked at, perplexity of dev there, and the weights."""
-    kept: list[tuple[int, float, Mapping[str, Tensor]]] = []
+    kept: dict[int, tuple[float, Mapping[str, Tensor]]] = {}  # by step: the last one is validated twice
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:
             if kind == "dev":  # the checkpoint of a step is written before its validation
-                kept.append((step, numbers["ppl"], weights(path_of(folder, step), ID)))
+                kept[step] = numbers["ppl"], weights(path_of(folder, step), ID)
                 print(f"step {step}: PPL {numbers['ppl']:.3f}", flush=True)
 
         every = Every(log=each, validate=each, checkpoint=each)
         module = trial.module()
-        trial.train(module, folder=folder, run=ID, log=Silent(), every=every, watch=watch, should_stop=lambda: False)
-    yield from kept
+        trial.train(module, folder=folder, run=ID, log=Silence(), every=every, watch=watch, should_stop=lambda: False)
+    yield from ((step, ppl, state) for step, (ppl, state) in kept.items())
 
 
 def measured(run: Run, each: int, words: Lines, references: Lines) -> Iterator[dict[str, Any]]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.results.columns import column_of, numbers_in
 from repro.results.record import Record, path
 from repro.results.task import SPLITS
 from repro.storage import atomic
@@ -78,8 +79,8 @@ def write_brackets(place: Path, run: str, splits: Mapping[str, Brackets]) -> Non
     """Write the file beside the record at `place`."""
     content: dict[str, Any] = {"format": FORMAT, "run": run}
     for split, of in splits.items():
-        content[split] = {name: _column(getattr(of, name)) for name in COLUMNS}
-        content[split]["mended"] = {kind: _column(times) for kind, times in sorted(of.mended.items())}
+        content[split] = {name: column_of(getattr(of, name)) for name in COLUMNS}
+        content[split]["mended"] = {kind: column_of(times) for kind, times in sorted(of.mended.items())}
     write_packed(file_of(place), content)
 
 
@@ -129,8 +130,8 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
 
 
 def _checked(columns: Mapping[str, Any], split: str, record: Record) -> Brackets:
-    words, found, gold, right = (_numbers(columns[name]) for name in COLUMNS)
-    made = Brackets(words, found, gold, right, {kind: _numbers(times) for kind, times in columns["mended"].items()})
+    words, found, gold, right = (numbers_in(columns[name]) for name in COLUMNS)
+    made = Brackets(words, found, gold, right, {kind: numbers_in(times) for kind, times in columns["mended"].items()})
     n = record.corpus["n_dev" if split == "dev" else "n_test"]
     if lengths := {len(one) for one in (words, found, gold, right, *made.mended.values())} - {n}:
         raise ValueError(f"{split}: expected columns of {n:,} sentences, got {max(lengths):,}")
@@ -141,14 +142,6 @@ def _checked(columns: Mapping[str, Any], split: str, record: Record) -> Brackets
         if scored is None or abs(scored - counted) > SAME_F1:
             raise ValueError(f"{split}: expected brackets that give the record's {name} of {scored}, got {counted}")
     return made
-
-
-def _column(numbers: NDArray[np.int64]) -> str:
-    return " ".join(map(str, numbers.tolist()))
-
-
-def _numbers(column: str) -> NDArray[np.int64]:
-    return np.fromiter(map(int, column.split()), np.int64)
 
 
 def _percent(part: int, whole: int) -> float:

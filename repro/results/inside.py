@@ -5,9 +5,7 @@ of the decoder's self-attention, then of its attention to the source, [layers, h
 were taken before the weights were rounded. A report reads it (`repro/web/inside.py`). Paper: figures 3 to 5.
 """
 
-import gzip
 import hashlib
-import io
 import json
 import math
 from collections.abc import Mapping
@@ -15,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.storage import atomic, signed_json
+from repro.storage.packed_json import packed, unpacked
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 INSIDE_FORMAT = 1
 LARGEST = 100_000  # bytes of such a file
-MOST_UNPACKED = 1 << 26  # bytes
 
 
 def inside_file(place: Path) -> Path:
@@ -34,7 +32,7 @@ def packed_inside(content: Mapping[str, Any], weights: bytes) -> bytes:
     """The bytes of a file: the same content, the same bytes."""
     whole = {**content, "format": INSIDE_FORMAT, "weights": hashlib.sha256(weights).hexdigest()}
     head = signed_json.canonical({**whole, signed_json.KEY: signed_json.checksum(whole)})
-    return gzip.compress(head + b"\n" + weights, 9, mtime=0)
+    return packed(head + b"\n" + weights)
 
 
 def write_inside(place: Path, data: bytes) -> None:
@@ -46,15 +44,13 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     """What was written: the content, and the weights. Raises ValueError for a file that is damaged, or not there."""
     file = inside_file(place)
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as unpacked:
-            data = unpacked.read(MOST_UNPACKED + 1)
-        head, _, weights = data.partition(b"\n")
+        head, _, weights = unpacked(file).partition(b"\n")
         content = json.loads(head)
         stated = content.pop(signed_json.KEY, None)
         whole = content.get("format") == INSIDE_FORMAT and stated == signed_json.checksum(content)
-        if len(data) > MOST_UNPACKED or not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
+        if not whole or content["weights"] != hashlib.sha256(weights).hexdigest():
             raise ValueError("it is not what was written")
-    except (OSError, EOFError, ValueError, AttributeError) as error:
+    except (OSError, ValueError, AttributeError) as error:
         raise ValueError(f"{file}: {error}. Delete it and type the command of the run again.") from error
     return content, weights
 

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.results.columns import column_of, numbers_in
 from repro.results.record import Record, path
 from repro.results.task import SPLITS, TRANSLATION
 from repro.storage import atomic
@@ -111,7 +112,7 @@ def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> 
         }
         if of.places:
             source, thirds = of.places
-            content[split] |= {"source": _column(np.asarray(source)), "thirds": [*map(_columns, thirds)]}
+            content[split] |= {"source": column_of(np.asarray(source)), "thirds": [*map(_columns, thirds)]}
     write_packed(_counts(place), content)
 
 
@@ -151,7 +152,7 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
     file = _counts(path(results, record))
     if not file.exists() or "thirds" not in (content := read_packed(file, FORMAT)[split]):
         return None
-    source = [int(n) for n in content["source"].split()]
+    source = numbers_in(content["source"]).tolist()
     thirds = [_arrays(columns) for columns in content["thirds"]]
     if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.corpus[f"n_{split}"]} or len(thirds) != 3:  # type: ignore[literal-required]
         raise ValueError(f"{file}: expected three thirds of the {split} of record {record.run}. Run the row again.")
@@ -174,7 +175,7 @@ def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
     From the file beside the record at `place` alone: what a page of many runs can afford.
     """
     hypothesis, reference, *_ = read_packed(_counts(place), FORMAT)[split]["counts"]["bleu"]
-    return [int(n) for n in hypothesis.split()], [int(n) for n in reference.split()]
+    return numbers_in(hypothesis).tolist(), numbers_in(reference).tolist()
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
@@ -238,7 +239,7 @@ def _expected(record: Record) -> _Expected:
     )
 
 
-@functools.lru_cache(maxsize=4096)  # claims, statements and charts of a report ask for the same thousand
+@functools.lru_cache(maxsize=1024)  # claims, statements and charts of a report ask for the same thousand
 def _read_once(file: Path, _state: tuple[int, ...], expected: _Expected) -> dict[str, Scorers]:
     """The counts in a file in this state of its own, held against what is expected."""
     return _checked(read_packed(file, FORMAT), expected)
@@ -260,17 +261,12 @@ def _checked(content: Mapping[str, Any], expected: _Expected) -> dict[str, Score
     return found
 
 
-def _column(numbers: NDArray[np.integer[Any]]) -> str:
-    """As text: a thousand of these files are read for a page."""
-    return " ".join(map(str, numbers.tolist()))
-
-
 def _columns(counts: NgramCounts) -> list[str]:
-    return [_column(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
+    return [column_of(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
 
 
 def _arrays(columns: Sequence[str]) -> NgramCounts:
-    hypothesis, reference, *correct = (np.fromstring(column, np.int64, sep=" ") for column in columns)
+    hypothesis, reference, *correct = map(numbers_in, columns)
     if len(correct) != ORDERS or len({len(hypothesis), len(reference), *map(len, correct)}) > 1:
         raise ValueError(f"expected {2 + ORDERS} columns of one length, got {[len(text.split()) for text in columns]}")
     return NgramCounts(hypothesis, reference, np.stack(correct, axis=1))

@@ -3,6 +3,8 @@
 A hidden key has weight 0 under each of them. Shapes: B batch, H heads, Q queries, K keys.
 """
 
+from abc import ABC, abstractmethod
+
 import torch
 from torch import Tensor, nn
 
@@ -52,12 +54,12 @@ class Sampled(StraightThrough, nn.Module):
         return one_hot_of_best(soft / waited, None).to(soft.dtype) + (soft - soft.detach())
 
 
-class EachByItself(Mixing):
+class EachByItself(Mixing, ABC):
     """Weights f(s, n) that know of the other keys only how many are seen, n: they need not sum to one."""
 
+    @abstractmethod
     def weight(self, scores_BHQK: Tensor, n_seen: Tensor) -> Tensor:
         """f; n_seen [B, H, Q, 1] is at least 1."""
-        raise NotImplementedError
 
     def select(self, scores_BHQK: Tensor, bias: Tensor | None) -> Tensor:
         seen = seen_keys(scores_BHQK, bias)

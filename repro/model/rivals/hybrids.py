@@ -6,6 +6,7 @@ direction, a decoder's D; a convolution has kernel 3 and gates. Feed-forward net
 Shapes: B sentences, W hypotheses of each, R = B W; L tokens, D d_model.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,23 +29,23 @@ from repro.model.transformer import Transformer
 Past = tuple[Tensor, ...]  # of a slot, each [R, ...]
 
 
-class Slot(nn.Module):
+class Slot(nn.Module, ABC):
     """What mixes the tokens of one sequence in the place of self-attention: a whole sequence, or one step of a search.
 
     It is made from (d_model, causal); a causal one stands in a decoder.
     """
 
+    @abstractmethod
     def forward(self, x: Tensor, bias: Tensor) -> Tensor:
         """x [B, L, D] -> [B, L, D]; `bias` is what self-attention would be masked by."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begun(self, like: Tensor) -> Past:
         """What is remembered of sentences [B, ...] that are not begun."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self, x: Tensor, past: Past) -> tuple[Tensor, Past]:
         """The next token x [R, D] of each hypothesis: what is made of it, and the past of the one after."""
-        raise NotImplementedError
 
 
 class Recurrence(Slot):
