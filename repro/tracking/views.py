@@ -6,14 +6,15 @@ MLflow 3.17 does not document it, so a failure costs the view and nothing else.
 
 import base64
 import json
-import statistics
 import time
 import urllib.parse
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from repro.results.frame import interval
+from repro.results.record import BASE
 from repro.tracking.client import connect, experiment_id, hide, reason, repair, say
 from repro.tracking.mirror import table_names
 from repro.tracking.run_folder import APART
@@ -22,20 +23,23 @@ from repro.tracking.tracker import Tracker
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
-ROW = {  # numbers of a row, the mean over its seeds as the paper would print it: from where, decimals
-    "row/dev_ppl": ("final/dev_ppl", 2),
-    "row/paper_ppl": ("paper/ppl", 2),
-    "row/dev_bleu": ("final/dev_bleu", 1),
-    "row/paper_bleu": ("paper/bleu", 1),
-    "row/dev_f1": ("final/dev_f1", 1),
-    "row/test_f1": ("final/test_f1", 1),  # the paper's is of test
-    "row/paper_f1": ("paper/f1", 1),
+ROW = {  # numbers of a row, the mean over its seeds: from where
+    "row/dev_ppl": "final/dev_ppl",
+    "row/paper_ppl": "paper/ppl",
+    "row/dev_bleu": "final/dev_bleu",
+    "row/paper_bleu": "paper/bleu",
+    "row/dev_f1": "final/dev_f1",
+    "row/test_f1": "final/test_f1",  # the paper's is of test
+    "row/paper_f1": "paper/f1",
 }
+DECIMALS = 2
+HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
+OF_ROWS = "row/"
 QUALITIES = ("bleu", "f1")  # what a table is scored by: the first where nothing is finished
-WIDTH = 125  # of a column, in pixels
+LETTER, AROUND = 6.3, 24  # pixels, of a heading: what a row is judged by stands within 1,400, each name in full
 COLUMNS = {  # of every view, in this order, before those of its score
-    "attributes.`Run Name`": 170,
-    "runDateAndNestInfo": 90,  # "Created", which cannot be left out
+    "attributes.`Run Name`": 196,
+    "runDateAndNestInfo": 70,  # "Created", which cannot be left out
 }
 SYSTEM = {"tags.`system`": 330}
 
@@ -101,16 +105,23 @@ def view_path(experiment_id: str, key: str | None = None) -> str:
 
 
 def view_state(
-    where: str, rows: Iterable[str], *, qualities: Sequence[str] = QUALITIES[:1], systems: bool = False
+    where: str, rows: Collection[str], *, qualities: Sequence[str] = QUALITIES[:1], systems: bool = False
 ) -> dict[str, Any]:
     """The page of a table: runs grouped by row in the paper's order, the paper's numbers beside ours.
 
-    `qualities` are the scores that stand beside perplexity; systems do where some are not the Transformer.
+    `qualities` are the scores that stand beside perplexity; systems do where some are not the Transformer. What each
+    row has less than the base, or more, stands where there is a base.
     """
-    of_rows = [key for key in ROW if key.rpartition("_")[2] in ("ppl", *qualities)]
-    spreads = [f"row/dev_{name}_sd" for name in qualities]
+    of_rows = []
+    for key in (key for key in ROW if key.rpartition("_")[2] in ("ppl", *qualities)):
+        of_rows.append(key)
+        name = key.removeprefix(OF_ROWS)
+        if name in [f"dev_{quality}" for quality in qualities]:
+            of_rows.append(key + HALF)
+        if BASE in rows and name in [f"{whose}_{quality}" for whose in ("dev", "paper") for quality in qualities]:
+            of_rows.append(key + LESS_BASE)
     of_seeds = [f"final/dev_{name}" for name in ("ppl", *qualities)]
-    scores = {f"metrics.`{key}`": WIDTH for key in (*of_rows, *spreads, *of_seeds)}
+    scores = {f"metrics.`{key}`": AROUND + round(LETTER * len(key)) for key in (*of_rows, *of_seeds)}
     columns = {**COLUMNS, **scores, **(SYSTEM if systems else {})}
     return {
         "searchFilter": where,
@@ -146,7 +157,7 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
         for run in client.search_runs([experiment], view.filter):
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
         for runs in rows.values():
-            _log_row(client, runs)
+            _log_row(client, runs, rows.get(BASE, []))
         systems = any("system" in run.data.tags for runs in rows.values() for run in runs)
         state = view_state(view.filter, rows, qualities=_qualities(rows.values()), systems=systems)
         now = round(time.time() * 1000)
@@ -172,7 +183,7 @@ def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
     return [name for name in QUALITIES if f"final/dev_{name}" in had] or QUALITIES[:1]
 
 
-def _log_row(client: Any, runs: list[Any]) -> None:
+def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
     """Log the numbers of a row to one of its runs, and to those that have them from before they counted for another.
 
     The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A
@@ -181,17 +192,26 @@ def _log_row(client: Any, runs: list[Any]) -> None:
     from mlflow.entities import Metric
 
     runs = sorted(runs, key=lambda run: (not run.data.metrics.keys() & ROW.keys(), run.info.start_time))
-    values = {}
-    for key, (source, decimals) in ROW.items():
-        seeds = [run.data.metrics[source] for run in runs if source in run.data.metrics]
-        if seeds:
-            values[key] = round(statistics.fmean(seeds), decimals)
-        if source in [f"final/dev_{name}" for name in QUALITIES] and len(seeds) > 1:
-            values[f"{key}_sd"] = round(statistics.stdev(seeds), 2)
+    values = {key: round(value, DECIMALS) for key, value in _numbers(runs, base).items()}
     now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
     for run in runs[:1] + [run for run in runs[1:] if run.data.metrics.keys() & ROW.keys()]:
         changed = {k: v for k, v in values.items() if run.data.metrics.get(k) != v}
         client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+
+
+def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
+    """Of each score of a row: its mean over seeds, half of its interval, and what it has more than the base."""
+    values = {}
+    for key, source in ROW.items():
+        ours, theirs = ([run.data.metrics[source] for run in of if source in run.data.metrics] for of in (runs, base))
+        if not ours:
+            continue
+        values[key], half = interval(ours)
+        if half is not None and source.startswith("final/"):
+            values[key + HALF] = half
+        if theirs and runs[0].data.tags.get("row") != BASE:
+            values[key + LESS_BASE] = values[key] - interval(theirs)[0]
+    return values
 
 
 def _notes(client: Any, experiment: str) -> str:

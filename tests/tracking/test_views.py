@@ -66,8 +66,9 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     }  # fmt: skip
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`paper/row`", True)
     assert state["groupsExpanded"] == {"tag.row.base": False, "tag.row.h=1": False}
-    assert [column for column in state["selectedColumns"] if "/" in column][:4] == [
-        "metrics.`row/dev_ppl`", "metrics.`row/paper_ppl`", "metrics.`row/dev_bleu`", "metrics.`row/paper_bleu`",
+    assert [column.split("`")[1] for column in state["selectedColumns"] if "/" in column] == [
+        "row/dev_ppl", "row/paper_ppl", "row/dev_bleu", "row/dev_bleu_ci", "row/dev_bleu_diff", "row/paper_bleu",
+        "row/paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
     ]  # fmt: skip
     assert experiment.tags["mlflow.note.content"] == (
         f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU."
@@ -77,7 +78,8 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     assert [(row, seed) for row, seed, _ in shown] == [("base", "1"), ("h=1", "1"), ("h=1", "2")]
     assert shown[0][2] == [("dev_bleu", 60.0), ("dev_ppl", 3.0), ("paper_bleu", 25.8), ("paper_ppl", 4.92)]
     assert shown[1][2] == [
-        ("dev_bleu", 50.8), ("dev_bleu_sd", 1.06), ("dev_ppl", 4.01), ("paper_bleu", 24.9), ("paper_ppl", 5.29),
+        ("dev_bleu", 50.75), ("dev_bleu_diff", -9.25), ("dev_ppl", 4.01), ("dev_ppl_diff", 1.01),
+        ("paper_bleu", 24.9), ("paper_bleu_diff", -0.9), ("paper_ppl", 5.29), ("paper_ppl_diff", 0.37),
     ]  # fmt: skip
     assert shown[2][2] == []  # a number of one run of a group is shown as it is
 
@@ -88,7 +90,7 @@ def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
 
 def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_path: Path) -> None:
     uri, told = new_store(), list[str]()
-    for seed, dev, test in ((1, 80.04, 79.0), (2, 82.0, 79.1)):
+    for seed, dev, test in ((1, 80.03, 79.0), (2, 82.0, 79.1), (3, 81.03, 79.2)):
         folder = tmp_path / f"run{seed}"
         describe(folder, folder.name, table="table4", row="WSJ only", seed=seed, paper={"f1": 91.3}, order=1)
         with Journal(folder / "journal.jsonl") as journal:
@@ -100,13 +102,14 @@ def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_pa
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
     columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
     assert [column.split("`")[1] for column in columns if "/" in column] == [
-        "row/dev_ppl", "row/paper_ppl", "row/dev_f1", "row/test_f1", "row/paper_f1", "row/dev_f1_sd", "final/dev_ppl",
+        "row/dev_ppl", "row/paper_ppl", "row/dev_f1", "row/dev_f1_ci", "row/test_f1", "row/paper_f1", "final/dev_ppl",
         "final/dev_f1",
     ]  # fmt: skip
     runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
     others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")
     assert sorted(numbers_of_the_row(runs[0]) + numbers_of_the_row(others[0])) == [
-        ("dev_f1", 81.0), ("dev_f1_sd", 1.39), ("dev_ppl", 1.5), ("paper_f1", 91.3), ("test_f1", 79.0),
+        ("dev_f1", 81.02), ("dev_f1_ci", 2.45), ("dev_ppl", 1.5), ("dev_ppl_ci", 0.0), ("paper_f1", 91.3),
+        ("test_f1", 79.1), ("test_f1_ci", 0.25),
     ]  # fmt: skip
 
 
