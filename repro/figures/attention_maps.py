@@ -9,7 +9,7 @@ import itertools
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class Map(TypedDict):
     weights: list[list[list[float]]]  # [H, Q, K]: how much word q looks at word k; over k they sum to one
     entropies: list[list[float]]  # [H, Q], nats
     distances: list[list[float]]  # [H, H]: half the sum of |difference|, mean over the queries, in [0, 1]
+    sentence: NotRequired[str]  # where it is from, if not from the paper
 
 
 class MeasuredHeads(TypedDict):
@@ -81,7 +82,7 @@ def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[
     return [*(word for word, _ in words), SPECIAL[EOS]], numbers
 
 
-def merged(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.float64]:
+def merged_to_words(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.float64]:
     """[H, tokens, tokens] -> [H, words, words]: a word is looked at by all its tokens' weight, and looks as their mean.
 
     Rows that sum to one still do.
@@ -121,7 +122,7 @@ def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
     trained = open_run(runs / run.run, cache)
     model, tokenizer, n_layers = trained.model, trained.tokenizer, trained.record.hyper["n_layers"]
     assert isinstance(model, Transformer), "the base row is one"
-    layer = max(1, n_layers - 1)
+    layer = layer_shown(n_layers)
     maps = []
     for about, sentence in FIGURE_SENTENCES.items():
         ids = [int(id) for id in tokenizer.encode([sentence])[0]]
@@ -129,26 +130,36 @@ def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:
         with torch.no_grad():
             seen = model.attention_maps(source, source[:, :1])[f"encoder.{layer - 1}.self_attention"]
         words, numbers = word_of_token(sentence, ids, tokenizer.decode)
-        maps.append(_map(about, words, numbers, merged(seen[0].double().numpy(), numbers)))
-    content = {
-        "format": FORMAT,
-        "scale": run.scale,
-        "corpus": run.corpus["name"],
-        "pair": run.pair,
-        "row": run.row,
-        "seed": run.seed,
-        "run": run.run,
-        "commit": run.stamp["commit"],
-        "dirty": run.stamp["dirty"],
-        "tokenizer": tokenizer.sha256,
-        "layer": layer,
-        "n_layers": n_layers,
-        "maps": maps,
-    }
-    return MeasuredHeads(**content)  # type: ignore[typeddict-item]
+        maps.append(map_of_words(about, words, numbers, merged_to_words(seen[0].double().numpy(), numbers)))
+    return heads_of(run, tokenizer.sha256, layer, maps)
 
 
-def _map(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
+def layer_shown(n_layers: int) -> int:
+    """The last layer but one, counted from 1, as in the paper's figures 3 to 5."""
+    return max(1, n_layers - 1)
+
+
+def heads_of(run: Record, tokenizer: str, layer: int, maps: list[Map]) -> MeasuredHeads:
+    """What was seen of the heads of a run's layer, with whose they are."""
+    return MeasuredHeads(
+        format=FORMAT,
+        scale=run.scale,
+        corpus=run.corpus["name"],
+        pair=run.pair,
+        row=run.row,
+        seed=run.seed,
+        run=run.run,
+        commit=run.stamp["commit"],
+        dirty=run.stamp["dirty"],
+        tokenizer=tokenizer,
+        layer=layer,
+        n_layers=run.hyper["n_layers"],
+        maps=maps,
+    )
+
+
+def map_of_words(about: str, words: list[str], numbers: Sequence[int], weights: NDArray[np.float64]) -> Map:
+    """What is kept of weights [H, words, words]; `numbers` has of each token the number of its word."""
     return Map(
         about=about,
         words=words,
@@ -195,25 +206,31 @@ def caption(measured: MeasuredHeads, seen: Map, shown: str, full: float) -> str:
     """What is shown, and whose weights they are; `full` is the weight that is drawn solid."""
     commit = (measured["commit"] or "none")[:12] + ", with changes" * measured["dirty"]
     n_words = len(seen["words"])
+    where = f"Sentence: {seen['sentence']}. " if "sentence" in seen else ""
     text = (
-        f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} Weights of our own model, not the "
-        f"paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row {measured['row']}, "
-        f"seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
+        f"Encoder layer {measured['layer']} of {measured['n_layers']}. {shown} {where}Weights of our own model, not "
+        f"the paper’s: scale {measured['scale']}, corpus {measured['corpus']} {measured['pair']}, row "
+        f"{measured['row']}, seed {measured['seed']}, run {measured['run']}, commit {commit}. {n_words} words in "
         f"{sum(seen['pieces'])} tokens, merged: keys summed, queries averaged. Lines: weights above 1/{n_words}, "
         f"solid at {full:.2f}."
     )
     return "\n".join(textwrap.wrap(text, 132))
 
 
+NAMES = "figure3_long_distance", "figure4_sharp_heads", "figure5_different_heads"
+
+
 def draw_attention(folder: Path, measured: MeasuredHeads) -> list[Path]:
     """Figures 3, 4 and 5, from a measurement alone."""
+    of = {seen["about"]: seen for seen in measured["maps"]}
+    return draw_maps(folder, measured, NAMES, (of["making"], of["its"], of["its"]))
+
+
+def draw_maps(folder: Path, measured: MeasuredHeads, names: Sequence[str], maps: Sequence[Map]) -> list[Path]:
+    """Pictures of all heads at a word, of the sharpest, of the most different: of a map each, in this order."""
     files = []
-    for name, painter, about in (
-        ("figure3_long_distance", _paint_all_heads, "making"),
-        ("figure4_sharp_heads", _paint_sharpest, "its"),
-        ("figure5_different_heads", _paint_different, "its"),
-    ):
-        seen = next(seen for seen in measured["maps"] if seen["about"] == about)
+    painters = _paint_all_heads, _paint_sharpest, _paint_different
+    for name, painter, seen in zip(names, painters, maps, strict=True):
         cells = len(seen["weights"]) if painter is _paint_all_heads else 0
         paint = functools.partial(painter, measured=measured, seen=seen)
         height = _low(cells) + LINES + WORDS + (4 if cells else 22)
@@ -259,7 +276,7 @@ def _paint_sharpest(figure: "Figure", measured: MeasuredHeads, seen: Map) -> Non
         _lines(axes, seen, head, xs, [word], full, beside=1.5 * n)
     named = " and ".join(f"{head + 1}" for head in heads)
     _titles(figure, f"head {heads[0] + 1}, all words", f"“{seen['about']}”: heads {named}")
-    nats = ", ".join(f"{head + 1} ({seen['entropies'][head][word]:.2f} nats)" for head in heads)
+    nats = ", ".join(f"{head + 1} ({abs(seen['entropies'][head][word]):.2f} nats)" for head in heads)
     shown = f"The heads with the lowest entropy at “{seen['about']}”: {nats}; all words alike would be "
     shown += f"{np.log(len(seen['words'])):.2f}."
     style.note(figure, caption(measured, seen, shown, full))

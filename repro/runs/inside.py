@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
 MOST_TOKENS = 200  # of any: the work grows with the square
-OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
+NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
 def keep_inside(run: "Run", record: Record, results: Path) -> None:
@@ -90,4 +90,4 @@ def _sentences(run: "Run") -> "Iterator[LookedAt]":
     if languages(run.settings.task.name)[0] == "en" and not run.corpus.in_tokens:
         for name, text in FIGURE_SENTENCES.items():
             ids, _ = run.prepared.tokenizer.encode([text])
-            yield LookedAt(OF_PAPER[name], [int(id) for id in ids])
+            yield LookedAt(NAMES_OF_PAPER[name], [int(id) for id in ids])

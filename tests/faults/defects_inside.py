@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 OF_RUN, OF_PAGE = "tests/runs/test_inside.py::test_", "tests/web/test_inside.py::test_"
+OF_OWN = "tests/figures/test_own_sentence.py::test_"
 OF_HEADS, OF_DECODERS = "tests/figures/test_likeness.py::test_", "tests/figures/test_decoders.py::test_"
 OF_TREE = "tests/decoding/test_observed.py::test_"
 
@@ -69,6 +70,27 @@ DEFECTS: tuple[Defect, ...] = (
         "(layer[first] == layer[second]) == same",
         "(layer[first] == layer[second]) != same",
         (f"{OF_HEADS}pairs_of_one_layer_and_pairs_of_two",),
+    ),
+    Defect(
+        "a word at the edge looks farther because the others are far",
+        "repro/figures/own_sentence.py",
+        ".sum(-1) - apart.mean(-1)",
+        ".sum(-1)",
+        (f"{OF_OWN}the_word_that_looks_farther_than_an_even_share_is_asked",),
+    ),
+    Defect(
+        "the paper's sentence is taken for the model's own",
+        "repro/figures/own_sentence.py",
+        'told["about"] not in NAMES_OF_PAPER.values() and ',
+        "",
+        (f"{OF_OWN}the_first_own_sentence_of_the_lowest_seed_is_shown",),
+    ),
+    Defect(
+        "an alignment is of the layer below",
+        "repro/figures/own_sentence.py",
+        "axes.imshow(weights[layer - 1]",
+        "axes.imshow(weights[layer - 2]",
+        (f"{OF_OWN}a_row_of_the_alignment_is_a_piece_of_the_translation",),
     ),
     Defect(
         "what came into the first state counts at every step",

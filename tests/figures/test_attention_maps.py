@@ -14,7 +14,15 @@ import torch
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.figures import attention_maps as maps
-from repro.figures.attention_maps import Map, distances, entropies, merged, most_different, sharpest, word_of_token
+from repro.figures.attention_maps import (
+    Map,
+    distances,
+    entropies,
+    merged_to_words,
+    most_different,
+    sharpest,
+    word_of_token,
+)
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS
 from repro.model.transformer import Transformer
@@ -27,12 +35,12 @@ Make = Callable[..., Record]
 def test_keys_are_summed_and_queries_averaged() -> None:
     weights = np.array([[[0.1, 0.2, 0.7], [0.3, 0.4, 0.3], [0.0, 0.5, 0.5]]])
     expected = [[[0.5, 0.5], [0.5, 0.5]]]  # tokens 0 and 1 are one word: the mean of 0.3 and 0.7 in its own corner
-    np.testing.assert_allclose(merged(weights, [0, 0, 1]), expected)
+    np.testing.assert_allclose(merged_to_words(weights, [0, 0, 1]), expected)
 
 
 def test_rows_that_sum_to_one_still_do() -> None:
     weights = np.random.default_rng(3).dirichlet(np.ones(7), size=(2, 7))
-    np.testing.assert_allclose(merged(weights, [0, 1, 1, 2, 2, 2, 3]).sum(-1), 1)
+    np.testing.assert_allclose(merged_to_words(weights, [0, 1, 1, 2, 2, 2, 3]).sum(-1), 1)
 
 
 def test_pieces_find_their_words() -> None:
@@ -122,7 +130,7 @@ def test_it_is_the_last_layer_but_one(
     measured = maps.measure_heads(trained(), tmp_path / "runs", tmp_path / "cache")
     seen = measured["maps"][0]
     words = np.repeat(np.arange(27), seen["pieces"]).tolist()
-    np.testing.assert_allclose(merged(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
+    np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
 
 
 def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from repro.results.task import signature_of
 from repro.runs.parsing import SCORES, Parsing
 
 Make = Callable[..., Record]
+OWN = "figures 3 to 5 on an own sentence"
 EACH = [
     "figure1_architecture",
     "figure2_attention",
@@ -77,7 +78,7 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
     made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
-    assert [said.partition(":")[0] for said in skipped] == ["parse tree", "head similarity"]
+    assert [said.partition(":")[0] for said in skipped] == [OWN, "parse tree", "head similarity"]
     forms = {name: ("png", "svg", "csv") if name in LAB else ("png", "svg") for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
@@ -115,12 +116,13 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, tree, similarity, differences, quality] = draw.draw_figures(
+    made, [attention, own, tree, similarity, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
+    assert own.startswith(f"{OWN}: no run of the base row left ")
     assert tree.startswith("parse tree: no ")
     assert similarity.startswith("head similarity: no run of the base row left ")
     assert differences.startswith("differences: ")
@@ -140,6 +142,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
     assert made == [tmp_path / "laptop/figures/table3_A"]
     assert [sentence.partition(":")[0] for sentence in skipped] == [
         "figures 3 to 5",
+        OWN,
         "parse tree",
         "head similarity",
         "curves of table3_B",
@@ -148,7 +151,7 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[3]
+    assert "h=4-seed1.json" in skipped[4]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

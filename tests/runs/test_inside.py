@@ -38,7 +38,7 @@ def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
     model, tokenizer = build(None, HYPER, run.prepared.tokenizer.size).eval(), run.prepared.tokenizer
     model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
     assert [one["about"] for one in content["sentences"][:3]] == ["line 2 of dev", "line 4 of dev", "line 6 of dev"]
-    assert {one["about"] for one in content["left_out"]} <= {*inside.OF_PAPER.values()}
+    assert {one["about"] for one in content["left_out"]} <= {*inside.NAMES_OF_PAPER.values()}
     unpacked = weights_of(content, data)
     assert len(unpacked) == len(content["sentences"])
     for one, kept, line in zip(content["sentences"], unpacked, (1, 3, 5), strict=False):
@@ -96,7 +96,7 @@ def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:
     keep_inside(run, its_record(), tmp_path)
     content, _ = read_inside(path(tmp_path, its_record()))
     told = [*content["sentences"], *content["left_out"]]
-    assert sorted(one["about"] for one in told) == sorted(inside.OF_PAPER.values())
+    assert sorted(one["about"] for one in told) == sorted(inside.NAMES_OF_PAPER.values())
     assert b"dog" not in gzip.decompress(inside_file(path(tmp_path, its_record())).read_bytes())
 
 
