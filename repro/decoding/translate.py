@@ -20,7 +20,7 @@ from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
 from repro.results.search import PAPER_SEARCH, Search
 
-BATCH_TOKENS = 4_096  # source tokens searched at once, padding included
+BATCH_TOKENS = 4_096  # source tokens searched at once, padding included, with the paper's beam or a narrower one
 
 
 class TokenScores(NamedTuple):
@@ -42,10 +42,12 @@ def translate(
 ) -> list[Sequence[int]]:
     """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
 
-    `between` is called with the number of sentences done, after each batch.
+    `between` is called with the number of sentences done, after each batch. A wider beam than the paper's has fewer
+    sentences at once: as many hypotheses, so that it takes no more memory.
     """
     model.eval()
     device = model.embedding.weight.device
+    at_once = batch_tokens * PAPER_SEARCH.beam // max(search.beam, PAPER_SEARCH.beam)
     softmax = Softmax(model.embedding.weight, _dtype(model))
 
     def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
@@ -54,7 +56,7 @@ def translate(
 
     found: dict[int, Sequence[int]] = {}
     with model.prepacked(_dtype(model)):
-        for sentences in batches_by_length(np.asarray(source.lengths, np.int64), batch_tokens):
+        for sentences in batches_by_length(np.asarray(source.lengths, np.int64), at_once):
             ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
             limits = (ids != PAD).sum(dim=1) + search.extra
             hypotheses = beam_search(step, model.start(ids), limits, search)

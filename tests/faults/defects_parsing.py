@@ -156,4 +156,11 @@ DEFECTS: tuple[Defect, ...] = (
             "tests/results/test_brackets.py::test_another_table_of_parsers_has_their_columns_and_not_those_of_translation",
         ),
     ),
+    Defect(
+        "a beam of 21 takes as many sentences as one of 4",
+        "repro/decoding/translate.py",
+        "PAPER_SEARCH.beam // max(search.beam, PAPER_SEARCH.beam)",
+        "PAPER_SEARCH.beam // PAPER_SEARCH.beam",
+        ("tests/decoding/test_translate.py::test_no_beam_keeps_more_hypotheses_at_once_than_the_papers[21]",),
+    ),
 )
