@@ -51,10 +51,11 @@ def prose(text: str) -> list[str]:
 
 def machine(record: Record) -> str:
     """Where and with what it was measured."""
-    stamp = record["stamp"]  # a program without torch names no device
+    stamp = record["stamp"]
     threads = record.get("threads", record.get("threads_a_process", stamp["n_threads"]))
     commit = stamp["commit"][:7] + (" with uncommitted changes" if stamp["dirty"] else "")
-    return f"{stamp['device'] or stamp['cpu']}, {threads} thread(s), torch {stamp['versions']['torch']}, commit {commit}"
+    where = stamp["device"] or stamp["cpu"]  # a program without torch names no device
+    return f"{where}, {threads} thread(s), torch {stamp['versions']['torch']}, commit {commit}"
 
 
 def training(records: dict[str, Record]) -> list[str]:

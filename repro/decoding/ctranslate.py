@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
-from repro.decoding.translate import BATCH_TOKENS, TokenScores, batches_by_length
+from repro.decoding.translate import BATCH_TOKENS, TokenScores, batches_by_length, tokens_at_once
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
 from repro.model.layers import NORM_EPS, EncoderLayer
@@ -143,7 +143,7 @@ def translate_ctranslate2(
             return_scores=True,
         )
 
-    batches = [batch.tolist() for batch in batches_by_length(lengths, batch_tokens)]
+    batches = [batch.tolist() for batch in batches_by_length(lengths, tokens_at_once(batch_tokens, search))]
     begun = [start(batch, int(lengths[batch].max()) + search.extra) for batch in batches]
     found: dict[int, Sequence[int]] = {}
     for batch, results in zip(batches, begun, strict=True):

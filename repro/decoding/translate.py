@@ -42,12 +42,10 @@ def translate(
 ) -> list[Sequence[int]]:
     """The best hypothesis of each sentence as ids without the end symbol, in the order of `source`.
 
-    `between` is called with the number of sentences done, after each batch. A wider beam than the paper's has fewer
-    sentences at once: as many hypotheses, so that it takes no more memory.
+    `between` is called with the number of sentences done, after each batch.
     """
     model.eval()
     device = model.embedding.weight.device
-    at_once = batch_tokens * PAPER_SEARCH.beam // max(search.beam, PAPER_SEARCH.beam)
     softmax = Softmax(model.embedding.weight, _dtype(model))
 
     def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
@@ -56,7 +54,7 @@ def translate(
 
     found: dict[int, Sequence[int]] = {}
     with model.prepacked(_dtype(model)):
-        for sentences in batches_by_length(np.asarray(source.lengths, np.int64), at_once):
+        for sentences in batches_by_length(np.asarray(source.lengths, np.int64), tokens_at_once(batch_tokens, search)):
             ids = _pad([source.sentence(int(i)) for i in sentences]).to(device)
             limits = (ids != PAD).sum(dim=1) + search.extra
             hypotheses = beam_search(step, model.start(ids), limits, search)
@@ -86,6 +84,11 @@ def _dtype(model: TranslationSystem) -> torch.dtype:
     """What the softmax matrix is multiplied in: as under autocast where that is on."""
     device = model.embedding.weight.device.type
     return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else model.embedding.weight.dtype
+
+
+def tokens_at_once(batch_tokens: int, search: Search) -> int:
+    """With a beam wider than the paper's fewer: as many hypotheses, so that they take no more memory."""
+    return batch_tokens * PAPER_SEARCH.beam // max(search.beam, PAPER_SEARCH.beam)
 
 
 def batches_by_length(lengths: NDArray[np.int64], batch_tokens: int) -> Iterator[NDArray[np.int64]]:
