@@ -23,6 +23,7 @@ from repro.results.systems import system_text
 from repro.results.task import TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin
+from repro.runs.inside import note_inside
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
 from repro.runs.run import Run
@@ -143,6 +144,7 @@ class Execution(Run):
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.folder / "record.json")
+            note_inside(self, done)  # a reader can do without it, so the record comes first
         if self.group:
             self._told(asdict(done))
         return done

@@ -1,6 +1,7 @@
 """What a finished run shows of its inside: heads and search on a few sentences, written beside its record.
 
-It is made from the checkpoints that the run left, so the same command writes it for runs that finished before. The
+Who makes the run makes it, as its last work: there the model's libraries are loaded, and one thread is at work. It is
+made from the checkpoints that the run left, so the same command writes it for runs that finished before. The
 sentences are of dev where their text is generated, for that of most corpora may not be given on; and the paper's.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 from repro.data.corpora import CORPORA
 from repro.data.pair import languages
 from repro.paper import FIGURE_SENTENCES
-from repro.results.inside import LARGEST, drop_inside, is_inside_of, packed_inside, write_inside
+from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.record import Record, path
 from repro.results.search import Search
 from repro.results.sentences import has_sentences
@@ -23,23 +24,26 @@ if TYPE_CHECKING:
     from repro.decoding.inside import Glimpse, LookedAt
     from repro.runs.run import Run
 
+RECORD = "record.json"  # of a run in its folder
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
 MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
-def keep_inside(run: "Run", record: Record, results: Path) -> None:
-    """Have what the run does inside beside its record under `results`.
-
-    Where its checkpoints are gone, or it translates nothing, no such file stands there.
-    """
-    place = path(results, record)
-    steps = run.settings.hyper.averaged_steps
-    if not has_sentences(record) or not all(path_of(run.folder / "checkpoints", step).exists() for step in steps):
-        if not is_inside_of(place, record.run):
-            drop_inside(place)
-    elif not is_inside_of(place, record.run):
+def note_inside(run: "Run", record: Record) -> None:
+    """Have what the run does inside in its folder, where it translates something and its checkpoints are there."""
+    place, steps = run.folder / RECORD, run.settings.hyper.averaged_steps
+    there = all(path_of(run.folder / "checkpoints", step).exists() for step in steps)
+    if there and has_sentences(record) and not is_inside_of(place, record.run):
         write_inside(place, seen_inside(run, record))
+
+
+def keep_inside(run: "Run", record: Record, results: Path) -> None:
+    """Have the same beside the record under `results`; where nothing can be seen, no such file stands there."""
+    place = path(results, record)
+    if not is_inside_of(place, record.run):
+        note_inside(run, record)
+        copy_inside(run.folder / RECORD, place, record.run)
 
 
 def seen_inside(run: "Run", record: Record) -> bytes:

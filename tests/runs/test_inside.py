@@ -21,7 +21,7 @@ from repro.results.inside import copy_inside, inside_file, is_inside_of, read_in
 from repro.results.record import path
 from repro.results.search import Search
 from repro.runs import inside
-from repro.runs.inside import keep_inside, seen_inside
+from repro.runs.inside import keep_inside, note_inside, seen_inside
 from repro.training.checkpoint import weights as averaged_weights
 from repro.training.checkpoint_files import path_of
 
@@ -84,11 +84,27 @@ def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, mon
     assert not is_inside_of(place, RUN), "damaged"
     keep_inside(run, record, tmp_path)
     assert inside_file(place).read_bytes() == first, "the same bytes"
+    assert len(made) == 1, "the folder of the run has it"
+    inside_file(run.folder / "record.json").unlink()
+    inside_file(place).unlink()
+    keep_inside(run, record, tmp_path)
+    assert inside_file(place).read_bytes() == first, "the same bytes"
+    assert len(made) == 2, "of a run that finished before there was such a file"
+    inside_file(run.folder / "record.json").unlink()
     path_of(run.folder / "checkpoints", 2).unlink()
     keep_inside(run, record, tmp_path)
     assert is_inside_of(place, RUN), "what is its own stays when the checkpoint goes"
     keep_inside(run, replace(record, run="00000000000000cd"), tmp_path)
     assert not inside_file(place).exists(), "of another run, and nothing to make it from"
+
+
+def test_what_the_run_noted_is_not_made_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep would load the model's libraries for it, and take the processors from the runs that go on."""
+    record = its_record()
+    note_inside(run, record)
+    monkeypatch.setattr(inside, "seen_inside", lambda *of: pytest.fail("made again"))
+    keep_inside(run, record, tmp_path)
+    assert is_inside_of(path(tmp_path, record), RUN)
 
 
 def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:

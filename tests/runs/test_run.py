@@ -31,6 +31,7 @@ from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
+from repro.results.inside import is_inside_of
 from repro.results.search import Search
 from repro.results.sentences import faults, read_hypotheses
 from repro.runs import execution
@@ -362,3 +363,13 @@ def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch:
         assert score["ppl"] == pytest.approx(math.exp(n_tokens / 1_000))
         written = (tmp_path / "runs" / done.run / f"{split}.hyp").read_text("utf-8")
         assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]
+
+
+def test_who_makes_a_run_looks_inside_it(made: Made) -> None:
+    """And not the sweep, once it has the record: others are being trained there."""
+    noted = made.folder / "runs" / made.record.run / "record.inside.gz"
+    assert is_inside_of(noted.with_name("record.json"), made.record.run)
+    [beside] = (made.folder / "results").rglob(f"*-seed{SEED}.inside.gz")
+    assert beside.read_bytes() == noted.read_bytes()
+    [kept] = (made.folder / "results").rglob(f"*-seed{SEED}.json")
+    assert noted.stat().st_mtime_ns < kept.stat().st_mtime_ns
