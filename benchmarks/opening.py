@@ -11,7 +11,6 @@ Run:  python benchmarks/opening.py results/laptop/report.html
 """
 
 import argparse
-import json
 import os
 import shutil
 import statistics
@@ -19,6 +18,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from repro.results.provenance import provenance
+from repro.storage import atomic
+
+BOUND = 1  # seconds, with a processor throttled four times
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # The first view stands when all scripts of the page have run and the frame after that is drawn.
 MARK = """addEventListener("DOMContentLoaded", () => requestAnimationFrame(
@@ -62,14 +65,14 @@ def main() -> None:
     parser.add_argument("files", type=Path, nargs="+")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--throttle", type=float, default=4, help="times slower (default: 4)")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         sys.exit(f"expected a browser on the path ({', '.join(CHROMIUM)}), found none. Install Debian's chromium.")
     from playwright.sync_api import sync_playwright
 
-    lines = []
+    stamp, lines = provenance(), []
     with sync_playwright() as playwright:
         as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=found, args=[*as_root, "--disable-dev-shm-usage"])
@@ -83,13 +86,15 @@ def main() -> None:
             print(f"{size:>10.1f}" + "".join(f"{value:>10.2f}" for value in line.values()), f" {file}", flush=True)
             lines.append({"file": file.name, "MB": round(size, 2), "turns": turns} | line)
         about = {
+            "kind": "opening",
+            "bound": BOUND,
             "chromium": browser.version,
             "throttle": options.throttle,
             "load": os.getloadavg()[0],
             "cores": os.cpu_count(),
         }
     if options.json:
-        options.json.write_text(json.dumps(about | {"files": lines}, indent=1) + "\n", "utf-8")
+        atomic.write_json(options.json, {**about, "files": lines, "stamp": stamp})
 
 
 if __name__ == "__main__":

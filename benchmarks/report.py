@@ -10,8 +10,8 @@ Run:  python benchmarks/report.py --scale laptop
 """
 
 import argparse
-import json
 import math
+import os
 import resource
 import shutil
 import statistics
@@ -24,8 +24,10 @@ from pathlib import Path
 
 from repro.results.frame import FIGURES, record_folders
 from repro.results.inside import copy_inside
+from repro.results.provenance import provenance
 from repro.results.record import load, path
 from repro.results.sentences import copy_sentences
+from repro.storage import atomic
 
 PARTS = {
     "tables, verdicts, page": (
@@ -39,6 +41,7 @@ PARTS = {
         "assert len(made) >= 20, skipped"
     ),
 }
+BOUNDS = {"tables, verdicts, page": 15, "report for the browser": 20}  # seconds of wall, for 1,000 records
 
 
 def fill(source: Path, results: Path, wanted: int) -> int:
@@ -73,9 +76,11 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--only", choices=PARTS, help="this part alone")
     parser.add_argument("--keep", type=Path, help="copy the report for the browser to this file")
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
-    found: dict[str, object] = {"scale": options.scale, "records": options.records, "turns": options.turns}
+    stamp = provenance()
+    asked = {"scale": options.scale, "records": options.records, "turns": options.turns}
+    found: dict[str, object] = {"kind": "report", "bounds": BOUNDS, **asked}
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
         print(f"{fill(options.results / options.scale, results, options.records)} records of scale {options.scale}")
@@ -98,7 +103,7 @@ def main() -> None:
             if options.keep:
                 shutil.copy(page, options.keep)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        atomic.write_json(options.json, {**found, "load": os.getloadavg()[0], "cores": os.cpu_count(), "stamp": stamp})
 
 
 if __name__ == "__main__":

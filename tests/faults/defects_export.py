@@ -9,6 +9,13 @@ READS = f"{OF_MARIAN}its_tokenizer_reads_and_writes_as_ours_does"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
+        "engines are compared without the length penalty",
+        "benchmarks/engines.py",
+        "/ ((5 + n) / 6) ** search.alpha",
+        "",
+        ("tests/test_engines.py::test_whose_translation_is_likelier_under_the_penalty_of_the_search",),
+    ),
+    Defect(
         "values of any width go to MarianMT",
         "repro/decoding/marian.py",
         "if not attention.d_k == attention.d_v == width:",
