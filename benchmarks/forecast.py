@@ -4,7 +4,7 @@ One thread, one run after the other. `ratio` is what was forecast over what came
 the runs' records, which hold neither validation nor start-up. On a machine that others use too, `--processor` counts
 the processor's time on both sides. Rows whose steps are cut short translate longer: look at their training.
 
-Run:  python benchmarks/forecast.py table3_A table3_C --json benchmarks/records/forecast.json    (25 minutes, one core)
+Run:  python benchmarks/forecast.py table3_A table3_C --json benchmarks/records/forecast.json    (35 minutes, one core)
 """
 
 import argparse
