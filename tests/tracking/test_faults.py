@@ -80,7 +80,9 @@ def test_a_tracker_that_breaks_is_caught_up_with(
 
 
 @pytest.mark.parametrize("fault", ["500", "reply lost", "hangs"])
-def test_a_tracker_broken_to_the_end_is_synced_afterwards(server: TrackingServer, folder: Path, fault: str) -> None:
+def test_a_tracker_broken_to_the_end_is_synced_afterwards(
+    server: TrackingServer, folder: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """V1, V2: MLflow never answers while the run lasts."""
     server.fault = BROKEN[fault]
     told: list[str] = []
@@ -91,6 +93,7 @@ def test_a_tracker_broken_to_the_end_is_synced_afterwards(server: TrackingServer
         assert not thread.close("FAILED", timeout=1.5)
     server.fault = faults.good
     thread._thread.join(30)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "60")  # sound, though the machine may be busy
     for _ in range(2):
         run_id = sync(server.uri, folder)
         assert same(stored(server.uri, run_id), shown(folder))
