@@ -36,7 +36,7 @@ from repro.storage import atomic
 ROOT = Path(__file__).parents[1]
 RECORD = ROOT / "benchmarks" / "records" / "verdicts.json"
 PAGE = ROOT / "docs" / "claims.md"
-SCALES = ("laptop", "captions")
+SCALES = ("laptop", "captions", "paper")
 SPREAD = 0.2  # BLEU between seeds; of log PPL a thirtieth, as the paper's tables relate the two
 UNIT = 1 / 30
 YES = {OF_SIZE.yes, OF_SIGN.yes}
@@ -201,8 +201,9 @@ def section(record: Mapping[str, Any]) -> str:
     by = {(line["scale"], line["world"]): line for line in lines}
     worlds = [world.name for world in WORLDS]
     tables = sorted({table for line in lines for table in line["wrong_by_table"]})
-    power = by["laptop", "effects as printed"], by["captions", "effects as printed"]
-    quarter = [by[scale, "a quarter of the printed effects"] for scale in SCALES]
+    power, quarter = (
+        [by[scale, world] for scale in SCALES] for world in ("effects as printed", "a quarter of the printed effects")
+    )
     return "\n".join(
         [
             f"{pages:,} pages a cell, base {BASE_SEEDS} seeds, the other rows {looks}; a page counts as wrong if a "
@@ -217,25 +218,20 @@ def section(record: Mapping[str, Any]) -> str:
                 [[name, *(f"{by[scale, name]['wrong']:.3f}" for scale in SCALES)] for name in worlds],
             ),
             "",
-            "### Tables with one, scale `captions`",
-            "",
-            *grid(
-                ["truth", *tables],
-                [[name, *(f"{by['captions', name]['wrong_by_table'][t]:.3f}" for t in tables)] for name in worlds],
-            ),
-            "",
+            *(line for scale in SCALES[1:] for line in _by_table(by, scale, worlds, tables)),
             "### How often a claim is found at five seeds",
             "",
             *grid(
                 ["claim", *(f"printed, {line['scale']}" for line in power), *(f"a quarter, {of}" for of in SCALES)],
-                [
-                    [id, *(_share(line["found"], id) for line in (*power, *quarter))]
-                    for id in quarter[-1]["found"]
-                    if id in power[1]["found"]
-                ],
+                [[id, *(_share(line["found"], id) for line in (*power, *quarter))] for id in quarter[-1]["found"]],
             ),
         ]
     )
+
+
+def _by_table(by: Mapping[tuple[str, str], Any], scale: str, worlds: Sequence[str], tables: Sequence[str]) -> list[str]:
+    lines = [[name, *(f"{by[scale, name]['wrong_by_table'][table]:.3f}" for table in tables)] for name in worlds]
+    return [f"### Tables with one, scale `{scale}`", "", *grid(["truth", *tables], lines), ""]
 
 
 def _share(found: Mapping[str, float], id: str) -> str:

@@ -185,7 +185,8 @@ def _means(records: Iterable[Record], endpoint: Endpoint) -> dict[str, float]:
 def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
     """Every claim with its verdict at one look."""
     trained = [claim for claim in claims if claim.is_trained]
-    noise = {one.name: _noise(suite, one, trained) for claim in trained for one in claim.endpoints}
+    endpoints = {one.name: one for claim in trained for one in claim.endpoints}
+    noise = {name: _noise(suite, one, trained) for name, one in endpoints.items()}
     family = [(claim, one) for claim in trained if may_judge(suite.scale, claim) for one in claim.endpoints]
     level = suite.look.alpha / max(1, len(family))
     cells = {
