@@ -8,12 +8,14 @@ python -m repro report --tests      run the tests that settle claims, and note w
 python -m repro publish             put your own results among the published ones, or say why not
 """
 
+import argparse
 import difflib
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
 from repro.runs.command import DISK, Parser, ours
 from repro.storage.atomic import DiskError, write_text
@@ -102,34 +104,54 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     Translations go with their records, and are scored again where their text is at hand.
     """
     parser = Parser(prog=ours("publish"), description=publish_own.__doc__)
-    parser.add_argument("scale", nargs="*", help="which of them (default: all)")
+    parser.add_argument(
+        "scale", nargs="*", help=f"which of them, {LAYER_COSTS_FOLDER} for the measurement of Table 1 (default: all)"
+    )
     parser.add_argument("--from", dest="source", type=Path, default=OWN, help="your results (default: %(default)s)")
     parser.add_argument("--to", type=Path, default=PUBLISHED, help="the published ones (default: %(default)s)")
     parser.add_argument(
         "--cache-dir", type=Path, default=Path("cache"), help="where generated text is kept (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
-    from repro.pages.build import build_all, scales
-    from repro.results.frame import ResultSet
-    from repro.results.publish import publish
-    from repro.runs.outputs import rescored
+    from repro.pages.build import build_all
 
-    folders = [options.source / name for name in options.scale] or scales(options.source)
-    if not folders:
-        print(f"{options.source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
-        return 1
+    found = False
     try:
-        for folder in folders:
-            own, there = ResultSet.read(folder), ResultSet.read(options.to / folder.name)
-            published = publish(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
-            print(f"{folder.name}: {len(published)} records are published.")
-        for file, text in build_all(options.to).items():
-            write_text(file, text)
+        for line in _published(options):
+            found = True
+            print(line)
+        if found:
+            for file, text in build_all(options.to).items():
+                write_text(file, text)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
         return DISK
+    if not found:
+        print(f"{options.source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
+        return 1
     print(f"The pages under {options.to} are made again. Look at them, and commit records and pages together.")
     return 0
+
+
+def _published(options: argparse.Namespace) -> Iterator[str]:
+    """Publish what was asked for, and say of each what it was."""
+    from repro.figures.table1 import draw_table1
+    from repro.pages.build import scales
+    from repro.results.frame import ResultSet
+    from repro.results.publish import publish, publish_layers
+    from repro.runs.outputs import rescored
+
+    has_layers = (options.source / LAYER_COSTS_FOLDER / FILE).exists()
+    names = options.scale or [*(folder.name for folder in scales(options.source)), *[LAYER_COSTS_FOLDER] * has_layers]
+    for name in names:
+        if name == LAYER_COSTS_FOLDER:
+            publish_layers(options.source, options.to)
+            draw_table1(options.to)
+            yield f"{name}: the measurement is published."
+        else:
+            own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
+            records = publish(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
+            yield f"{name}: {len(records)} records are published."

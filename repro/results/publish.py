@@ -6,7 +6,7 @@ Paper: none; it is what makes a published cell a mean over seeds of one thing th
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
 
-from repro.results import provenance, sentences
+from repro.results import layer_costs, provenance, sentences
 from repro.results.brackets import copy_brackets, fault_of_brackets, file_of
 from repro.results.frame import ResultSet, note_rows
 from repro.results.inside import copy_inside
@@ -35,6 +35,27 @@ def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: R
         record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything
+
+
+def publish_layers(own: Path, published: Path) -> None:
+    """Put the measurement of Table 1's layers in place of the published one; both are folders of results.
+
+    Raises ValueError for none, one of code that no commit has, or one that was timed fewer times than the published
+    one, which would leave open what that decides; then nothing is written.
+    """
+    file, place = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE for results in (own, published))
+    again = "Type python experiments/table1.py again"
+    if not file.exists():
+        raise ValueError(f"{file}: expected measurements to publish, found none. {again}.")
+    mine, theirs = layer_costs.load(file), layer_costs.load(place) if place.exists() else None
+    if mine.stamp["dirty"]:
+        raise ValueError(f"{file} is of code that no commit has ({mine.stamp['why_dirty']}). Commit it. {again}.")
+    if theirs and mine.grid["rounds"] < theirs.grid["rounds"]:
+        raise ValueError(
+            f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {place}, got "
+            f"{mine.grid['rounds']}. {again}, without --quick."
+        )
+    layer_costs.save(place, mine)
 
 
 def _refusals(

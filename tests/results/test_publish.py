@@ -13,6 +13,7 @@ from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.cli import commands, report
 from repro.model.config import BASE
+from repro.results import layer_costs
 from repro.results.frame import note_rows, noted_rows
 from repro.results.record import Record, load, path
 from repro.results.sentences import are_of, drop_sentences, faults, files
@@ -165,6 +166,50 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None
 def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "expected results of your own, found none" in refused(capsys)
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
+
+
+# the layers of Table 1
+
+
+def measured(rounds: int | None = None, **stamp: Any) -> layer_costs.Measured:
+    """The committed measurement, as if each size had been timed so often."""
+    committed = Path(__file__).parents[2] / "results" / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE
+    one = layer_costs.load(committed)
+    grid = one.grid | ({} if rounds is None else {"rounds": rounds})
+    origin: Any = {**one.stamp, **CODE, **stamp}
+    return replace(one, grid=grid, stamp=origin)
+
+
+MINE, THEIRS = (Path(place, layer_costs.LAYER_COSTS_FOLDER, layer_costs.FILE) for place in ("results/own", "results"))
+
+
+def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    layer_costs.save(THEIRS, measured(rounds=2, python="another"))
+    layer_costs.save(MINE, measured())
+    own(run("x", 1))
+    assert commands.main(["publish", "table1"]) == 0
+    assert "table1: the measurement is published." in capsys.readouterr().out
+    assert layer_costs.load(THEIRS) == measured()
+    assert {file.name for file in THEIRS.parent.iterdir()} == {
+        "measured.json", "table1.csv", "table1.md", "table1.png", "table1.svg", "table1.tex"
+    }  # fmt: skip
+    assert report.main(["--check"]) == 0
+    assert not published()
+    assert commands.main(["publish"]) == 0  # all there is
+    assert published() == {"lab/x-seed1.json": "ef"}
+
+
+def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"{MINE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
+    layer_costs.save(THEIRS, measured(rounds=15))
+    layer_costs.save(MINE, measured(rounds=2))
+    assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys)
+    layer_costs.save(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
+    assert "is of code that no commit has (not committed: repro/complexity/layers.py). Commit it." in refused(capsys)
 
 
 # translations
