@@ -103,8 +103,9 @@ def compared(
 def dev_sources(trained: Trained, cache: Path, data_dir: Path | None, n: int) -> list[str]:
     """The first sources of the run's dev text. Raises ValueError where the text at hand is not the run's."""
     run = trained.record
+    sizes = SCALES[run.scale.partition("-")[0]].grammar  # "laptop-2-threads" has the text of laptop
     corpus = Translation(run.pair).open_corpus(
-        run.corpus["name"], data_dir=data_dir, cache=cache, sizes=SCALES[run.scale].grammar, tell=print
+        run.corpus["name"], data_dir=data_dir, cache=cache, sizes=sizes, tell=print
     )
     if corpus.sha256 != run.corpus["sha256"]:
         raise ValueError(

@@ -55,7 +55,7 @@ def dev_lines(run: Record, cache: Path, data_dir: Path | None, n: int) -> tuple[
     Raises ValueError where the text at hand is not the one that the run had.
     """
     name = run.corpus["name"]
-    task, scale = Parsing(silver=name.endswith("_silver")), SCALES[run.scale]
+    task, scale = Parsing(silver=name.endswith("_silver")), SCALES[run.scale.partition("-")[0]]  # less its departures
     corpus = task.open_corpus(
         name.removesuffix("_silver"), data_dir=data_dir, cache=cache, sizes=scale.trees.sizes, tell=print
     )
