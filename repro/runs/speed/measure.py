@@ -126,7 +126,8 @@ def _tokens_at_once(trial: Trial) -> int:
     planned = trial.batch_tokens // trial.shares
     if torch.cuda.is_available():
         return planned
-    sizes = TextSizes(sentences=1, source_tokens=planned, target_tokens=planned)
+    mean = max(float(lengths.mean()) for lengths in _lengths(trial.prepared.train))  # learned positions end: no longer
+    sizes = TextSizes(sentences=planned / mean, source_tokens=planned, target_tokens=planned)
     guess = training_flops(trial.hyper, trial.prepared.tokenizer.size, sizes, trial.system)
     seconds = guess / (FLOPS_PER_CORE * trial.threads)
     longest = max(int(lengths.max()) for lengths in _lengths(trial.prepared.train))

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from repro.model.config import LEARNED_POSITIONS
+from repro.model.rivals.convs2s import ConvS2S
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.results.search import Search
 from repro.runs.forecast import forecast
@@ -97,6 +99,15 @@ def test_what_is_trained_on_is_a_share_of_an_update(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(measuring, "LONGEST_STEP", 1e-9)  # less where that takes long, but never than a sentence
     train = trial().prepared.train
     assert measuring._tokens_at_once(trial()) == max(train.source.lengths.max(), train.target.lengths.max())
+
+
+@pytest.mark.parametrize("system", [None, ConvS2S], ids=["base", "ConvS2S"])
+def test_an_update_of_more_tokens_than_positions_is_tried(system: type[ConvS2S] | None) -> None:
+    hyper = replace(SMOKE.base, learned_positions=True)
+    assert (
+        measuring._tokens_at_once(trial(batch_tokens=4 * LEARNED_POSITIONS, hyper=hyper, system=system))
+        > LEARNED_POSITIONS
+    )
 
 
 def test_a_model_that_learned_nothing_is_searched_as_far_as_one_that_has(monkeypatch: pytest.MonkeyPatch) -> None:
