@@ -12,6 +12,7 @@ from report_records import fill
 from repro.cli import report
 
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 60_000  # milliseconds; Playwright's own 5 s are too few where other work runs
 Opener = Callable[..., Any]
 
 
@@ -21,8 +22,9 @@ def browser() -> Iterator[Any]:
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         pytest.skip(f"needs a browser: install Debian's package chromium (looked for {', '.join(CHROMIUM)}).")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=PATIENCE)
     as_root = ["--no-sandbox"] if os.geteuid() == 0 else []  # Chromium starts no sandbox as root
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=found, args=[*as_root, "--disable-dev-shm-usage"])

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from signal import SIGKILL, SIGTERM
 from typing import Protocol
 
@@ -128,7 +129,8 @@ class Dispatcher(ExitStack):
             if worker not in self._born:  # it would hear that in seconds only, and has nothing to bring to an end
                 worker.kill()
         for worker in list(self.workers):
-            self.end(worker)
+            if self.end(worker) == -SIGKILL and worker not in self._born:  # nor anything to tell
+                Path(worker.log).unlink(missing_ok=True)
 
 
 class _Shift:

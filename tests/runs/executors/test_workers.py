@@ -14,8 +14,10 @@ import pytest
 
 from repro.runs.executors import workers
 from repro.runs.executors.channel import WORKER, Channel
+from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.worker import Printed, _Orders
 from repro.runs.executors.workers import LocalWorker, how_it_ended, tail
+from repro.runs.signals import Signals
 
 PATIENCE = 20.0  # seconds after which what never ends is ended, and its test fails
 ECHO = """
@@ -53,6 +55,17 @@ def test_the_log_of_a_bad_end_stays(tmp_path: Path) -> None:
     assert list(heard) == []
     assert tail(worker.log) == "  | to the log"
     assert how_it_ended(3) == "with exit code 3"
+
+
+@pytest.mark.parametrize(("program", "leaves"), [("while True: pass", 0), ("import nothing_of_this_name", 1)])
+def test_who_was_not_needed_before_it_was_ready_leaves_no_log(tmp_path: Path, program: str, leaves: int) -> None:
+    worker = played(tmp_path, program)
+    with Dispatcher(lambda number: worker, 1, Signals()) as dispatcher:
+        dispatcher.begin()
+        assert Path(worker.log).exists()
+        if leaves:
+            os.waitid(os.P_PID, worker.pid, os.WEXITED | os.WNOWAIT)  # by itself: its words are kept
+    assert len(list(Path(worker.log).parent.iterdir())) == leaves
 
 
 def test_one_that_hangs_is_ended_while_somebody_listens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
