@@ -138,8 +138,12 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         "paper/bleu",
     ]
     assert shown.loc["base", "test/bleu"] == pytest.approx(shown.loc["base", "dev/bleu"] - 7.0)
-    with pytest.raises(ValueError, match="expected records of table9 in .*laptop, found none"):
-        repro.table("table9", results_dir=tmp_path)
+    with pytest.raises(
+        ValueError, match=r"expected records of lab_parts in .*laptop, found none\. Run the table first"
+    ):
+        repro.table("lab_parts", results_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Is table3_B meant\?"):
+        repro.table("tabel3_B", results_dir=tmp_path)
 
 
 def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbinary: Any) -> None:
@@ -151,6 +155,8 @@ def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbina
     said = capsysbinary.readouterr().out.decode().split("\n")[:-1]
     assert loaded.translate(["the cat sees a dog", "", "sees"], beam=3, alpha=0) == said
     assert said[1] == ""
+    # what can be gone through once only is, and blanks are no sentence
+    assert loaded.translate((line for line in ["the cat sees a dog", " \t", "sees"]), beam=3, alpha=0) == said
 
 
 def test_scores_are_sums_of_log_probabilities_sentence_by_sentence(loaded: Loaded, made: Run) -> None:
@@ -204,6 +210,9 @@ def test_bad_lines_are_named(loaded: Loaded) -> None:
         loaded.score(["a", "a\nb"], ["a", "b"])
     with pytest.raises(ValueError, match="expected as many sources as targets, and one at least; got 2 and 1"):
         loaded.score(["a", "b"], ["a"])
+    for line, why in {"cat " * 5_000: "is longer than 5,000 characters", "a\0b": "holds a NUL character"}.items():
+        with pytest.raises(ValueError, match=f"lines: number 2 {why}"):
+            loaded.translate(["a", line])
     with pytest.raises(ValueError, match="expected a run that parses"):
         loaded.parse(["a b"])
 

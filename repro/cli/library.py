@@ -3,8 +3,9 @@
 `import repro` costs nothing: what is heavy is imported when one of them is called.
 """
 
+import difflib
 import html
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,19 +47,19 @@ class Loaded:
         return Hyper(**self.record.hyper)
 
     def translate(
-        self, lines: Sequence[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
+        self, lines: Iterable[str], *, beam: int = PAPER_SEARCH.beam, alpha: float = PAPER_SEARCH.alpha
     ) -> list[str]:
-        """The translation of each line; of an empty line nothing.
+        """The translation of each line; of a blank line nothing.
 
-        Raises ValueError for a line break within a line, a search that cannot be, and a run that parses.
+        Raises ValueError for what is no line of text, a search that cannot be, and a run that parses.
         """
         from repro.runs.use import check_translates, outputs
 
         check_translates(self.record)
         return [text for _, text in outputs(self.trained, _lines(lines, "lines"), Search(beam, alpha))]
 
-    def parse(self, sentences: Sequence[str]) -> list[str]:
-        """The tree of each sentence of words between blanks, in brackets; of an empty one nothing."""
+    def parse(self, sentences: Iterable[str]) -> list[str]:
+        """The tree of each sentence of words between blanks, in brackets; of a blank one nothing."""
         from repro.data.treebank import bracketed
         from repro.runs.use import check_parses, trees
 
@@ -67,10 +68,10 @@ class Loaded:
         found = trees(self.trained, words, Search.of(self.record.settings))
         return [bracketed(one.tree, "TOP") if one else "" for one in found]
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> "SentenceScores":
+    def score(self, sources: Iterable[str], targets: Iterable[str]) -> "SentenceScores":
         """How likely `targets` are as outputs for `sources`: log-probabilities in nats, of each and of all.
 
-        Raises ValueError for a line break within a line, and for sides of unequal length.
+        Raises ValueError for what is no line of text, and for sides of unequal length.
         """
         from repro.runs.use import score_sentences
 
@@ -147,9 +148,11 @@ def table(
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)
+    tables = [file.stem for file in experiment_files().glob("*.py")]
+    meant = [] if name in tables else difflib.get_close_matches(name, tables, n=1)
+    advice = "Run the table first, or name the folder of results with results_dir."
     raise ValueError(
-        f"expected records of {name} in {where}, found none. Run the table first, or name the folder of results with "
-        "results_dir."
+        f"expected records of {name} in {where}, found none. {f'Is {meant[0]} meant?' if meant else advice}"
     )
 
 
@@ -170,16 +173,26 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
     return Table(name=of, rows=found["ROWS"], title=of, file=files[of]), name
 
 
-def _lines(lines: Sequence[str], name: str) -> list[str]:
-    """Lines as they were given. Raises ValueError for one text instead of several, and for a line break within one."""
+def _lines(lines: Iterable[str], name: str) -> list[str]:
+    """Lines as they were given, blank ones as "". Raises ValueError for one text instead of several, and for no line.
+
+    What is a line of a file is one here: text of at most so many characters, without NUL, and without a line feed.
+    """
+    from repro.data.parallel_text import as_text
+
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
+    made = []
     for number, line in enumerate(lines, start=1):
         if not isinstance(line, str) or "\n" in line:
             raise ValueError(
                 f"{name}: expected lines of text, got {line!r} as number {number}. A line has no line feed."
             )
-    return list(lines)
+        try:
+            made.append(as_text(line.encode()) if line.strip() else "")
+        except ValueError as reason:
+            raise ValueError(f"{name}: number {number} {reason}. Correct it.") from None
+    return made
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":
