@@ -82,13 +82,16 @@ def word_of_token(sentence: str, ids: Sequence[int], decode: Any) -> tuple[list[
     return [*(word for word, _ in words), SPECIAL[EOS]], numbers
 
 
-def merged_to_words(weights: NDArray[np.float64], numbers: Sequence[int]) -> NDArray[np.float64]:
-    """[H, tokens, tokens] -> [H, words, words]: a word is looked at by all its tokens' weight, and looks as their mean.
+def merged_to_words(
+    weights: NDArray[np.float64], numbers: Sequence[int], keys: Sequence[int] | None = None
+) -> NDArray[np.float64]:
+    """[..., tokens, tokens] -> [..., words, words]: a word has all its tokens' weight, and looks as their mean.
 
-    Rows that sum to one still do.
+    `numbers` has of each query the number of its word, `keys` the same where those are of another sentence. Rows that
+    sum to one still do.
     """
-    member = np.eye(max(numbers) + 1)[list(numbers)]  # [tokens, words]
-    return np.asarray((member / member.sum(0)).T @ weights @ member)
+    looks, seen = (np.eye(max(of) + 1)[list(of)] for of in (numbers, numbers if keys is None else keys))
+    return np.asarray((looks / looks.sum(0)).T @ weights @ seen)
 
 
 def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:

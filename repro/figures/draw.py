@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from repro.figures import (
+    alignments,
     attention_maps,
     curves,
     decoders,
@@ -62,6 +63,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "position codes": partial(lab.draw_codes, to),
         "where the source enters": partial(decoders.draw_decoders, to),
         "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
+        "soft alignment": lambda: alignments.draw_alignments(to, of(alignments.TABLE), of(BASE), results),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},

@@ -1,0 +1,161 @@
+"""Alignments by word: whose they are, what a row and its entropy are, and labels that keep apart."""
+
+import csv
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from repro.decoding.heads import rounded_weights
+from repro.figures import alignments, style
+from repro.figures.alignments import (
+    ROW,
+    TABLE,
+    Aligned,
+    Compared,
+    alignments_height,
+    compared_alignments,
+    draw_alignments,
+    paint_alignments,
+)
+from repro.results.inside import packed_inside, write_inside
+from repro.results.places import experiment_files
+from repro.results.record import Record, path
+from repro.runs.load import experiment
+
+Make = Callable[..., Record]
+SOURCE = {"tokens": ["The", " cat", "s", " sleep"], "words": ["The", "cats", "sleep"], "of": [0, 1, 1, 2]}
+TARGET = {"tokens": ["Kat", "zen", " schlafen"], "words": ["Katzen", "schlafen"], "of": [0, 0, 1]}
+N_HEADS = 4  # 2 layers of 2
+
+
+def leave(results: Path, record: Record, sentences: dict[str, Any], source: dict[str, Any] = SOURCE) -> Record:
+    """A record, and beside it its attention to the source of each sentence, by where that is from."""
+    record.save(path(results, record))
+    told = [
+        {"about": about, "source": source, "target": TARGET, "attention": [{"kind": "cross", "shape": [*of.shape]}]}
+        for about, of in sentences.items()
+    ]
+    weights = b"".join(rounded_weights(of).tobytes() for of in sentences.values())
+    write_inside(path(results, record), packed_inside({"run": record.run, "sentences": told}, weights))
+    return record
+
+
+def cross(random: np.random.Generator, n_layers: int = 1, n_heads: int = 1) -> Any:
+    return random.dirichlet(np.ones(4), (n_layers, n_heads, 3))
+
+
+def rung(make: Make, seed: int, row: str = ROW, **other: Any) -> Record:
+    return make(row, seed, table=TABLE, system="a.System()", **other)
+
+
+def test_a_row_is_a_word_and_its_entropy_that_of_the_row(a_record: Make, tmp_path: Path) -> None:
+    eighths = np.array([[[[8, 0, 0, 0], [0, 4, 4, 0], [2, 2, 2, 2]], [[0, 0, 0, 8], [0, 0, 0, 8], [8, 0, 0, 0]]]]) / 8
+    own = leave(tmp_path, rung(a_record, 1), {"line 1": eighths[:, :1]})
+    base = leave(tmp_path, a_record("base", 1), {"line 1": np.concatenate([eighths, eighths[:, ::-1]])})
+    [(one, other)] = compared_alignments([own], [base], tmp_path).sentences
+    # "Katzen" looks as the mean of its two pieces, "cats" has the weight of both of its own
+    np.testing.assert_allclose(one.weights, [[0.5, 0.5, 0], [0.25, 0.5, 0.25]], atol=0.004)
+    np.testing.assert_allclose(one.entropy, [math.log(2), 1.5 * math.log(2)], atol=0.01)
+    np.testing.assert_allclose(one.own_entropy, one.entropy)
+    assert other.heads.shape == (2, 2, 2, 3)
+    np.testing.assert_allclose(other.weights, [[0.25, 0.25, 0.5], [0.625, 0.25, 0.125]], atol=0.004)
+    expected = [-sum(p * math.log(p) for p in row) for row in ([0.25, 0.25, 0.5], [0.625, 0.25, 0.125])]
+    np.testing.assert_allclose(other.entropy, expected, atol=0.01)
+    # of a head that looks at two words by halves or a half and two quarters, and one that looks at a single word
+    np.testing.assert_allclose(other.own_entropy, [math.log(2) / 2, 0.75 * math.log(2)], atol=0.01)
+    np.testing.assert_allclose(other.weights.sum(1), 1)
+
+
+def test_the_lowest_seed_is_held_against_a_base_of_the_same(a_record: Make, tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    sentences = {f"line {n}": cross(random) for n in range(6)}
+    rows = [
+        leave(tmp_path, rung(a_record, 1, dirty=True), sentences),
+        leave(tmp_path, rung(a_record, 1, "soft alignment, dot"), sentences),
+        rung(a_record, 2),  # which left nothing
+        *(leave(tmp_path, rung(a_record, seed), sentences) for seed in (5, 4)),
+    ]
+    elsewhere = {**SOURCE, "words": ["The", "dogs", "sleep"]}
+    base = [
+        leave(tmp_path, a_record("base", 4), sentences, elsewhere),  # whose lines are of another text
+        *(leave(tmp_path, a_record("base", seed), {"line 7": sentences["line 1"], **sentences}) for seed in (6, 3)),
+    ]
+    found = compared_alignments(rows, base, tmp_path)
+    assert [(run.row, run.seed) for run in found.runs] == [(ROW, 4), ("base", 3)]
+    assert [one.about for one, _ in found.sentences] == [f"line {n}" for n in range(4)]
+    assert all(one.source == other.source for one, other in found.sentences)
+    base.append(leave(tmp_path, a_record("base", 4), sentences))
+    assert compared_alignments(rows, base[1:], tmp_path).runs[1].seed == 4  # though 3 is lower
+
+
+def test_what_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None:
+    own = leave(tmp_path, rung(a_record, 1), {"line 1": cross(np.random.default_rng(3))})
+    with pytest.raises(ValueError, match=r"no run of the row 'soft alignment' of ladder left .* --rows \"soft alig"):
+        compared_alignments([], [], tmp_path)
+    with pytest.raises(ValueError, match=r"no run of the base row left .* Run `python experiments/table3_A.py --rows"):
+        compared_alignments([own], [a_record("base", 1)], tmp_path)
+
+
+def test_the_row_stands_in_its_experiment() -> None:
+    assert ROW in [row.name for row in experiment(experiment_files() / f"{TABLE}.py")["ROWS"]]
+
+
+def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
+    notes: list[str] = []
+    monkeypatch.setattr(style, "note", lambda figure, text: notes.append(" ".join(text.split())))
+    random = np.random.default_rng(5)
+    own = leave(tmp_path, rung(a_record, 3), {f"line {n}": cross(random) for n in (1, 2)})
+    base = leave(tmp_path, a_record("base", 3), {f"line {n}": cross(random, 2, 2) for n in (1, 2)})
+    found = compared_alignments([own], [base], tmp_path)
+    picture, weights, spread = draw_alignments(tmp_path / "figures", [own], [base], tmp_path)
+    assert (picture.name, weights.name, spread.name) == (
+        "soft_alignment.svg", "soft_alignment.csv", "soft_alignment_entropy.csv",
+    )  # fmt: skip
+    cells, rows = (list(csv.DictReader(file.read_text("utf-8").splitlines())) for file in (weights, spread))
+    assert (len(cells), len(rows)) == (2 * 2 * 2 * 3, 2 * 2 * 2)
+    for row, of_row in itertools.groupby(cells, lambda cell: tuple(cell.values())[:5]):
+        assert sum(float(cell["weight"]) for cell in of_row) == pytest.approx(1, abs=1e-5), row
+    base_two = found.sentences[1][1]
+    [last] = [row for row in rows if [*row.values()][:5] == ["base", "3", "line 2", "2", "schlafen"]]
+    assert float(last["entropy"]) == pytest.approx(base_two.entropy[1], rel=1e-5)
+    assert float(last["mean entropy of heads"]) == pytest.approx(base_two.own_entropy[1], rel=1e-5)
+    assert all(words in notes[0] for words in ("line 1, line 2", own.run, "base seed 3"))
+
+
+@pytest.mark.parametrize(("n_source", "n_target"), [(3, 2), (27, 34)])
+def test_each_matrix_is_its_systems_and_no_two_labels_touch(a_record: Make, n_source: int, n_target: int) -> None:
+    random = np.random.default_rng(7)
+    long = "Geschwindigkeitsbegrenzung"
+
+    def one(n_heads: int, n_rows: int) -> Aligned:
+        heads = random.dirichlet(np.ones(n_source), (1, n_heads, n_rows))
+        return Aligned("line 1", [f"{n}{long}" for n in range(n_source)], [long] * n_rows, heads)
+
+    found = Compared((rung(a_record, 1), a_record("base", 1)), [(one(1, n_target), one(3, n_target + 2))] * 2)
+    with style.house():
+        size = style.WIDTH, alignments_height(found)
+        figure: Any = style.painted(size, lambda figure: paint_alignments(figure, found))
+    shown = [axes.images[0].get_array() for axes in figure.axes if axes.images]
+    np.testing.assert_allclose(shown[1], found.sentences[0][1].weights)
+    np.testing.assert_allclose([bar.get_width() for bar in figure.axes[3].patches], found.sentences[0][1].entropy)
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    labels = [text for axes in figure.axes for text in (*axes.get_xticklabels(), axes.xaxis.label)]
+    labels += [text for axes in figure.axes if axes.images for text in axes.get_yticklabels()]
+    texts = [text for text in (*labels, *figure.texts) if text.get_text()]
+    boxes = [text.get_window_extent(renderer) for text in texts]
+    assert len(boxes) > 2 * 2 * (n_source + n_target)
+    touching = [
+        (one.get_text(), other.get_text())
+        for (one, box), (other, its) in itertools.combinations(zip(texts, boxes, strict=True), 2)
+        if box.overlaps(its)
+    ]
+    assert touching == []
+    assert all((box.min >= 0).all() and (box.max <= figure.bbox.max).all() for box in boxes)
+    assert len(long) > alignments.LETTERS
