@@ -123,7 +123,7 @@ def _forest(endpoint: Endpoint, name: str, values: Sequence[Mapping[str, Any]]) 
         title=None,
         axis=alt.Axis(labelLimit=230, grid=True, ticks=False, domain=False),
     )
-    title = AXES[endpoint]
+    axis = alt.Axis(title=AXES[endpoint], titleAnchor="end")  # narrow charts have labels on the left to spare
     form = "+.3f"
     told: list[Any] = [
         *("row:N", alt.Tooltip("n:Q", title="runs"), alt.Tooltip(f"{name}:Q", title="ours", format=form)),
@@ -142,12 +142,12 @@ def _forest(endpoint: Endpoint, name: str, values: Sequence[Mapping[str, Any]]) 
     def span(ends: str, colour: str, width: float, offset: float) -> alt.Chart:
         known = base.transform_filter(f"isValid(datum.{name}{ends}_low)")
         return known.mark_rule(color=colour, strokeWidth=width, yOffset=offset).encode(
-            x=alt.X(f"{name}{ends}_low:Q", title=title), x2=f"{name}{ends}_high:Q"
+            x=alt.X(f"{name}{ends}_low:Q", axis=axis), x2=f"{name}{ends}_high:Q"
         )
 
     zero = alt.Chart(alt.InlineData([{}])).mark_rule(color="--soft").encode(x=alt.XDatum(0, type="quantitative"))
     ours = base.mark_point(filled=True, size=46, opacity=1, color="--c1", cursor="pointer").encode(
-        x=alt.X(f"{name}:Q", title=title)
+        x=alt.X(f"{name}:Q", axis=axis)
     )
     paper = (
         base.transform_filter(f"isValid(datum.{name}_paper)")
