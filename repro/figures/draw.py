@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from repro.figures import (
+    activations,
     alignments,
     attention_maps,
+    checkpoints,
     curves,
     decoders,
     fading,
@@ -24,6 +26,7 @@ from repro.figures import (
     mechanism,
     own_sentence,
     quality,
+    source_gradients,
     style,
     trees,
 )
@@ -64,6 +67,8 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "where the source enters": partial(decoders.draw_decoders, to),
         "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
         "soft alignment": lambda: alignments.draw_alignments(to, of(alignments.TABLE), of(BASE), results),
+        "activations": partial(_activations, to, scale, of, runs, cache),
+        "gradients of the first word": partial(_gradients, to, scale, of, runs, cache),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
@@ -160,6 +165,24 @@ def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
             f"Run `{trees.MAKE_A_PARSER} --scale {scale}`."
         )
     return trees.draw_tree(to, measured)
+
+
+def _activations(to: Path, scale: str, of: Load, runs: Path, cache: Path) -> list[Path]:
+    """Of the runs here, or else of the measurement that stands under results."""
+    records = checkpoints.runs_of_rows(activations.NORM_ROWS, of, runs)
+    measure = partial(activations.measure_activations, runs=runs, cache=cache)
+    command = f"{activations.MAKE_NORMS} --scale {scale}"
+    measured = checkpoints.measured_runs(to / "activations.json", records, measure, command=command)
+    return activations.draw_activations(to, measured)
+
+
+def _gradients(to: Path, scale: str, of: Load, runs: Path, cache: Path) -> list[Path]:
+    """The same of the ladder's runs."""
+    records = checkpoints.runs_of_rows(source_gradients.LADDER_ROWS, of, runs)
+    measure = partial(source_gradients.measure_gradients, runs=runs, cache=cache)
+    command = f"{source_gradients.MAKE_LADDER} --scale {scale}"
+    measured = checkpoints.measured_runs(to / "source_gradients.json", records, measure, command=command)
+    return source_gradients.draw_gradients(to, measured)
 
 
 def _base(scale: str, records: Sequence[Record]) -> Hyper:

@@ -3,6 +3,9 @@
 from faults.defect import Defect
 
 OF_ALIGNMENTS, ALIGNMENTS = "tests/figures/test_alignments.py::test_", "repro/figures/alignments.py"
+OF_ACTIVATIONS, ACTIVATIONS = "tests/figures/test_activations.py::test_", "repro/figures/activations.py"
+OF_GRADIENTS, GRADIENTS = "tests/figures/test_source_gradients.py::test_", "repro/figures/source_gradients.py"
+OF_CHECKPOINTS, CHECKPOINTS = "tests/figures/test_checkpoints.py::test_", "repro/figures/checkpoints.py"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -46,5 +49,68 @@ DEFECTS: tuple[Defect, ...] = (
         "            _paint_weights(axes, one)",
         "            _paint_weights(axes, pair[0])",
         (f"{OF_ALIGNMENTS}each_matrix_is_its_systems_and_no_two_labels_touch[3-2]",),
+    ),
+    Defect(
+        "padding counts among the activations",
+        ACTIVATIONS,
+        "x[real[stack]].double()",
+        "x.double()",
+        (f"{OF_ACTIVATIONS}each_moment_is_that_of_the_tokens_after_a_sub_layer[post-norm]",),
+    ),
+    Defect(
+        "activations are taken with dropout",
+        ACTIVATIONS,
+        "watched_stream(model.eval())",
+        "watched_stream(model.train())",
+        (f"{OF_ACTIVATIONS}each_moment_is_that_of_the_tokens_after_a_sub_layer[no norm]",),
+    ),
+    Defect(
+        "layers stay watched",
+        ACTIVATIONS,
+        "            layer.around = around\n",
+        "            pass\n",
+        (f"{OF_ACTIVATIONS}the_stream_of_pre_norm_is_the_sum_and_nothing_is_left_behind",),
+    ),
+    Defect(
+        "the first weights are those of another seed",
+        ACTIVATIONS,
+        "trained.tokenizer.size, record.seed, system)",
+        "trained.tokenizer.size, 1, system)",
+        (f"{OF_ACTIVATIONS}first_are_the_weights_that_the_seed_draws_and_last_those_of_the_run",),
+    ),
+    Defect(
+        "the decoder reads the first token whose loss is taken",
+        GRADIENTS,
+        "source.new_full((len(source), 1), PAD)",
+        "first[:, None]",
+        (f"{OF_GRADIENTS}a_gradient_is_what_a_small_change_of_the_embedding_does_to_the_loss[Simple]",),
+    ),
+    Defect(
+        "gradients of sentences of all lengths are mixed",
+        GRADIENTS,
+        "source.lengths == length)",
+        "source.lengths <= length)",
+        (f"{OF_GRADIENTS}sentences_of_one_length_and_the_first_token_of_their_references",),
+    ),
+    Defect(
+        "a share is of the sum over all sentences",
+        GRADIENTS,
+        "norms.sum(1, keepdims=True)",
+        "norms.sum()",
+        (f"{OF_GRADIENTS}the_numbers_beside_the_picture",),
+    ),
+    Defect(
+        "runs of other text stand beside each other",
+        CHECKPOINTS,
+        "for other in found[:1])",
+        "for other in found[:0])",
+        (f"{OF_CHECKPOINTS}the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text",),
+    ),
+    Defect(
+        "what was measured of one run is shown as another's",
+        CHECKPOINTS,
+        'if records and (kept is None or [one["run"] for one in kept["runs"]] != [record.run for record in records]):',
+        "if records and kept is None:",
+        (f"{OF_CHECKPOINTS}runs_are_measured_once_and_others_anew",),
     ),
 )

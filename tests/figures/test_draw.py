@@ -78,7 +78,9 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
     made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
-    assert [said.partition(":")[0] for said in skipped] == [OWN, "parse tree", "head similarity", "soft alignment"]
+    assert [said.partition(":")[0] for said in skipped] == [
+        OWN, "parse tree", "head similarity", "soft alignment", "activations", "gradients of the first word",
+    ]  # fmt: skip
     forms = {name: ("png", "svg", "csv") if name in LAB else ("png", "svg") for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
@@ -116,7 +118,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     only(monkeypatch)
-    made, [attention, own, tree, similarity, alignment, differences, quality] = draw.draw_figures(
+    made, [attention, own, tree, similarity, alignment, norms, gradients, differences, quality] = draw.draw_figures(
         tmp_path / "results", "laptop", tmp_path / "runs", tmp_path / "cache"
     )
     assert made == []
@@ -126,6 +128,9 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert tree.startswith("parse tree: no ")
     assert similarity.startswith("head similarity: no run of the base row left ")
     assert alignment.startswith("soft alignment: no run of the row 'soft alignment' of ladder left ")
+    assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
+    assert gradients.startswith("gradients of the first word: no ")
+    assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
     assert differences.startswith("differences: ")
     assert quality.startswith("quality and cost: ")
     assert all(said.endswith("Run experiments/all_tables.py.") for said in (differences, quality))
@@ -147,13 +152,15 @@ def test_a_damaged_record_costs_its_own_figures_only(
         "parse tree",
         "head similarity",
         "soft alignment",
+        "activations",
+        "gradients of the first word",
         "curves of table3_B",
         "operations of table3_B",
         "fading of table3_B",
         "differences",
         "quality and cost",
     ]
-    assert "h=4-seed1.json" in skipped[5]
+    assert "h=4-seed1.json" in skipped[7]
 
 
 def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,107 @@
+"""Measurements of checkpoints for pictures: which runs, on which text, and what is kept where they are gone."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repro.results.record import Record
+from repro.runs.outputs import at_hand
+from repro.storage import signed_json
+
+if TYPE_CHECKING:
+    from repro.data.shards import Encoded
+    from repro.data.tokenizer import Tokenizer
+
+FORMAT = 1
+Measure = Callable[[list[Record]], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A row of a table whose run is measured."""
+
+    table: str
+    row: str
+
+
+def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]], runs: Path) -> list[Record] | None:
+    """Of each row a finished run whose folder is in `runs`; None where a row has none.
+
+    Of the first row that of the lowest seed. Of the others that of the same seed if it is there, which read the same
+    text in the same tokens.
+    """
+    found: list[Record] = []
+    for one in wanted:
+        fitting = [
+            record
+            for record in of(one.table)
+            if record.row == one.row
+            and record.status == "finished"
+            and not record.stamp["dirty"]
+            and (runs / record.run / "record.json").is_file()
+            and all((record.corpus, record.tokenizer) == (other.corpus, other.tokenizer) for other in found[:1])
+        ]
+        if not fitting:
+            return None
+        found.append(min(fitting, key=lambda record: (bool(found) and record.seed != found[0].seed, record.seed)))
+    return found
+
+
+def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:
+    """The lines of dev that a run was scored on. Raises ValueError where they are not at hand."""
+    if (corpus := at_hand(record, cache)) is None:
+        name = record.corpus["name"]
+        raise ValueError(
+            f"expected the text of run {record.run}, {name} {record.pair}, in {cache}, found none. Give the "
+            f"--cache-dir of that run, or run {record.table} again."
+        )
+    return list(corpus.dev.pairs())
+
+
+def sides_of(pairs: Sequence[tuple[str, str]], tokenizer: "Tokenizer") -> "tuple[Encoded, Encoded]":
+    """Sources and targets as ids, each with its end symbol."""
+    from repro.data.shards import Encoded
+
+    source, target = (Encoded(*tokenizer.encode(list(side))) for side in zip(*pairs, strict=True))
+    return source, target
+
+
+def measured_runs(file: Path, records: list[Record] | None, measure: Measure, *, command: str) -> dict[str, Any]:
+    """What was measured of the runs here, or else what stands in `file`; a ValueError names the command to run.
+
+    It is measured once, and again where the runs are others.
+    """
+    kept = _read(file, command) if file.exists() else None
+    if records and (kept is None or [one["run"] for one in kept["runs"]] != [record.run for record in records]):
+        kept = {"format": FORMAT, "runs": [_whose(record) for record in records], **measure(records)}
+        signed_json.write(file, kept)
+    if kept is None:
+        raise ValueError(f"no {file}, and no finished runs with their checkpoints to make it from. Run `{command}`.")
+    return kept
+
+
+def told_runs(measured: dict[str, Any]) -> str:
+    """Whose numbers these are, for a caption."""
+    runs = measured["runs"]
+    each = "; ".join(f"{one['row']} seed {one['seed']}, run {one['run']}, commit {one['commit'][:12]}" for one in runs)
+    return f"Scale {runs[0]['scale']}, corpus {runs[0]['corpus']} {runs[0]['pair']}: {each}."
+
+
+def _whose(record: Record) -> dict[str, Any]:
+    return {
+        "row": record.row,
+        "seed": record.seed,
+        "scale": record.scale,
+        "corpus": record.corpus["name"],
+        "pair": record.pair,
+        "run": record.run,
+        "commit": record.stamp["commit"] or "none",
+    }
+
+
+def _read(file: Path, command: str) -> dict[str, Any]:
+    try:
+        return signed_json.read(file, "a measurement", FORMAT)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file}: {error}. Restore it from git, or delete it and run `{command}`.") from error

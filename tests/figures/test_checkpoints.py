@@ -1,0 +1,78 @@
+"""Which runs are measured for a picture, when, and what is said where they are gone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repro.figures import checkpoints
+from repro.figures.checkpoints import Wanted, dev_pairs, measured_runs, runs_of_rows, told_runs
+from repro.results.record import Record
+
+Make = Callable[..., Record]
+ROWS = Wanted("ladder", "simple"), Wanted("base", "base")
+
+
+def chosen(records: list[Record], runs: Path) -> list[int] | None:
+    """Numbers of the runs of both rows, by their places in `records`."""
+    found = runs_of_rows(ROWS, lambda table: [one for one in records if one.table == table], runs)
+    return None if found is None else [next(i for i, one in enumerate(records) if one is run) for run in found]
+
+
+def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(a_record: Make, tmp_path: Path) -> None:
+    def simple(seed: int, row: str = "simple", **other: Any) -> Record:
+        return a_record(row, seed, table="ladder", run=f"{seed + 100:016x}", **other)
+
+    elsewhere = {**a_record().tokenizer, "sha256": "0" * 64}
+    records = [
+        simple(5),
+        simple(4),
+        simple(3),  # whose folder is gone
+        simple(2, dirty=True),
+        simple(1, status="diverged"),
+        simple(0, "simple, source reversed"),
+        a_record("base", 4, tokenizer=elsewhere),
+        a_record("base", 6),
+        a_record("base", 7),
+    ]
+    for record in records:
+        if record is not records[2]:
+            (tmp_path / record.run).mkdir()
+            (tmp_path / record.run / "record.json").touch()
+    assert chosen(records, tmp_path) == [1, 7]
+    records.append(a_record("base", 4, run="f" * 16))
+    (tmp_path / ("f" * 16)).mkdir()
+    (tmp_path / ("f" * 16) / "record.json").touch()
+    assert chosen(records, tmp_path) == [1, 9]  # of the same seed
+    records.insert(0, a_record("base", 3, run="e" * 16))
+    (tmp_path / ("e" * 16)).mkdir()
+    (tmp_path / ("e" * 16) / "record.json").touch()
+    assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
+    assert chosen(records[:1], tmp_path) is None
+
+
+def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) -> None:
+    file, seen = tmp_path / "numbers.json", []
+
+    def measure(records: list[Record]) -> dict[str, Any]:
+        seen.append([one.seed for one in records])
+        return {"numbers": [0.5] * len(seen)}
+
+    with pytest.raises(ValueError, match=r"no .*numbers.json, and no finished runs .* Run `make it`\."):
+        measured_runs(file, None, measure, command="make it")
+    first, second = [a_record("base", 1)], [a_record("base", 2)]
+    for records, times in ((first, 1), (first, 1), (second, 2), (None, 2)):
+        found = measured_runs(file, records, measure, command="make it")
+        assert found["numbers"] == [0.5] * times
+    assert seen == [[1], [2]]
+    assert told_runs(found).endswith(f": base seed 2, run {second[0].run}, commit 121212121212.")
+    file.write_text(file.read_text("utf-8").replace("0.5", "0.6"), "utf-8")
+    with pytest.raises(ValueError, match=r"numbers.json: edited by hand .* delete it and run `make it`"):
+        measured_runs(file, second, measure, command="make it")
+
+
+def test_text_that_is_not_here_is_named(a_record: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(checkpoints, "at_hand", lambda record, cache: None)
+    with pytest.raises(ValueError, match=r"text of run 0{15}1, grammar en-de, in .* Give the --cache-dir"):
+        dev_pairs(a_record(), tmp_path)
