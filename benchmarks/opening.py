@@ -67,6 +67,8 @@ def main() -> None:
     parser.add_argument("--throttle", type=float, default=4, help="times slower (default: 4)")
     parser.add_argument("--json", type=Path, help="write the record there")
     options = parser.parse_args()
+    if missing := [str(file) for file in options.files if not file.is_file()]:
+        parser.error(f"{', '.join(missing)}: expected a report, found none. Write it: python -m repro report --html")
     found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     if found is None:
         sys.exit(f"expected a browser on the path ({', '.join(CHROMIUM)}), found none. Install Debian's chromium.")
