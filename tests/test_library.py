@@ -144,6 +144,13 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         repro.table("lab_parts", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Is table3_B meant\?"):
         repro.table("tabel3_B", results_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Is laptop meant\?"):
+        repro.table("table3_B", scale="laptpo", results_dir=tmp_path)
+    (tmp_path / "mine-of-own-text").mkdir()
+    with pytest.raises(ValueError, match=r"Is mine-of-own-text meant\?"):
+        repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"found none\. Run the table first"):
+        repro.table("table3_B", scale="smoke", results_dir=tmp_path)
 
 
 def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbinary: Any) -> None:

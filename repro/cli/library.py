@@ -140,6 +140,7 @@ def table(
     `results_dir`. Raises ValueError where there is no record.
     """
     from repro.results.frame import ResultSet
+    from repro.runs.scales import SCALES
 
     places = [Path(results_dir)] if results_dir else [OWN, PUBLISHED]
     for place in places:
@@ -149,7 +150,9 @@ def table(
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)
     tables = [file.stem for file in experiment_files().glob("*.py")]
-    meant = [] if name in tables else difflib.get_close_matches(name, tables, n=1)
+    scales = sorted({*SCALES, *(folder.name for of in places for folder in of.glob("*/"))})
+    wrong, known = (scale, scales) if name in tables else (name, tables)
+    meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
     advice = "Run the table first, or name the folder of results with results_dir."
     raise ValueError(
         f"expected records of {name} in {where}, found none. {f'Is {meant[0]} meant?' if meant else advice}"
