@@ -18,7 +18,7 @@ from torch import Tensor
 from repro.model.prepacked import PackedLinear, can_prepack
 from repro.model.special_tokens import PAD
 
-GROUP = 32  # tokens with one maximum: the K top_k stand in the K groups of largest maxima
+GROUP = 32  # tokens with one maximum, at most: the K top_k stand in the K groups of largest maxima
 BLOCK = 4_096  # tokens of a block: of a hundred rows as many as a core caches
 SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
 
@@ -46,7 +46,7 @@ class Softmax:
         than k, the rest have log-probability -inf.
         """
         n_rows, n_tokens = len(hidden), self.n_tokens
-        width = self.width
+        width, group = self.width, _group(n_tokens, k)
         slots = n_tokens + -n_tokens % GROUP
         if len(self._room) < n_rows * slots:
             self._room = self._room.new_empty(n_rows * slots)
@@ -58,12 +58,12 @@ class Softmax:
             block_RC = self._block(n_rows, begin, width, slots)
             block_RC[:, : stop - begin] = product(rows)
             block_RC[:, stop - begin :] = -math.inf
-            maxima_RG = block_RC.view(n_rows, -1, GROUP).amax(2)
+            maxima_RG = block_RC.view(n_rows, -1, group).amax(2)
             top_R1 = maxima_RG.amax(1, keepdim=True).to(torch.promote_types(maxima_RG.dtype, torch.float32))
             sums.append((block_RC - top_R1).exp_().sum(1, keepdim=True))
             if begin == 0:
                 block_RC[:, PAD] = -math.inf
-                maxima_RG[:, 0] = block_RC[:, :GROUP].amax(1)
+                maxima_RG[:, 0] = block_RC[:, :group].amax(1)
             tops.append(top_R1)
             groups.append(maxima_RG)
         tops_RB = torch.cat(tops, dim=1)
@@ -73,15 +73,15 @@ class Softmax:
         # 2. Look into the groups of largest maxima, in the order of their tokens.
         _, chosen_RK = first_largest(torch.cat(groups, dim=1), k)
         chosen_RK = chosen_RK.sort(1).values
-        begin_RK = chosen_RK * GROUP // width * width  # of its block
+        begin_RK = chosen_RK * group // width * width  # of its block
         width_RK = (slots - begin_RK).clamp(max=width)
         row_R1 = torch.arange(n_rows, device=hidden.device)[:, None]
-        place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * GROUP - begin_RK
-        members_RM = self._room.view(-1, GROUP)[place_RK // GROUP].flatten(1)
+        place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * group - begin_RK
+        members_RM = self._room.view(-1, group)[place_RK // group].flatten(1)
 
         # 3. The top_k of those.
         logit_RK, member_RK = first_largest(members_RM, k)
-        token_RK = chosen_RK.gather(1, member_RK // GROUP) * GROUP + member_RK % GROUP
+        token_RK = chosen_RK.gather(1, member_RK // group) * group + member_RK % group
         token_RK = token_RK.clamp(
             max=n_tokens - 1
         )  # beyond stand those of log-probability -inf that fill the last group
@@ -93,6 +93,11 @@ class Softmax:
         """Room for the logits of one block: blocks lie one after the other, each [R, C]."""
         stop = min(begin + width, slots)
         return self._room[n_rows * begin : n_rows * stop].view(n_rows, stop - begin)
+
+
+def _group(n_tokens: int, k: int) -> int:
+    """Tokens with one maximum: where as many maxima are looked through as tokens of the k groups, it takes least."""
+    return min(GROUP, max(8, 2 ** math.ceil(math.log2(max(1, n_tokens / k)) / 2)))
 
 
 def first_largest(x_RN: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -30,12 +30,29 @@ def test_the_same_as_sorting_the_whole_softmax(
     generator = torch.Generator().manual_seed(n_tokens)
     weight = 3 * torch.randn(n_tokens, 5, generator=generator)
     softmax = Softmax(weight)
-    for _ in range(2):  # the second time in the first one's room
+    for k in (8, 8, min(42, n_tokens)):  # the second time in the first one's room
         hidden = torch.randn(n_rows, 5, generator=generator)
-        value, token = softmax.top_k(hidden, 8)
-        expected_value, expected_token = sorted_whole(weight, hidden, 8)
+        value, token = softmax.top_k(hidden, k)
+        expected_value, expected_token = sorted_whole(weight, hidden, k)
         assert torch.equal(token, expected_token)
         torch.testing.assert_close(value, expected_value, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [8, 16])
+def test_no_bit_depends_on_the_size_of_a_group(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weight, hidden = torch.randn(1_500, 16, generator=generator), torch.randn(50, 16, generator=generator)
+    monkeypatch.setattr(topk, "_group", lambda n_tokens, k: topk.GROUP)
+    largest = Softmax(weight).top_k(hidden, 42)
+    monkeypatch.setattr(topk, "_group", lambda n_tokens, k: size)
+    value, token = Softmax(weight).top_k(hidden, 42)
+    assert torch.equal(value, largest[0])
+    assert torch.equal(token, largest[1])
+
+
+def test_a_wide_search_looks_through_small_groups() -> None:
+    sizes = {(1_500, 42): 8, (10_000, 42): 16, (16_384, 42): 32, (3_000, 8): 32, (37_000, 8): 32, (50, 100): 8}
+    assert {of: topk._group(*of) for of in sizes} == sizes
 
 
 def test_rows_in_number_come_and_go() -> None:
