@@ -100,9 +100,18 @@ def _opened(options: argparse.Namespace) -> Trained:
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
+    _check_files(options.source)
     trained = _opened(options)
     for _, text in outputs(trained, list(read_lines(options.source)), search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
+
+
+def _check_files(*files: Path) -> None:
+    """Raise ValueError where one of them is no file, before what takes seconds."""
+    for file in files:
+        if not file.exists() or file.is_dir():
+            found = "a folder" if file.is_dir() else "none"
+            raise ValueError(f"{file}: expected a file of sentences, one a line; got {found}. Name another.")
 
 
 def _by(options: argparse.Namespace) -> dict[str, Any]:
@@ -113,6 +122,7 @@ def _by(options: argparse.Namespace) -> dict[str, Any]:
 def _parse(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
     check_parses(run)
+    _check_files(options.source)
     trained = _opened(options)
     sentences = [line.split() for line in read_lines(options.source)]
     n_mended = 0
@@ -123,6 +133,7 @@ def _parse(options: argparse.Namespace) -> None:
 
 
 def _score(options: argparse.Namespace) -> None:
+    _check_files(options.source, options.target)
     trained = _opened(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]

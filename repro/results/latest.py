@@ -21,7 +21,7 @@ def run_folder(typed: str, runs: Path) -> Path:
     if not found:
         raise ValueError(
             f"{runs} holds no run {typed}; expected {LATEST}, the folder of a run, its id or the beginning of it. "
-            "If it is elsewhere, name that with --runs-dir."
+            "If it is elsewhere, name the folder of runs (--runs-dir, or runs_dir in Python)."
         )
     more = ", ..." if len(found) > SHOWN else ""
     raise ValueError(
@@ -37,5 +37,6 @@ def _latest(runs: Path) -> Path:
         if record.load(file).status == "finished":
             return file.parent
     raise ValueError(
-        f"{runs} holds no finished run, so there is no {LATEST}. Run an experiment first, or name another --runs-dir."
+        f"{runs} holds no finished run, so there is no {LATEST}. Run an experiment first, or name another folder of "
+        "runs (--runs-dir, or runs_dir in Python)."
     )

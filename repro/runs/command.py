@@ -37,7 +37,9 @@ class Parser(argparse.ArgumentParser):
         # of a command whose options may stand between its files, options are read first, and then the rest
         options_alone = any(action.nargs == argparse.SUPPRESS for action in self._get_positional_actions())
         if unknown and not options_alone:
-            self.error(unknown_option(unknown, self._option_string_actions) or f"too much: {shlex.join(unknown)}")
+            self.error(
+                unknown_option(unknown, self._option_string_actions) or f"this command takes no {shlex.join(unknown)}"
+            )
         return found, unknown
 
     def error(self, message: str) -> NoReturn:

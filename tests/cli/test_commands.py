@@ -108,7 +108,7 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
         ("data", "error: the following arguments are required: command; --help says what is expected\n"),
         ("data prepare grammar-en-de --clean", "error: argument --clean: expected at least one argument; --help says"),
         ("translate latest --backend=other", "error: argument --backend: invalid choice: 'other' (choose from 'torch'"),
-        ("report publish", "error: too much: publish; --help says what is expected\n"),
+        ("report publish", "error: this command takes no publish; --help says what is expected\n"),
     ],
 )
 def test_what_cannot_be_understood_is_said_in_one_line(

@@ -93,7 +93,8 @@ def test_a_word_that_means_no_run_is_named(
 
 def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
     first = f"{run.folder}: base, base, seed 1, scale laptop, en-de"
-    for command in (["translate", str(run.folder)], ["score", str(run.folder), "a", "b"]):
+    text = str(run.folder / "record.json")  # some file
+    for command in (["translate", str(run.folder)], ["score", str(run.folder), text, text]):
         assert lines_until_heavy("repro", *command)[0] == first
 
 
@@ -250,6 +251,8 @@ def test_what_an_export_does_not_know_is_let_be(
         (("score", "{bad}", "{good}"), "line"),
         (("score", "{good}", "{short}"), "has 4 lines"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
+        (("translate", "{none}"), "none: expected a file of sentences, one a line; got none. Name another."),
+        (("score", "{good}", "{full}"), "full: expected a file of sentences, one a line; got a folder. Name another."),
         (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
@@ -261,7 +264,7 @@ def test_bad_input_is_named(
     (tmp_path / "bad").write_bytes(b"one\n\xff\nthree\nfour")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
-    places = {name: tmp_path / name for name in ("good", "short", "bad", "full")}
+    places = {name: tmp_path / name for name in ("good", "short", "bad", "full", "none")}
     assert asked(run, *(word.format(**places) for word in arguments)) == 2
     assert message in capsys.readouterr().err
 

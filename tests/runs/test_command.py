@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
     [
         (["one", "--bea", "3"], "--bea is no option; is --beam meant?"),
         (["one", "--bea=3"], "--bea is no option; is --beam meant?"),
-        (["one", "file", "other"], "too much: other"),
+        (["one", "file", "other"], "this command takes no other"),
     ],
 )
 def test_a_command_of_several_names_its_own_options(
