@@ -5,7 +5,7 @@
 
 import difflib
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -140,7 +140,6 @@ def table(
     `results_dir`. Raises ValueError where there is no record.
     """
     from repro.results.frame import ResultSet
-    from repro.runs.scales import SCALES
 
     places = [Path(results_dir)] if results_dir else [OWN, PUBLISHED]
     for place in places:
@@ -149,14 +148,20 @@ def table(
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / scale) for place in places)
+    raise ValueError(f"expected records of {name} in {where}, found none. {_advice(name, scale, places)}")
+
+
+def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
+    """What to do where a table has no records: another name, if one is nearly that, or a run."""
+    from repro.runs.scales import SCALES
+
     tables = [file.stem for file in experiment_files().glob("*.py")]
-    scales = sorted({*SCALES, *(folder.name for of in places for folder in of.glob("*/"))})
+    scales = sorted({*SCALES, *(folder.name for place in places for folder in place.glob("*/"))})
     wrong, known = (scale, scales) if name in tables else (name, tables)
     meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
-    advice = "Run the table first, or name the folder of results with results_dir."
-    raise ValueError(
-        f"expected records of {name} in {where}, found none. {f'Is {meant[0]} meant?' if meant else advice}"
-    )
+    if meant:
+        return f"Is {meant[0]} meant?"
+    return "Run the table first, or name the folder of results with results_dir."
 
 
 def _meant(row: "str | Row") -> "tuple[Table, str]":
