@@ -128,6 +128,7 @@ def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run
     assert asked(run, "export", "--to", "huggingface", tmp_path / "out") == 0
     assert asked(run, "export", "--to", "safetensors", tmp_path / "out") == 2
     assert "holds something else" in capsys.readouterr().err
+    (tmp_path / "text").write_text("sees\n", "utf-8")
     assert main(["translate", str(tmp_path / "out"), str(tmp_path / "text")]) == 2
     assert "is an export to huggingface, for others to open" in capsys.readouterr().err
 
