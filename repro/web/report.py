@@ -12,7 +12,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from repro.web.section import Section, json_in_html
+from repro.web.section import Section, packed_in_html
 from repro.web.vega import bundle
 
 FRAME, CHARTS, STYLE, TEMPLATE = "report.js", "charts.js", "report.css", "report.html.j2"  # in repro/web/assets/
@@ -45,9 +45,9 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         library=Markup(library),
         scripts=[Markup(script) for script in scripts],
         embedded=[
-            *((f"data-{one.key}", json_in_html(one.data)) for one in sections if one.data is not None),
-            *([("charts", json_in_html(charts))] if charts else []),
-            *((f"csv-{one.key}", json_in_html(dict(one.csv))) for one in sections if one.csv),
+            *((f"data-{one.key}", packed_in_html(one.data)) for one in sections if one.data is not None),
+            *([("charts", packed_in_html(charts))] if charts else []),
+            *((f"csv-{one.key}", packed_in_html(dict(one.csv))) for one in sections if one.csv),
         ],
     )
 

@@ -34,20 +34,23 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def opened(browser: Any) -> Iterator[Opener]:
-    """open(file, hash="", width=1280, dark=False) -> a page; its `complaints` must be empty when the test ends.
+    """open(file, hash="", width=1280, dark=False, before="") -> a page; its `complaints` must be empty at the end.
 
     Complaints are errors of scripts, what the console has as an error or a warning, and requests for anything but the
     file itself.
     """
     contexts = []
 
-    def open_page(file: Path, hash: str = "", *, width: int = 1280, height: int = 900, dark: bool = False) -> Any:
+    def open_page(
+        file: Path, hash: str = "", *, width: int = 1280, height: int = 900, dark: bool = False, before: str = ""
+    ) -> Any:
         scheme = "dark" if dark else "light"
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=True
         )
         contexts.append(context)
         page = context.new_page()
+        page.add_init_script(before)
         page.complaints = []
         page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
         page.on("console", lambda said: said.type in ("error", "warning") and page.complaints.append(said.text))

@@ -2,12 +2,12 @@
 
 import csv
 import io
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packed_values import packed_at
 from playwright.sync_api import expect
 
 REPORT = "laptop/report.html"
@@ -15,7 +15,7 @@ VIEW = "new Promise((done) => report.onChart('{}', done))"
 
 
 def sheet(page: Any, key: str, name: str) -> list[dict[str, str]]:
-    text = json.loads(page.locator(f"#csv-{key}").text_content())[name]
+    text = packed_at(page, f"csv-{key}")[name]
     return list(csv.DictReader(io.StringIO(text)))
 
 

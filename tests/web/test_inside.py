@@ -46,7 +46,7 @@ def page(results: Path, opened: Any, tmp_path: Path) -> Any:
 
 
 WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
-  const content = await report.inside.unpacked(report.data("inside").models[0].file);
+  const content = await report.inside.unpacked((await report.data("inside")).models[0].file);
   const sentence = content.sentences[i];
   const of = sentence.attention.find((one) => one.kind === kind);
   return report.inside.weights(of, layer, head, report.inside.sides(sentence, kind), byWord);

@@ -2,17 +2,17 @@
 
 import base64
 import hashlib
-import json
 import re
 from html import unescape
 from html.parser import HTMLParser
 
 import pytest
 from markupsafe import Markup
+from packed_values import unpacked
 
 from repro.web import report
 from repro.web.report import asset, report_html
-from repro.web.section import Section, json_in_html
+from repro.web.section import Section, packed_in_html
 
 HOSTILE = "</script><script>alert(1)</script><!-- \u2028 \u202e \ud800 ]]> & ' \" `"
 
@@ -51,21 +51,21 @@ def made(*sections: Section) -> str:
 
 def test_data_comes_out_as_it_went_in_and_ends_no_script() -> None:
     value = {"text": HOSTILE, "numbers": [1, 2.5, None]}
-    written = json_in_html(value)
-    assert json.loads(written) == value
-    assert written.isascii()
-    assert "<" not in written
+    written = packed_in_html(value)
+    assert unpacked(written) == value
+    assert re.fullmatch("[A-Za-z0-9+/]+=*", written)
+    assert packed_in_html(value) == written, "neither the time nor a name is in it"
     page = made(section(data=value, csv={"a.csv": HOSTILE}))
     scripts = dict(Scripts(page).found)
-    assert json.loads(scripts["data-one"]) == value
-    assert json.loads(scripts["csv-one"]) == {"a.csv": HOSTILE}
+    assert unpacked(scripts["data-one"]) == value
+    assert unpacked(scripts["csv-one"]) == {"a.csv": HOSTILE}
     assert len(Scripts(page).found) == 3, "data, numbers, the frame"
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_json_has_not_is_refused(number: float) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        json_in_html([number])
+        packed_in_html([number])
 
 
 def test_titles_and_names_are_text_wherever_they_stand() -> None:
@@ -101,7 +101,7 @@ def test_charts_bring_their_library_once_and_nothing_else_does() -> None:
         with_charts
     )
     assert '<script type="text/plain" id="library">' in with_charts
-    charts = json.loads(scripts["charts"])
+    charts = unpacked(scripts["charts"])
     assert charts == {"one/cost": {"mark": "point"}, "two/cost": {"mark": "bar"}}
 
 

@@ -2,13 +2,13 @@
 
 import csv
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from kept_sentences import with_scores
+from packed_values import packed_at
 from paper_runs import changed, paper_run
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -135,7 +135,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, op
     page = opened(file)
     figures = page.locator("#sentences figure")
     figures.first.wait_for()  # they are made when they come into sight
-    data = json.loads(page.locator("#data-sentences").text_content())["sentences"]
+    data = packed_at(page, "data-sentences")["sentences"]
     assert [int(text.split()[1].strip(":")) for text in figures.locator("figcaption").all_inner_texts()] == [
         one["line"] for one in data
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packed_values import packed_at, unpacked
 from report_records import HOSTILE
 
 
@@ -17,7 +18,7 @@ def rows_shown(page: Any, at: str = "#table3 .grid >> nth=0") -> list[str]:
 
 def test_rows_are_those_of_the_sheet_and_sort_by_their_numbers(made: Path, opened: Any) -> None:
     page = opened(made / "laptop/report.html")
-    sheet = json.loads(page.locator("#csv-table3").text_content())["table3.csv"]
+    sheet = packed_at(page, "csv-table3")["table3.csv"]
     names = [line["row"] for line in csv.DictReader(io.StringIO(sheet))]
     shown = rows_shown(page)
     assert len(shown) == len(names) == 4
@@ -56,7 +57,7 @@ def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> 
     page.keyboard.press("ArrowRight")
     assert "Seed 2: finished." in dialog.inner_text()
     key = page.evaluate("location.hash").removeprefix("#run=")
-    run = json.loads(page.locator("#data-runs").text_content())["runs"][key]
+    run = packed_at(page, "data-runs")["runs"][key]
     assert (run["table"], run["row"], run["seed"]) == ("table3_A", "h=1", 2)
     assert json.loads((made / "laptop" / run["file"]).read_bytes())["run"] == key
     assert "python experiments/table3_A.py --scale laptop --rows h=1 --seeds 2-2" in dialog.locator("pre").inner_text()
@@ -79,13 +80,8 @@ def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
 
 
 def test_an_address_leads_to_a_run_and_one_of_none_says_so(made: Path, opened: Any) -> None:
-    key = next(
-        iter(
-            json.loads(
-                re.findall(r'id="data-runs">(.*?)</script>', (made / "laptop/report.html").read_text("utf-8"))[0]
-            )["runs"]
-        )
-    )
+    [packed] = re.findall(r'id="data-runs">(.*?)</script>', (made / "laptop/report.html").read_text("utf-8"))
+    key = next(iter(unpacked(packed)["runs"]))
     assert opened(made / "laptop/report.html", f"#run={key}").get_by_role("dialog").locator("h2").inner_text() == "base"
     lost = opened(made / "laptop/report.html", "#run=%3Cb%3Enone%FF")
     assert "got <b>none" in lost.get_by_role("dialog").inner_text()

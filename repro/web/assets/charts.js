@@ -11,14 +11,10 @@
   const drawn = new Map();
   const BESIDE = 66; // pixels: the axis and its labels, beside a chart that stands among others
 
-  let specs = null; // "KEY/NAME" -> chart
-
-  /** Makes `vegaEmbed` and the charts of what the page holds as text; once. */
+  /** Makes `vegaEmbed` of what the page holds as text; once. */
   function start() {
-    if (specs) return;
     const library = document.getElementById("library");
-    library.replaceWith(report.element("script", {}, library.textContent));
-    specs = JSON.parse(document.getElementById("charts").textContent);
+    library?.replaceWith(report.element("script", {}, library.textContent));
   }
 
   /** {a: [1, 2], b: [3, 4]} -> [{a: 1, b: 3}, {a: 2, b: 4}] */
@@ -53,9 +49,9 @@
   }
 
   async function draw(key) {
+    const [specs, data] = await Promise.all([report.values("charts"), report.data(key.split("/")[0])]);
     start();
-    const [section] = key.split("/");
-    const columns = report.data(section)?.columns ?? {};
+    const columns = data?.columns ?? {};
     const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
     const [colours, spec] = [config(), specs[key]];
     const coloured = JSON.parse(JSON.stringify(spec), (_, value) =>

@@ -33,9 +33,9 @@ report.formulas = {
     Object.entries(law.powers).reduce((product, [name, power]) => product * sizes[name] ** power, law.factor),
 };
 
-report.whenSeen(document.getElementById("explorables"), () => {
+report.whenSeen(document.getElementById("explorables"), async () => {
   const { element, formulas } = report;
-  const values = report.data("explorables");
+  const values = await report.data("explorables");
   const redraws = [];
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 

@@ -6,9 +6,7 @@
 report.inside = {
   /** The content of a packed file, and its weights: an Uint8Array for each sentence and kind. */
   async unpacked(packed) {
-    const bytes = Uint8Array.from(atob(packed), (one) => one.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const data = new Uint8Array(await new Response(stream).arrayBuffer());
+    const data = await report.unpacked(packed);
     const end = data.indexOf(10);
     const content = JSON.parse(new TextDecoder().decode(data.subarray(0, end)));
     let at = end + 1;
@@ -43,10 +41,10 @@ report.inside = {
   },
 };
 
-report.whenSeen(document.getElementById("inside-view"), () => {
+report.whenSeen(document.getElementById("inside-view"), async () => {
   const el = report.element;
   const { inside } = report;
-  const { models } = report.data("inside");
+  const { models } = await report.data("inside");
   const KINDS = { encoder: "encoder, self-attention", decoder: "decoder, self-attention", cross: "decoder, attention to the source" };
   const FATES = ["dropped: no place in the beam", "lived on", "ended", "cut at the limit"];
   const opened = new Map();
@@ -75,9 +73,10 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     el("div", { class: "beside" }, el("figure", {}, lines), el("figure", {}, matrix)), el("h3", {}, "The search"), told, tree);
 
   async function open() {
-    const packed = models[at.model].file;
-    if (!opened.has(at.model)) opened.set(at.model, await inside.unpacked(packed));
-    content = opened.get(at.model);
+    const asked = at.model;
+    if (!opened.has(asked)) opened.set(asked, await inside.unpacked(models[asked].file));
+    if (at.model !== asked) return; // another model was chosen meanwhile
+    content = opened.get(asked);
     sharpest();
     at.sentence = Math.min(at.sentence, content.sentences.length - 1);
     sentence.replaceChildren(...content.sentences.map((one, i) => el("option", { value: i }, `${one.about}: ${text(one.source)}`)));

@@ -39,9 +39,9 @@ report.words = {
   },
 };
 
-report.whenSeen(document.getElementById("side-by-side"), () => {
+report.whenSeen(document.getElementById("side-by-side"), async () => {
   const el = report.element;
-  const { rows, sentences, has_text: hasText } = report.data("sentences");
+  const { rows, sentences, has_text: hasText } = await report.data("sentences");
   const EACH = 20; // sentences at a time
   const REFERENCE = "reference";
   let shown = EACH;
