@@ -31,6 +31,9 @@ DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
 OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader asks
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
+N_COLOURS = 8  # of report.css; a ninth table takes the first again, with other dashes and another shape
+DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
+SHAPES = ("circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
 UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 
@@ -228,22 +231,30 @@ def _curves_chart(tables: Sequence[str]) -> dict[str, Any]:
     of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table")
     picked = alt.selection_interval(name="picked")
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
-    colour = _colour_of_tables(tables)
-    curves = _bands(of_table & picked, shown).encode(color=colour).add_params(of_table)
+    colour, dash, shape = _looks_of_tables(tables)
+    curves = _bands(of_table & picked, shown, dash).encode(color=colour).add_params(of_table)
     strip = _strip().encode(color=colour).add_params(shown)
-    cost = _quality_and_cost(of_table & picked, picked).encode(color=colour)
+    cost = _quality_and_cost(of_table & picked, picked, shape).encode(color=colour)
     return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
 
 
-def _colour_of_tables(tables: Sequence[str]) -> Any:
+def _looks_of_tables(tables: Sequence[str]) -> tuple[Any, Any, Any]:
+    """Colour, dashes of a line and shape of a point of each table: no two tables have the same pair of them."""
     import altair as alt
 
-    colours = [f"--c{i % 8}" for i in range(len(tables))]
-    legend = alt.Legend(orient="top", title=None, columns=4, symbolType="stroke", symbolStrokeWidth=3, symbolOpacity=1)
-    return alt.Color("table:N", scale=alt.Scale(domain=[*tables], range=colours), sort=None, legend=legend)
+    laps = [divmod(i, N_COLOURS) for i in range(len(tables))]
+    colours = alt.Scale(domain=[*tables], range=[f"--c{i}" for _, i in laps])
+    dashes = alt.Scale(domain=[*tables], range=[DASHES[lap % len(DASHES)] for lap, _ in laps])
+    shapes = alt.Scale(domain=[*tables], range=[SHAPES[(lap + i) % len(SHAPES)] for lap, i in laps])
+    legend = alt.Legend(orient="top", title=None, columns=4, symbolStrokeWidth=1.5, symbolOpacity=1)
+    return (
+        alt.Color("table:N", scale=colours, sort=None, legend=legend),
+        alt.StrokeDash("table:N", scale=dashes, sort=None, legend=legend),
+        alt.Shape("table:N", scale=shapes, sort=None, legend=legend),
+    )
 
 
-def _bands(kept: Any, shown: Any) -> Any:
+def _bands(kept: Any, shown: Any, dash: Any) -> Any:
     """A line and a band for each row; those that are not `kept` are pale. Steps are those of the selection `shown`."""
     import altair as alt
 
@@ -260,6 +271,7 @@ def _bands(kept: Any, shown: Any) -> Any:
     )
     line = rows.mark_line(clip=True, strokeWidth=1.4).encode(
         y=alt.Y("mean:Q", **y),
+        strokeDash=dash,
         opacity=alt.condition(kept, alt.value(0.95), alt.value(0.08)),
         tooltip=["row:N", "step:Q", "mean:Q", "low:Q", "high:Q"],
     )
@@ -277,7 +289,7 @@ def _strip() -> Any:
     ).properties(width="container", height=STRIP)
 
 
-def _quality_and_cost(kept: Any, picked: Any) -> Any:
+def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
     """A point for each row with its interval; drawing over some makes the selection `picked`."""
     import altair as alt
 
@@ -293,7 +305,7 @@ def _quality_and_cost(kept: Any, picked: Any) -> Any:
     span = rows.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     point = rows.mark_point(filled=True, size=70, cursor="pointer").encode(
         y=alt.Y("bleu:Q", **y),
-        shape=alt.Shape("table:N", legend=None),
+        shape=shape,
         tooltip=["row:N", alt.Tooltip("n:Q", title="runs"), "bleu:Q", "low:Q", "high:Q", "flops:Q"],
     )
     return alt.layer(span, point.add_params(picked)).properties(width="container", height=SCATTER)

@@ -41,8 +41,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a drawn area of costs chooses no curve",
         "repro/web/charts.py",
-        "_bands(of_table & picked, shown)",
-        "_bands(of_table, shown)",
+        "_bands(of_table & picked, shown, dash)",
+        "_bands(of_table, shown, dash)",
         (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
     ),
     Defect(

@@ -9,6 +9,12 @@ from typing import Any
 import pytest
 from packed_values import packed_at
 from playwright.sync_api import expect
+from report_records import scored
+
+from repro.pages.build import read_results
+from repro.pages.scale_data import scale_data
+from repro.results.record import path
+from repro.web.charts import curves_section
 
 REPORT = "laptop/report.html"
 VIEW = "new Promise((done) => report.onChart('{}', done))"
@@ -63,9 +69,24 @@ def test_charts_take_the_colours_of_the_theme(made: Path, opened: Any) -> None:
     text = page.locator('[data-chart="differences/bleu"] .role-axis-title text').first
     assert text.get_attribute("fill") == "rgb(230, 228, 223)"
     page.locator("[data-theme-switch]").click()
-    page.wait_for_function(
-        "document.querySelector('.role-axis-title text')?.getAttribute('fill') === 'rgb(26, 26, 26)'"
-    )
+    expect(text).to_have_attribute("fill", "rgb(26, 26, 26)")
+
+
+def test_no_two_of_twenty_tables_look_the_same(tmp_path: Path) -> None:
+    tables = [f"mine_{n:02}" for n in range(20)]
+    for record in [scored("base", "base", 1, 60.0), *(scored("h=1", table, 1, 50.0) for table in tables)]:
+        record.save(path(tmp_path / "results", record))
+    (found,) = read_results(tmp_path / "results", own=False)
+    data = scale_data(found)
+    assert data
+    section = curves_section(data)
+    assert section
+    bands, _, cost = section.charts["all"]["vconcat"]
+    line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
+    for looks in ((line["color"], line["strokeDash"]), (point["color"], point["shape"])):
+        one, other = (of["scale"] for of in looks)
+        assert one["domain"] == other["domain"] == ["base", *tables]
+        assert len({str(pair) for pair in zip(one["range"], other["range"], strict=True)}) == 21
 
 
 def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> None:
