@@ -62,7 +62,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     if not train and not dev:
         raise ValueError(f"{table}: no finished run of committed code, so no curve. Run experiments/{table}.py.")
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
-    return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.8), paint)
+    return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
 
 
 def over_operations(records: Iterable[Record]) -> list[Band]:
@@ -110,7 +110,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     title = _title(table, records[0].scale, updates)
     paint = functools.partial(_paint_operations, updates=updates, operations=operations, title=title)
     return [
-        *style.save_figure(folder, name, (style.WIDTH, 4.2), paint),
+        *style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
         save_numbers(folder, name, columns, rows),
         save_numbers(folder, f"crossings_{table}", ("row", "over", "crosses the base at"), said),
     ]
@@ -130,7 +130,7 @@ def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Seq
         _plain_ticks(axes)
         axes.grid(True)
     left.set_ylabel("dev loss (nats per word-piece, unsmoothed)")
-    _legend(figure, left, updates, title)
+    _legend(figure, left, title)
 
 
 def _title(table: str, scale: str, found: Sequence[Band]) -> str:
@@ -148,31 +148,22 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
         _plain_ticks(axes)
         axes.grid(True)
     left.set_ylabel("loss (nats per word-piece, unsmoothed)")
-    _legend(figure, right, dev, title)
+    _legend(figure, right, title)
 
 
-def _legend(figure: "Figure", axes: "Axes", found: Sequence[Band], title: str) -> None:
-    """Of all rows, below both panels."""
-    handles, labels = axes.get_legend_handles_labels()
-    longest = max(len(band.row) for band in found)
-    across = 5 if longest < 20 else 4 if longest < 24 else 3
-    lines = -(-len(labels) // across)
-    foot = (0.08 + 0.2 * (lines + 1)) / figure.get_figheight()
-    figure.legend(handles, labels, loc="lower center", ncols=across, handlelength=3.2, title=title, columnspacing=1.4)
-    figure.tight_layout(rect=(0, foot, 1, 1), w_pad=1.5)
+def _legend(figure: "Figure", axes: "Axes", title: str) -> None:
+    style.legend_below(figure, axes, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
 
 def _band(axes: "Axes", band: Band, i: int, *, dots: bool) -> None:
     """The mean, and what lies between the best and the worst seed."""
-    colour = style.COLOURS[i % len(style.COLOURS)]
+    look = style.look(i)
     if band.n > 1:
-        axes.fill_between(band.step, band.low, band.high, color=colour, alpha=0.18, lw=0)
+        axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
     axes.plot(
         band.step,
         band.mean,
-        color=colour,
-        ls=style.DASHES[i % len(style.DASHES)],
-        marker=style.MARKERS[i % len(style.MARKERS)] if dots else None,
+        **(look if dots else look | {"marker": None}),
         ms=3.6,
         lw=2 if band.row == BASE else 1.3,
         label=style.symbols(band.row),

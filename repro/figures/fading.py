@@ -53,8 +53,6 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     found = fading_rows(records, results)
     if not found:
         raise ValueError(f"{table}: no run has its counts by length beside its record. Run experiments/{table}.py.")
-    n_lines = -(-len(found) // 4)
-    height = 3.1 + 0.19 * n_lines
 
     def paint(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, sharey=True)
@@ -70,9 +68,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
             axes.grid(True, axis="y")
         left.set_ylabel(f"BLEU ({SPLIT})")
         left.set_ylim(bottom=0)
-        handles, labels = left.get_legend_handles_labels()
-        figure.legend(handles, map(style.symbols, labels), loc="lower center", ncols=4, handlelength=2.6)
-        figure.tight_layout(rect=(0, (0.19 * n_lines + 0.1) / height, 1, 1), w_pad=2)
+        style.legend_below(figure, left, w_pad=2, handlelength=2.6)
 
     rows = [
         (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *POSITIONS)[i], len(values), *interval(values))
@@ -81,7 +77,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     ]
     name = f"fading_{table}"
     return [
-        *style.save_figure(to, name, (style.WIDTH, height), paint),
+        *style.save_figure(to, name, (style.WIDTH, 3.2), paint),
         save_numbers(to, name, ("row", "by", "third", "seeds", "BLEU", "±"), rows),
     ]
 
@@ -90,10 +86,7 @@ def _paint(axes: "Axes", parts: Sequence[Sequence[float]], i: int, row: str, n_r
     shift = 0.02 * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means, halves = zip(*map(interval, parts), strict=True)
-    colour, dash = (
-        style.COLOURS[i % len(style.COLOURS)],
-        style.DASHES[(i // len(style.COLOURS) + i) % len(style.DASHES)],
-    )
-    axes.plot(places, means, marker=style.MARKERS[i % len(style.MARKERS)], color=colour, ls=dash, label=row)
+    look = style.look(i)
+    axes.plot(places, means, **look, label=style.symbols(row))
     if all(half is not None for half in halves):
-        axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=colour, elinewidth=0.9, capsize=2)
+        axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)

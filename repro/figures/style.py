@@ -38,6 +38,17 @@ DASHES: tuple[Any, ...] = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
+
+def look(i: int) -> dict[str, Any]:
+    """Colour, dashes and marker of line number `i`, from 0: of 64 no two share a colour and either of the others."""
+    lap, at = divmod(i, len(COLOURS))
+    return {
+        "color": COLOURS[at],
+        "ls": DASHES[(at + lap) % len(DASHES)],
+        "marker": MARKERS[(at + lap) % len(MARKERS)],
+    }
+
+
 _HOUSE: dict[Any, Any] = {
     "font.family": "STIXGeneral",  # it comes with matplotlib, so it is the same on every machine
     "mathtext.fontset": "stix",
@@ -123,6 +134,21 @@ def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 
     axes.set(xlim=(0, 72 * width * box[2]), ylim=(0, 72 * height * box[3]))
     axes.set_axis_off()
     return axes
+
+
+def legend_below(figure: "Figure", axes: "Axes", *, w_pad: float, **how: Any) -> None:
+    """The lines of `axes` under all panels, in as many columns as there is room for; the figure grows by its height."""
+    handles, labels = axes.get_legend_handles_labels()
+    for across in range(5, 0, -1):
+        legend = figure.legend(handles, labels, loc="lower center", ncols=across, **how)
+        box = legend.get_window_extent()
+        if box.width <= figure.bbox.width:
+            break
+        if across > 1:
+            legend.remove()
+    foot = box.y1 / figure.dpi
+    figure.set_figheight(figure.get_figheight() + foot)
+    figure.tight_layout(rect=(0, foot / figure.get_figheight(), 1, 1), w_pad=w_pad)
 
 
 def note(figure: "Figure", text: str) -> None:
