@@ -128,10 +128,11 @@ def numbers(values: "Series[float]", form: str) -> list[str]:
 def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
     """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
 
-    As many decimals as the paper prints, more (up to 4) while an interval would read 0. Nothing where no run has
-    the score.
+    As many decimals as the paper prints, more (up to 4) while an interval would read 0, unless its mean reads 0 too:
+    a row that learned nothing does not ask for more of the others. Nothing where no run has the score.
     """
-    narrowest = frame[f"{score}_half_width"].where(lambda width: width > 0).min()
+    widths, is_more = frame[f"{score}_half_width"], frame[score].abs().round(decimals) > 0
+    narrowest = widths.where((widths > 0) & is_more).min()
     while decimals < 4 and round(narrowest, decimals) == 0:
         decimals += 1
     ends = ("", "_half_width", "_min", "_max")

@@ -103,7 +103,7 @@ def run(row: str, seed: int = 1, *, bleu: float = 60.0, ppl: float = 2.0, dirty:
         },
         "paper": PRINTED.get(row, PaperNumbers(ppl=None, bleu=None, params=None)),
         "params": {"here": 1_234_567, "paper_size": 65_111_040},
-        "scores": {"dev": dev, "test": {**dev, "bleu": bleu - 1, "bleu_published": bleu}},
+        "scores": {"dev": dev, "test": {**dev, "bleu": max(bleu - 1, 0.0), "bleu_published": bleu}},
         "curves": {"train": {"step": [20, 40], "nll": [4.5, 3.25]}, "dev": {"step": [40], "nll": [3.5]}},
         "cost": {
             "steps": 600,
@@ -227,6 +227,12 @@ def test_an_interval_never_reads_zero() -> None:
     assert cell(frame, "PPL (dev)", "ours") == {"base": "1.501 ± 0.001"}
     frame = frames.table([run("base", seed) for seed in (1, 2, 3)])  # unless it is
     assert cell(frame, "PPL (dev)", "ours") == {"base": "2.00 ± 0.00"}
+
+
+def test_a_row_that_learned_nothing_gives_the_others_no_decimals() -> None:
+    lost = [run("h=1", seed, bleu=bleu) for seed, bleu in ((1, 0.001), (2, 0.002), (3, 0.003))]
+    learned = [run("base", seed, bleu=60.0 + seed) for seed in (1, 2, 3)]
+    assert cell(frames.table([*learned, *lost]), "BLEU (dev)", "ours") == {"base": "62.0 ± 2.5", "h=1": "0.0 ± 0.0"}
 
 
 # Rows
