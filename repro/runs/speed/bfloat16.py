@@ -1,0 +1,23 @@
+"""Whether bfloat16 makes a run faster here: a processor without instructions for it imitates each product."""
+
+from collections.abc import Collection
+
+from repro.results.processor import processor
+from repro.runs.speed.rates import Machine, this_machine
+
+OF_BF16 = {"avx512_bf16", "avx_ne_convert", "amx_bf16", "bf16", "svebf16"}  # flags of x86, then of ARM
+
+
+def imitated_bf16(precision: str, machine: Machine | None = None, vectors: Collection[str] | None = None) -> str | None:
+    """What to say of runs in bfloat16 on a processor that lacks it; None where there is nothing to say.
+
+    On a GPU, and where the system does not tell what the processor can do (`vectors` is empty), there is not.
+    """
+    machine = machine or this_machine()
+    vectors = processor().vectors if vectors is None else vectors
+    if precision != "bf16" or machine.device != machine.cpu or not vectors or OF_BF16 & {*vectors}:
+        return None
+    return (
+        f"--precision bf16: {machine.cpu} has no instructions for bfloat16 and imitates them, which can take ten times "
+        "as long as fp32. Leave it out here, unless it is these digits that are wanted."
+    )
