@@ -156,4 +156,4 @@ def test_options_may_stand_between_files(run: Run, tmp_path: Path, capsysbinary:
     assert between.count(b"\n") == 1
     with pytest.raises(SystemExit):
         main([*words[:2], "--beem", "1", words[-1]])
-    assert b"--beem is no option; is --beam meant?" in capsysbinary.readouterr().err
+    assert b"--beem is not an option; did you mean --beam?" in capsysbinary.readouterr().err

@@ -273,7 +273,7 @@ def test_a_finished_run_writes_a_tree_a_line(
     assert isinstance(last, Tree)
     assert first.words == ["Anna", "sleeps", "."]
     assert last.words == ["the", "dog", "-LRB-old-RRB-"]
-    assert "of 2 outputs were no tree, and were mended" in said
+    assert "of 2 outputs were not trees, and were mended" in said
 
 
 def test_a_run_that_parses_does_not_translate(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
