@@ -324,7 +324,7 @@ def test_a_tracking_store_that_is_none(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "text").write_bytes(b"this is no database")
     assert fails(places(tmp_path, f"--tracking-uri=sqlite:///{tmp_path / 'text'}"), capsys) == (
         2,
-        "is no SQLite database",
+        "is not a SQLite database",
     )
     assert (tmp_path / "text").read_bytes() == b"this is no database"
 
@@ -424,7 +424,7 @@ def test_the_published_folder_is_no_place_for_runs(
     (tmp_path / "results").mkdir()
     options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
     said = fails([*options, "--results-dir=results", "--steps=1", "--rows", "base"], capsys)
-    assert said == (2, "error: --results-dir results: these are the published results; yours get there by `")
+    assert said == (2, "error: --results-dir results: these are the published results; yours are added to them with `")
     assert list((tmp_path / "results").iterdir()) == []
 
 

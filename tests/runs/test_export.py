@@ -141,7 +141,8 @@ def test_a_row_that_the_format_does_not_have_is_named(
     made = finished(tmp_path / "other", run.tokenizer, other)
     assert main(["export", str(made.folder), "--to", "huggingface", str(tmp_path / "out")]) == 2
     assert (
-        "row 'd_k=4' of table3_B does not go to huggingface: MarianMT has heads as wide as" in capsys.readouterr().err
+        "row 'd_k=4' of table3_B cannot be exported to huggingface: MarianMT has heads as wide as"
+        in capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()
 

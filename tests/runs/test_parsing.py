@@ -278,9 +278,7 @@ def test_a_finished_run_writes_a_tree_a_line(
 
 def test_a_run_that_parses_does_not_translate(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["translate", str(made.folder / "runs" / made.found.run)]) == 2
-    assert (
-        "expected a run that translates, got one that parses, of table4. Take repro parse." in capsys.readouterr().err
-    )
+    assert "expected a run that translates, got one that parses, of table4. Use repro parse." in capsys.readouterr().err
 
 
 def test_only_a_run_that_parses_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
