@@ -142,7 +142,9 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         ValueError, match=r"expected records of lab_parts in .*laptop, found none\. Run the table first"
     ):
         repro.table("lab_parts", results_dir=tmp_path)
-    with pytest.raises(ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Is table3_B meant\?"):
+    with pytest.raises(
+        ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Did you mean table3_B\?"
+    ):
         repro.table("tabel3_B", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Is laptop meant\?"):
         repro.table("table3_B", scale="laptpo", results_dir=tmp_path)

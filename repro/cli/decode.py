@@ -72,7 +72,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 def _parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
     parser = Parser(prog=ours(name), renamed=RENAMED, description=does)
-    parser.add_argument("run", help="a finished run: latest, its folder, its id or the first characters of it")
+    parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of it")
     add_options(
         parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
     )

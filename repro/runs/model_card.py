@@ -81,7 +81,7 @@ def _front(run: Record, to: str, translates: bool) -> str:
 
 def _commit(run: Record) -> str:
     commit = run.stamp["commit"]
-    state = " with changes that no commit has" if run.stamp["dirty"] else ""
+    state = " with changes that are in no commit" if run.stamp["dirty"] else ""
     return f"commit {commit[:12]}{state}" if commit else "of code that no commit is known of"
 
 

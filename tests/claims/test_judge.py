@@ -342,7 +342,7 @@ def test_a_claim_names_the_sizes_of_its_scale() -> None:
 def test_a_missing_row_is_named() -> None:
     results = judge(some(B0, 25.8))
     assert of(results, "C28b").reason == "too few runs that count: h=1 0 of 3"
-    assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, which brings what is printed"
+    assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, whose record has the printed numbers"
 
 
 def test_too_few_seeds_are_not_judged() -> None:

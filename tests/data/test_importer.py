@@ -366,5 +366,5 @@ def test_preparing_tells_of_large_gzip_and_of_repeated_text(
     assert "Note" not in said
     put(tmp_path / "dev.en.gz", gzip.compress(b"one 5\n" * 3))  # as in train
     assert main(["prepare", "folder-en-es", *options]) == 0
-    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences stand in the training text."
+    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences are in the training text."
     assert note in capsys.readouterr().out

@@ -195,7 +195,7 @@ def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_line
     heading, first = page.split("\n\n")[1:3]
     assert heading.startswith("# Table 4 at scale smoke-craft")
     assert first.startswith("The text is 97 articles of biomedicine")
-    assert "F1 of one text says nothing of F1 of another" in first
+    assert "F1 on one text says nothing about F1 on another" in first
     assert "CC BY 3.0" in page
     for line in ("Dyer et al. (2016)", "McClosky et al. (2006)"):
         assert line in page
