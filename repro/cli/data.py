@@ -104,7 +104,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     for split in ("dev", "test"):
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
-        own.add_argument(f"--{split}-share", type=float, help="share of the training text to take for it: 0.01")
+        own.add_argument(f"--{split}-share", type=float, help="share of the training text to hold out, such as 0.01")
 
     prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")

@@ -29,7 +29,9 @@ def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
     parser = _parser("translate", translate.__doc__)
     add_options(parser, "backend", "precision", backend="what translates", precision="of torch's matrix products")
-    parser.add_argument("source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; or standard input")
+    parser.add_argument(
+        "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
+    )
     beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
     parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept for each sentence (default: {beam})")
     parser.add_argument("--alpha", type=float, default=alpha, help=f"exponent of the length penalty (default: {alpha})")
@@ -45,7 +47,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
         type=Path,
         nargs="?",
         default=STDIN,
-        help="sentences, one per line, their words split by spaces as the treebank splits them; or standard input",
+        help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
     )
     return _done(_parse, parser.parse_intermixed_args(argv))
 

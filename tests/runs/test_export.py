@@ -92,7 +92,7 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     for told in (record.run, "60.00", "nrefs:1", "MIT, as this package", "python example.py", "a grammar of few words"):
         assert told in page, told
     assert "<script>" not in page
-    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to make a row" in page
+    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to reproduce a row" in page
     assert "read once" not in page, "nobody counts how often test was read"
     assert "python example.py" not in model_card(hostile, to, has_example=False)
 
