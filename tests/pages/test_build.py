@@ -315,8 +315,8 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
     shown = build.console(result_set, ["table3_A"])
     assert re.search(r"h=1 †  .* 55\.2 ", shown)
     assert re.search(r"h=4  .* 61\.5 ", shown)
-    note = "† Made by code that is in no commit (not committed: repro/paper.py): commit it and type the"
-    assert f"{note}\n  command again. Finished runs are kept." in shown
+    note = "† Made by code that is in no commit (not committed: repro/paper.py): commit it and type the command"
+    assert f"{note}\n  again. Finished runs are kept." in shown
     assert "left out" not in shown
     page = build.texts(build.build_scale(result_set))[tmp_path / "laptop/table3_A.md"]
     assert "| h=1 † |" in page

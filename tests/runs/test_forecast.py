@@ -116,7 +116,7 @@ def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
     text = forecast("t", asked(seeds=2), LAPTOP, options, (2, "2 processors"))
     # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
     assert "In all about 18.6 min, one run after the other" in text
-    assert "With 2 runs at a time (2 processors) about 9.3 min, on processors" in text
+    assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
     assert "at a time" not in said(tmp_path, seeds=2)
 
 

@@ -173,7 +173,7 @@ def test_all_processes_find_the_same_meeting(
         ((1, None), {"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
         ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
         ((1, None), {"RANK": ""}, "^The environment has RANK=,"),
-        ((1, None), RANKS, "^RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
+        ((1, None), RANKS, "^The environment has RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_to_type(
@@ -203,7 +203,7 @@ def test_an_experiment_does_not_wait_for_processes_that_nobody_starts(tmp_path: 
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {name}=")
+    assert done.stderr.startswith(f"error: The environment has {name}=")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -291,7 +291,7 @@ def test_workers_that_never_begin_end_the_sweep_with_their_words(tmp_path: Path)
         return player
 
     play.start = start  # type: ignore[method-assign]
-    with pytest.raises(OSError, match=r"ended with exit code 1; log .*\n  \| the last words\n3 in a row"):
+    with pytest.raises(OSError, match=r"ended with exit code 1; log .*\n  \| the last words\n3 workers in a row"):
         play.made()
 
 
