@@ -149,7 +149,7 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Did you mean laptop\?"):
         repro.table("table3_B", scale="laptpo", results_dir=tmp_path)
     (tmp_path / "mine-of-own-text").mkdir()
-    with pytest.raises(ValueError, match=r"Is mine-of-own-text meant\?"):
+    with pytest.raises(ValueError, match=r"Did you mean mine-of-own-text\?"):
         repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"found none\. Run the table first"):
         repro.table("table3_B", scale="smoke", results_dir=tmp_path)
