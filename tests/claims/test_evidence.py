@@ -58,7 +58,7 @@ def test_the_first_declared_seeds_count() -> None:
         ),
         (
             lambda record: replace(record, cost={**record.cost, "steps": record.cost["steps"] - 1}),
-            "of another number of updates than planned",
+            "of a different number of updates than planned",
         ),
     ],
     ids=["no list", "another list", "dirty", "no badge kept", "no badge", "stopped early"],

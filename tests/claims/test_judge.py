@@ -335,7 +335,7 @@ def test_a_claim_names_the_sizes_of_its_scale() -> None:
         return [replace(record, hyper={**record.hyper, "d_k": d_k}) for record in records]
 
     here = judge([*small(some(B0, 25.8), 8), *small(some(K16, 24.9), 2)])
-    assert of(here, "C29a").sentence == "Keys of 2 numbers are worse than of 8"
+    assert of(here, "C29a").sentence == "Keys of size 2 are worse than of size 8"
     assert of(judge(some(B0, 25.8)), "C29a").sentence == claim("C29a").sentence
 
 
