@@ -68,7 +68,7 @@ def training(records: dict[str, Record]) -> list[str]:
         "",
         *prose(
             "Real source + target tokens per second of a whole step: forward, smoothed loss, backward, Adam, the "
-            "paper's dropout. *ours* goes the whole way of a run: loader, Lightning, journal lines. Peers are as "
+            "paper's dropout. *ours* is all of a run: loader, Lightning, journal lines. Peers are as "
             "shipped, in a plain loop, on the same batches; all processes take turns, a pass each. "
             "GFLOP/s are the model's own operations on real tokens (`repro/model/cost.py`). "
             "`python benchmarks/train.py`"
@@ -82,7 +82,7 @@ def training(records: dict[str, Record]) -> list[str]:
             "",
             f"### {size}, {precision}, {record['threads']} thread(s)",
             "",
-            f"{ratio:.2f} times the best peer, {best} (the mark: {TARGETS[size, precision]}). Medians of "
+            f"{ratio:.2f} times the best peer, {best} (the target: {TARGETS[size, precision]}). Medians of "
             f"{record['passes']} passes of {clock} time. {machine(record)}.",
             "",
             *grid(
@@ -101,7 +101,7 @@ def training(records: dict[str, Record]) -> list[str]:
             ),
             "",
             f"Lightning, loader and journal cost {overhead(record):.1%} of a step. "
-            f"Set by itself: {'; '.join(record['sides']['ours']['settings'])}.",
+            f"Set automatically: {'; '.join(record['sides']['ours']['settings'])}.",
         ]
     return lines
 
@@ -400,7 +400,7 @@ def forecasts(records: dict[str, Record]) -> list[str]:
         "",
         *prose(
             f"Seconds that `--dry-run --measure` forecast for rows at `{record['scale']}`, about 3 s a row, and those "
-            "of their records; ratio: of both together. Validation and start-up stand in no record. Seconds of "
+            "of their records; ratio: of both together. Validation and start-up are in no record. Seconds of "
             f"{record['clock']}; load average {record['load']} at the end. `python benchmarks/forecast.py "
             f"{' '.join(asked)}`. {machine(record)}."
         ),

@@ -28,7 +28,7 @@ class Arrow(NamedTuple):
 ARROWS = (
     Arrow(
         "an address or your own files -> text",
-        "Archives are known by their hashes; your own tables and packed files become the same folder of files of lines. "
+        "Archives are identified by their hashes; your own tables and compressed files become the same folder of files of lines. "
         "[WMT 2014 step by step](wmt14.md), [text of your own](own_text.md). The embedded corpus is written by a grammar.",
         "data/download/sources data/download/fetch data/download/transfer data/download/archive data/download/* "
         "data/importer data/grammar/generate data/grammar/author data/grammar/tree data/grammar/*",
@@ -46,7 +46,7 @@ ARROWS = (
     ),
     Arrow(
         "tokenizer -> ids",
-        "Of each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
+        "For each side and shard one flat array of ids (uint16, or uint32 where V needs it) and the offsets of its "
         "sentences, memory-mapped; each sentence ends in the end symbol.",
         "data/prepare data/filters data/encode data/workers data/shards data/datacard results/repeats storage/folder_cache",
     ),
@@ -88,13 +88,13 @@ ARROWS = (
     Arrow(
         "averaged weights -> translations",
         "The search knows no model: it takes a function from (last tokens [R], state, K) to the K likeliest next tokens "
-        "(log-probabilities [R, K], ids [R, K], state). Back come ids in the order of the sentences, and text.",
+        "(log-probabilities [R, K], ids [R, K], state). It returns ids in the order of the sentences, and text.",
         "results/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
         "decoding/ctranslate decoding/marian runs/export runs/model_card runs/examples/* runs/use",
     ),
     Arrow(
         "translations -> BLEU",
-        "Two scores of the same text, each with its signature; of trees F1 of their brackets.",
+        "Two scores of the same text, each with its signature; for trees F1 of their brackets.",
         "decoding/bleu decoding/*",
     ),
     Arrow(
@@ -108,7 +108,7 @@ ARROWS = (
     Arrow(
         "records -> tables and verdicts -> pages",
         "A frame with one line per row, mean and 95 % t-interval over seeds; each claim of the paper with what the rows "
-        "say to it. Nothing of it asks the tracker or imports torch.",
+        "say about it. None of this asks the tracker or imports torch.",
         "results/kinds results/frame results/labels results/departures paper claims/catalogue claims/claim claims/judge "
         "claims/decisions claims/statistics claims/* pages/build pages/* render/* results/publish results/*",
     ),
@@ -124,8 +124,8 @@ ARROWS = (
     ),
     Arrow(
         "records -> a report in the browser",
-        "Sections, each a function of what is known of a scale, become one file of HTML that asks nobody for anything: no "
-        "server, no request. Its scripts and its style stand in `repro/web/assets/`.",
+        "Sections, each a function of what is known of a scale, become one self-contained file of HTML: no server, no "
+        "request. Its scripts and its style are in `repro/web/assets/`.",
         "web/*",
     ),
     Arrow("journals -> MLflow", "A mirror: training never waits for it, and no table asks it.", "tracking/*"),

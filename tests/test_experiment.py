@@ -272,16 +272,16 @@ SHARED_OUT_UNEVENLY = Row(
         (["--scale", "giant"], "Unknown scale 'giant'; expected one of smoke, laptop"),
         (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),
         (["--pair", "en-it"], "'grammar' has no pair 'en-it'; expected one of en-de, en-fr"),
-        (["--seeds", "0"], "--seeds: expected how many runs of each row, at least 1, or which, such as 4-11; got 0;"),
-        (["--seeds", "5-4"], "at least 1, or which, such as 4-11; got 5-4;"),
-        (["--seeds", "4-"], "at least 1, or which, such as 4-11; got 4-;"),
-        (["--seeds=-3"], "at least 1, or which, such as 4-11; got -3;"),
+        (["--seeds", "0"], "--seeds: expected a number of seeds, at least 1, or a range of them, such as 4-11; got 0;"),
+        (["--seeds", "5-4"], "at least 1, or a range of them, such as 4-11; got 5-4;"),
+        (["--seeds", "4-"], "at least 1, or a range of them, such as 4-11; got 4-;"),
+        (["--seeds=-3"], "at least 1, or a range of them, such as 4-11; got -3;"),
         (["--on", "nowhere"], "--on nowhere: expected here, slurm, ray or ray://HOST:PORT."),
         (["--steps", "-3"], "--steps must be at least 1, got -3."),
         (["--tracking-uri", "mysql://x"], "sqlite:///mlflow.db"),
-        (["--seed", "4"], "--seed is no option; is --seeds meant? --help lists all."),
-        (["--results=x"], "--results is no option; is --results-dir meant?"),
-        (["--sedes", "4"], "--sedes is no option; is --seeds meant?"),
+        (["--seed", "4"], "--seed is not an option; did you mean --seeds? --help lists all."),
+        (["--results=x"], "--results is not an option; did you mean --results-dir?"),
+        (["--sedes", "4"], "--sedes is not an option; did you mean --seeds?"),
     ],
 )
 def test_bad_options_are_named(
@@ -324,7 +324,7 @@ def test_a_tracking_store_that_is_none(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "text").write_bytes(b"this is no database")
     assert fails(places(tmp_path, f"--tracking-uri=sqlite:///{tmp_path / 'text'}"), capsys) == (
         2,
-        "is no SQLite database",
+        "is not a SQLite database",
     )
     assert (tmp_path / "text").read_bytes() == b"this is no database"
 
@@ -424,7 +424,7 @@ def test_the_published_folder_is_no_place_for_runs(
     (tmp_path / "results").mkdir()
     options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
     said = fails([*options, "--results-dir=results", "--steps=1", "--rows", "base"], capsys)
-    assert said == (2, "error: --results-dir results: these are the published results; yours get there by `")
+    assert said == (2, "error: --results-dir results: these are the published results; yours are added to them with `")
     assert list((tmp_path / "results").iterdir()) == []
 
 

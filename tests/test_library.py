@@ -142,12 +142,14 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         ValueError, match=r"expected records of lab_parts in .*laptop, found none\. Run the table first"
     ):
         repro.table("lab_parts", results_dir=tmp_path)
-    with pytest.raises(ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Is table3_B meant\?"):
+    with pytest.raises(
+        ValueError, match=r"expected records of tabel3_B in .*laptop, found none\. Did you mean table3_B\?"
+    ):
         repro.table("tabel3_B", results_dir=tmp_path)
-    with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Is laptop meant\?"):
+    with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Did you mean laptop\?"):
         repro.table("table3_B", scale="laptpo", results_dir=tmp_path)
     (tmp_path / "mine-of-own-text").mkdir()
-    with pytest.raises(ValueError, match=r"Is mine-of-own-text meant\?"):
+    with pytest.raises(ValueError, match=r"Did you mean mine-of-own-text\?"):
         repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"found none\. Run the table first"):
         repro.table("table3_B", scale="smoke", results_dir=tmp_path)

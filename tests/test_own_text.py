@@ -77,7 +77,7 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
     said = capsys.readouterr().out.replace("\n", " ")
     assert note in said
-    seen = "folder en-es: 25.0 % of the dev pairs and 25.0 % of the dev source sentences stand in the training text."
+    seen = "folder en-es: 25.0 % of the dev pairs and 25.0 % of the dev source sentences are in the training text."
     assert f"Note on {seen}" in said
 
 

@@ -78,19 +78,19 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     if record.stamp["dirty"]:
         return "of uncommitted code"
     if record.claims not in lists:
-        return "begun under a list of claims that is not kept" if record.claims else "begun before lists were kept"
+        return "begun under a list of claims that is not kept" if record.claims else "begun before such lists were kept"
     if record.seed < FIRST_SEED:
         return f"of seeds below {FIRST_SEED}, which the choice of scales and claims has seen"
     if record.determinism is None or record.determinism["badge"] is None:
         return "not shown to have read what was planned"
     finished = record.status == "finished"
     if finished and record.cost["steps"] != record.hyper["steps"]:
-        return "of another number of updates than planned"
+        return "of a different number of updates than planned"
     listed = rows.get((record.table, record.row))
     if rows and listed is None:
         return "of rows that their experiment does not have"
     if listed and listed.here is not None and dict(listed.here) != written(record.hyper):
-        return "with other hyper-parameters than their row makes"
+        return "with hyper-parameters that differ from their row's"
     return None
 
 

@@ -365,7 +365,7 @@ def _untrained(claim: Claim, suite: Suite) -> Judged:
     """Claims that need no training: by arithmetic, by tests, or not here."""
     if claim.compute:
         if absent := [_row(row) for row in claim.rows if row not in suite.printed]:
-            reason = f"no run of {', '.join(absent)}, which brings what is printed"
+            reason = f"no run of {', '.join(absent)}, whose record has the printed numbers"
             return Judged(claim=claim, verdict="not judged", reason=reason)
         holds, text = claim.compute(suite.printed)
         return Judged(claim=claim, verdict=OF_PRINT.yes if holds else OF_PRINT.no, reason=text)

@@ -91,7 +91,7 @@ def verdicts(measured: Measured) -> dict[str, LayerVerdict]:
 
 LAYER_CLAIMS = {
     "C05": "recurrence needs O(n) sequential operations, self-attention O(1)",
-    "C06": "the way between two positions grows linearly for contiguous and logarithmically for dilated "
+    "C06": "the path between two positions grows linearly for contiguous and logarithmically for dilated "
     "convolutions, and not at all for self-attention",
     "C11": "additive and dot-product attention cost alike in theory; dot-product attention is faster and takes less "
     "memory",
@@ -211,7 +211,7 @@ def _unasked(sizes: Iterable[Size]) -> str:
     if reach > 1 / 2 and not lacking:
         return ""
     without = f", without {' and '.join(lacking)}" if lacking else ""
-    return f"measured only up to n = {reach:.2f} d{without}: python experiments/table1.py measures anew"
+    return f"measured only up to n = {reach:.2f} d{without}: python experiments/table1.py measures again"
 
 
 def _reach(sizes: Iterable[Size]) -> float:
@@ -291,8 +291,8 @@ def _c24(measured: Measured) -> LayerVerdict:
     projected = [(one.flops + other) / c.flops for c, one, other in both]
     return _holds(min(ratios) >= 1 / SAME_ORDER and max(ratios) <= SAME_ORDER), (
         f"with k = n self-attention and the feed-forward network take {extent(ratios)} times the operations of the "
-        f"separable convolution, {extent(projected)} times with attention's projections; of the same order is within a "
-        f"factor of {SAME_ORDER:g}"
+        f"separable convolution, {extent(projected)} times with attention's projections; “of the same order” is "
+        f"within a factor of {SAME_ORDER:g}"
     )
 
 

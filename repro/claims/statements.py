@@ -62,18 +62,18 @@ STATEMENTS: tuple[Claim, ...] = (
     structural(
         "S05a",
         "3.5",
-        "Of position codes sinusoids alone turn a distance into a linear map",
+        "Among position codes, only sinusoids turn a distance into a linear map",
         f"{STATED}a_shift_is_linear_for_sinusoids_and_one_hot_codes_and_affine_for_a_number",
         holds=False,
     ),
     structural(
         "S05b",
         "3.5",
-        "Sinusoids are bounded, and their products know the distance alone",
+        "Sinusoids are bounded, and their products depend on the distance alone",
         f"{STATED}products_of_sinusoids_know_the_distance_and_a_number_grows",
     ),
     best("S06", "3.5", "Sinusoids are the best of the codes that were tried", (B0, *CODES), (B0,)),
-    direction("S21", "3.5", "Without positions it is worse", B0, f"{POSITIONS}/none", scale="laptop"),
+    direction("S21", "3.5", "The model is worse without positions", B0, f"{POSITIONS}/none", scale="laptop"),
     # how it is built
     structural(
         "S07",
@@ -121,15 +121,17 @@ STATEMENTS: tuple[Claim, ...] = (
     structural(
         "S12",
         "3.2.1",
-        "q k has variance d_k and 1 once it is scaled",
+        "q k has variance d_k, and 1 once it is scaled",
         f"{STATED}a_product_of_independent_unit_entries_has_variance_d_k_and_scaled_1",
-        note="Of independent entries of variance 1, which a trained model need not have.",
+        note="For independent entries of variance 1, which a trained model need not have.",
     ),
-    direction("S13a", "3.2.1", "Without the scale it is worse, at the base's d_k", B0, f"{SCORES}/dot", scale="laptop"),
+    direction(
+        "S13a", "3.2.1", "The model is worse without the scale, at the base's d_k", B0, f"{SCORES}/dot", scale="laptop"
+    ),
     direction(
         "S13b",
         "3.2.1",
-        "Without the scale it is worse, at d_k = d_model",
+        "The model is worse without the scale, at d_k = d_model",
         f"{SCORES}/scaled dot, h=1",
         f"{SCORES}/dot, h=1",
         scale="laptop",
@@ -138,7 +140,7 @@ STATEMENTS: tuple[Claim, ...] = (
     structural(
         "S14",
         "3.2.2",
-        "Where queries are keys, A matters to B as B to A",
+        "Where queries are keys, A matters to B as much as B to A",
         f"{STATED}where_queries_are_keys_scores_are_symmetric_and_weights_are_not",
         holds=False,
         note="Scores are symmetric, weights are not.",
@@ -146,7 +148,7 @@ STATEMENTS: tuple[Claim, ...] = (
     structural(
         "S15a",
         "3.2.2",
-        "Separate W^Q and W^K can say more than a shared one",
+        "Separate W^Q and W^K can express more than a shared one",
         f"{STATED}a_shared_matrix_cannot_hold_who_follows_whom_and_two_can",
     ),
     direction(
@@ -155,30 +157,32 @@ STATEMENTS: tuple[Claim, ...] = (
     structural(
         "S16a",
         "3.2.2",
-        "Heads differ by their start alone",
+        "Heads differ by their initial weights alone",
         f"{STATED}heads_that_start_alike_stay_alike_and_are_one",
         note="Their slices of W^O must start alike as well.",
     ),
     structural(
         "S16b",
         "3.2.2",
-        "It is enough that W^Q, W^K and W^V of all heads start alike",
+        "Heads stay alike if only their W^Q, W^K and W^V start alike",
         f"{STATED}heads_that_start_alike_but_for_the_output_matrix_part_at_once",
         holds=False,
     ),
-    elsewhere("S17", "3.2.2", "The heads of a layer look at the same, or at different things", "qualitative", PICTURE),
+    elsewhere(
+        "S17", "3.2.2", "The heads of a layer attend to the same, or to different things", "qualitative", PICTURE
+    ),
     # selection
     structural(
         "S19a",
         "3.2.1",
         "Hard attention cannot be trained by back-propagation",
         f"{STATED}hard_attention_is_not_trained_by_its_gradient_but_by_one_that_goes_straight_through",
-        note="Its scores are not by their own gradient, and are by one that goes straight through.",
+        note="Its scores are not trained by their own gradient, but are by a straight-through one.",
     ),
     direction(
         "S19b",
         "3.2.1",
-        "A gradient that goes straight through makes hard attention better",
+        "A straight-through gradient makes hard attention better",
         f"{SELECTION}/hard, straight-through",
         f"{SELECTION}/hard",
         scale="laptop",
@@ -192,16 +196,26 @@ STATEMENTS: tuple[Claim, ...] = (
     direction("S25a", "3.2.1", "Softmax is better than sigmoid weights", B0, f"{SELECTION}/sigmoid", scale="laptop"),
     direction("S25b", "3.2.1", "Softmax is better than ReLU weights", B0, f"{SELECTION}/ReLU", scale="laptop"),
     direction(
-        "S25c", "3.2.1", "Softmax is better than weights as they come", B0, f"{SELECTION}/linear", scale="laptop"
+        "S25c",
+        "3.2.1",
+        "Softmax is better than the scores themselves as weights",
+        B0,
+        f"{SELECTION}/linear",
+        scale="laptop",
     ),
     # parts
     direction(
-        "S22a", "3.3", "Without the feed-forward network it is worse", B0, f"{PARTS}/no feed-forward", scale="laptop"
+        "S22a",
+        "3.3",
+        "The model is worse without the feed-forward network",
+        B0,
+        f"{PARTS}/no feed-forward",
+        scale="laptop",
     ),
     direction(
         "S22b",
         "3.3",
-        "It is worse at equal parameters, too",
+        "The model is worse without it at equal parameters, too",
         B0,
         f"{PARTS}/no feed-forward, 7/3 N",
         scale="laptop",
@@ -214,7 +228,7 @@ STATEMENTS: tuple[Claim, ...] = (
         holds=False,
         note="They do in pre-norm; in the paper's layer a norm stands between.",
     ),
-    direction("S23b", "3.1", "Without residuals it is worse", B0, f"{PARTS}/no residual", scale="laptop"),
+    direction("S23b", "3.1", "The model is worse without residuals", B0, f"{PARTS}/no residual", scale="laptop"),
     direction(
         "S24a",
         "3.2.3",
@@ -224,8 +238,17 @@ STATEMENTS: tuple[Claim, ...] = (
         scale="laptop",
         endpoints=(LOG_PPL,),
     ),
-    direction("S24b", "3.2.3", "Without its mask it translates worse", B0, NO_MASK, scale="laptop", endpoints=(BLEU,)),
-    direction("S28a", "3.1", "Without norms it is worse after as many updates", B0, f"{PARTS}/no norm", scale="laptop"),
+    direction(
+        "S24b", "3.2.3", "Without its mask the decoder translates worse", B0, NO_MASK, scale="laptop", endpoints=(BLEU,)
+    ),
+    direction(
+        "S28a",
+        "3.1",
+        "The model is worse without norms after the same number of updates",
+        B0,
+        f"{PARTS}/no norm",
+        scale="laptop",
+    ),
     structural(
         "S28b",
         "3.1",
@@ -237,7 +260,9 @@ STATEMENTS: tuple[Claim, ...] = (
     direction(
         "S26a", "1", "A context at every step is better than a first state alone", STATIC, SIMPLE, scale="laptop"
     ),
-    direction("S26b", "1", "A context anew at every step is better than one for all", SOFT, STATIC, scale="laptop"),
+    direction(
+        "S26b", "1", "A new context at every step is better than one for all steps", SOFT, STATIC, scale="laptop"
+    ),
     direction("S26c", "1", "The Transformer is better than soft alignment", B0, SOFT, scale="single_gpu"),
     elsewhere(
         "S27", "1", "The one vector of a simple system favours the last words of the source", "qualitative", PICTURE

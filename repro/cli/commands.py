@@ -14,12 +14,12 @@ COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
     "data": "fetch, import, prepare or inspect text",
     "translate": "translate a text with a finished run",
-    "parse": "write the tree of each sentence, by a finished run of Table 4",
+    "parse": "parse sentences with a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
     "export": "write a finished run for Hugging Face, for CTranslate2 or as safetensors",
     "report": "make tables and verdicts from records, or check them",
-    "publish": "put your own results among the published ones",
-    "tracking": "bring MLflow in line with runs, or restore a run from it",
+    "publish": "add your own results to the published ones",
+    "tracking": "bring MLflow up to date with runs, or restore a run from it",
     "ui": "open MLflow on the saved view of a table",
 }
 OF_DECODING = ("translate", "score", "export")  # once the commands of `python -m repro.decoding`
@@ -82,8 +82,8 @@ def overview() -> str:
 
 def _unknown(word: str) -> str:
     near = difflib.get_close_matches(word, COMMANDS, n=1)
-    guess = f"; is {near[0]} meant?" if near else "."
-    return f"{word} is no command{guess} Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+    guess = f"; did you mean {near[0]}?" if near else "."
+    return f"{word} is not a command{guess} Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
 
 
 def console() -> NoReturn:

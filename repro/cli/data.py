@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("\nStopped. The same command resumes there.", file=sys.stderr)
+        print("\nStopped. The same command resumes from there.", file=sys.stderr)
         return 128 + (received or [signal.SIGINT])[0]
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -84,38 +84,40 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
     fetch.add_argument("corpus", nargs="?", help=names)
-    fetch.add_argument("--list", action="store_true", help="what each archive is, where, how large, its hash")
+    fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
     fetch.add_argument(
         "--data-dir",
         type=Path,
         default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
-        help="where archives and text go; default: $REPRO_DATA, or data of the project",
+        help="where archives and text go; default: $REPRO_DATA, or data/ in the project",
     )
-    fetch.add_argument("--mirror", metavar="URL", help="a folder of copies, named as in --list, to be asked first")
-    fetch.add_argument("--offline", action="store_true", help="use archives that were put there by hand")
-    fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and the disk it takes")
+    fetch.add_argument("--mirror", metavar="URL", help="a folder of copies to try first, named as in --list")
+    fetch.add_argument("--offline", action="store_true", help="download nothing; use archives put there by hand")
+    fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
-    own = commands.add_parser("import", help="make a folder for --data-dir of text of your own: docs/own_text.md")
-    own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two files share")
+    own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
+    own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two file names share")
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=Path, required=True, help="the new folder")
-    own.add_argument("--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="of a table; numbers if it has no header")
+    own.add_argument(
+        "--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="columns of a table; numbers if it has no header"
+    )
     for split in ("dev", "test"):
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
-        own.add_argument(f"--{split}-share", type=float, help="of the training text, to be taken from it: 0.01")
+        own.add_argument(f"--{split}-share", type=float, help="share of the training text to hold out, such as 0.01")
 
-    prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all of what is there")
+    prepare = commands.add_parser("prepare", help="learn the sub-words and encode the text; check all that is there")
     inspect = commands.add_parser("inspect", help="show the data card, the plan of an epoch and some pairs")
     for command in (prepare, inspect):
         command.add_argument("corpus", help=names)
         command.add_argument(
-            "--data-dir", type=Path, help="where the text is; default: data of the project, or $REPRO_DATA"
+            "--data-dir", type=Path, help="where the text is; default: data/ in the project, or $REPRO_DATA"
         )
         add_options(command, "cache_dir", "vocab_size")
-        command.add_argument("--max-length", type=int, help="tokens of a side")
+        command.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")
         rules = "; ".join(f"{rule.name}: {rule.meaning}" for rule in FILTER_RULES.values())
         add_options(command, "clean", clean=f"leave out pairs. {rules}")
-        command.add_argument("--workers", type=int, help="processes; default: one for each core")
+        command.add_argument("--workers", type=int, help="number of processes; default: one per core")
     return parser.parse_args(argv)
 
 
@@ -148,7 +150,7 @@ def _import(options: argparse.Namespace) -> None:
         columns=options.columns and (options.columns[0], options.columns[1]),
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
-    joined = f"; {made.joined:,} sentences had line feeds inside, which are blanks now" if made.joined else ""
+    joined = f"; {made.joined:,} sentences had line feeds inside, which are now spaces" if made.joined else ""
     print(
         f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} --data-dir {options.to}\n"
@@ -242,8 +244,8 @@ def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     scale = [one for one in scales if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
     if options.vocab_size is not None and scale[0].subwords(pair).kind == "given":
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {name} comes split into sub-words of its own. "
-            "Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {name} is already split into sub-words. "
+            "Leave the option out."
         )
     return replace(
         scale[0],
@@ -259,7 +261,7 @@ def _task(name: str, pair: str) -> Task:
 
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
-    print(f"{name}-{pair}: tokens and ids come into {options.cache_dir}", flush=True)  # before what takes seconds
+    print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
     from repro.results.repeats import repeated
 
     scale, task = _scale(name, pair, options), _task(name, pair)
@@ -304,9 +306,9 @@ def _inspect(prepared: "Prepared") -> None:
         )
         n, tokens = plan.updates_per_epoch, plan.tokens
         print(
-            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} a side: {n:,} updates of "
+            f"An epoch in updates of {PAPER.batch_tokens:,} {name.replace('_', ' ')} per side: {n:,} updates of "
             f"{tokens[0] / n:,.0f} source and {tokens[1] / n:,.0f} target tokens on average, "
-            f"{plan.padding:.2%} of it padding."
+            f"{plan.padding:.2%} padding."
         )
     for i in range(min(SHOWN, len(source))):
         print(f"\npair {i}")

@@ -26,18 +26,20 @@ STDIN = Path("/dev/stdin")
 
 
 def translate(argv: Sequence[str] | None = None) -> int:
-    """Write the translation of each line of a text to standard output, by a finished run."""
+    """Translate each line of a text with a finished run, to standard output."""
     parser = _parser("translate", translate.__doc__)
     add_options(parser, "backend", "precision", backend="what translates", precision="of torch's matrix products")
-    parser.add_argument("source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip; else standard input")
+    parser.add_argument(
+        "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
+    )
     beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
-    parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept of each sentence (default: {beam})")
-    parser.add_argument("--alpha", type=float, default=alpha, help=f"of the length penalty (default: {alpha})")
+    parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept for each sentence (default: {beam})")
+    parser.add_argument("--alpha", type=float, default=alpha, help=f"exponent of the length penalty (default: {alpha})")
     return _done(_translate, parser.parse_intermixed_args(argv))
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
-    """Write the tree of each sentence to standard output, one in brackets a line, by a finished run of Table 4."""
+    """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
     parser = _parser("parse", parse.__doc__)
     add_options(parser, "backend", "precision", backend="what parses", precision="of torch's matrix products")
     parser.add_argument(
@@ -45,7 +47,7 @@ def parse(argv: Sequence[str] | None = None) -> int:
         type=Path,
         nargs="?",
         default=STDIN,
-        help="sentences, one a line, of words between blanks, split as the treebank splits them; else standard input",
+        help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
     )
     return _done(_parse, parser.parse_intermixed_args(argv))
 
@@ -54,7 +56,7 @@ def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = _parser("score", score.__doc__)
     add_options(parser, "backend", "precision", backend="what scores", precision="of torch's matrix products")
-    parser.add_argument("source", type=Path, help="sentences, one a line")
+    parser.add_argument("source", type=Path, help="sentences, one per line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
     return _done(_score, parser.parse_intermixed_args(argv))
 
@@ -62,16 +64,20 @@ def score(argv: Sequence[str] | None = None) -> int:
 def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = _parser("export", export.__doc__)
-    parser.add_argument("--to", choices=FORMATS, required=True, help="whose format it is")
-    parser.add_argument("folder", type=Path, help="new, empty, or of the same run and format")
+    parser.add_argument("--to", choices=FORMATS, required=True, help="format to write")
+    parser.add_argument(
+        "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
+    )
     return _done(_export, parser.parse_intermixed_args(argv))
 
 
 def _parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
     parser = Parser(prog=ours(name), renamed=RENAMED, description=does)
-    parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of that")
-    add_options(parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="has older runs' tokenizers")
+    parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of it")
+    add_options(
+        parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
+    )
     return parser
 
 
@@ -111,7 +117,7 @@ def _check_files(*files: Path) -> None:
     for file in files:
         if not file.exists() or file.is_dir():
             found = "a folder" if file.is_dir() else "none"
-            raise ValueError(f"{file}: expected a file of sentences, one a line; got {found}. Name another.")
+            raise ValueError(f"{file}: expected a file of sentences, one per line; got {found}. Name another.")
 
 
 def _by(options: argparse.Namespace) -> dict[str, Any]:
@@ -129,7 +135,7 @@ def _parse(options: argparse.Namespace) -> None:
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
         sys.stdout.buffer.write((bracketed(found.tree, "TOP") if found else "").encode() + b"\n")
-    print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were no tree, and were mended", file=sys.stderr)
+    print(f"{n_mended:,} of {sum(map(bool, sentences)):,} outputs were not trees, and were mended", file=sys.stderr)
 
 
 def _score(options: argparse.Namespace) -> None:

@@ -112,13 +112,13 @@ def load(run: str | Path, *, runs_dir: Path | str = "runs", cache_dir: Path | st
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
-    """Train, decode and score one row, in this process; its record. A run that is finished is not made again.
+    """Train, decode and score one row, in this process; its record. A finished run is not repeated.
 
     `row` is its table and name, such as "table3_A/h=4", or "base", or a `repro.experiment.Row` of your own. `options`
     are those of an experiment file by their names, such as `runs_dir` or `corpus`. Ctrl-C stops at the next update,
-    with a checkpoint, and raises KeyboardInterrupt: the same call goes on from there.
+    with a checkpoint, and raises KeyboardInterrupt: the same call resumes from there.
 
-    Raises ValueError for a row, a scale or an option that is none, and RuntimeError where the run failed.
+    Raises ValueError for an unknown row, scale or option, and RuntimeError where the run failed.
     """
     from repro.experiment import made_here
     from repro.runs.options import Options, Seeds
@@ -160,7 +160,7 @@ def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
     wrong, known = (scale, scales) if name in tables else (name, tables)
     meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
     if meant:
-        return f"Is {meant[0]} meant?"
+        return f"Did you mean {meant[0]}?"
     return "Run the table first, or name the folder of results with results_dir."
 
 

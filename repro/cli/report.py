@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--results", type=Path, help=f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
     )
-    parser.add_argument("--own", action="store_true", help="your own results: marked rows, beside what is published")
+    parser.add_argument("--own", action="store_true", help="your own results, with the published numbers beside them")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
     parser.add_argument(
-        "--html", action="store_true", help="write only this: a report for the browser of each scale, and their index"
+        "--html", action="store_true", help="write only the reports for the browser, one per scale, and their index"
     )
     parser.add_argument(
         "--tests", action="store_true", help="first run the tests that settle claims; the pages say what came out"
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not results.is_dir():
         parser.error(f"{results}: expected a folder of records, found none. Run an experiment first.")
     if options.html and (options.check or options.tests):
-        parser.error("--html: expected it alone or with --own, got --check or --tests. Take them one after the other.")
+        parser.error("--html: expected it alone or with --own, got --check or --tests. Run them one after the other.")
     if options.tests and options.check:
-        parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Take --tests first.")
+        parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Run --tests first.")
     try:
         if options.html:
             return _report(results, own=options.own, cache=options.cache_dir)
@@ -99,13 +99,13 @@ def _made(texts: Mapping[Path, str], *, check: bool) -> int:
 
 
 def publish_own(arguments: Sequence[str] | None = None) -> int:
-    """Put your own results among the published ones and make the pages again, or say why not.
+    """Add your own results to the published ones and make the pages again, or say why not.
 
-    Translations go with their records, and are scored again where their text is at hand.
+    Translations go with their records, and are scored again if their text is available.
     """
     parser = Parser(prog=ours("publish"), description=publish_own.__doc__)
     parser.add_argument(
-        "scale", nargs="*", help=f"which of them, {LAYER_COSTS_FOLDER} for the measurement of Table 1 (default: all)"
+        "scale", nargs="*", help=f"which scales; {LAYER_COSTS_FOLDER} is the measurement of Table 1 (default: all)"
     )
     parser.add_argument("--from", dest="source", type=Path, default=OWN, help="your results (default: %(default)s)")
     parser.add_argument("--to", type=Path, default=PUBLISHED, help="the published ones (default: %(default)s)")
@@ -132,7 +132,7 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     if not found:
         print(f"{options.source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
         return 1
-    print(f"The pages under {options.to} are made again. Look at them, and commit records and pages together.")
+    print(f"The pages under {options.to} have been made again. Look at them, and commit records and pages together.")
     return 0
 
 

@@ -24,8 +24,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     if name not in files:
         near = difflib.get_close_matches(name, files, n=1)
-        guess = f"; is {near[0]} meant?" if near else "."
-        print(f"error: {name} is no experiment{guess} There are {', '.join(files) or 'none'}.", file=sys.stderr)
+        guess = f"; did you mean {near[0]}?" if near else "."
+        print(f"error: {name} is not an experiment{guess} There are {', '.join(files) or 'none'}.", file=sys.stderr)
         return BAD_INPUT
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, str(files[name]), *others])

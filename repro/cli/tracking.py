@@ -26,16 +26,19 @@ OWN = "own"  # the part of results/ that git ignores
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow."""
+    """Bring MLflow up to date with the journals of runs, or restore a run's folder from MLflow."""
     parser = Parser(prog=ours("tracking"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    to_mlflow = commands.add_parser("sync", help="give MLflow what it lacks of the journals")
+    to_mlflow = commands.add_parser("sync", help="copy to MLflow what it lacks of the journals")
     to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
     to_mlflow.add_argument(
-        "--results", type=Path, metavar="results/SCALE", help="make runs of the published records there instead"
+        "--results",
+        type=Path,
+        metavar="results/SCALE",
+        help="instead, make MLflow runs from the published records there",
     )
-    from_mlflow = commands.add_parser("restore", help="make a run's folder from MLflow")
-    from_mlflow.add_argument("run", metavar="RUN", help="the run as MLflow calls it")
+    from_mlflow = commands.add_parser("restore", help="restore a run's folder from MLflow")
+    from_mlflow.add_argument("run", metavar="RUN", help="the run's id in MLflow")
     from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
     for command in (to_mlflow, from_mlflow):
         add_options(command, "tracking_uri")
@@ -75,12 +78,12 @@ def main(argv: list[str] | None = None) -> int:
 def published(results: Path, folders: list[Path]) -> list[Path]:
     """The records of a scale."""
     if folders:
-        raise ValueError("--results makes runs of records, not of run folders: name the one or the other.")
+        raise ValueError("--results makes runs from records, not from run folders: name one or the other.")
     if results.absolute().parent.name == OWN:
-        raise ValueError(f"{results} holds your own records; leave out --results to bring the journals of their runs.")
+        raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
     found = [file for folder in record_folders(results) for file in sorted(folder.glob("*.json"))]
     if not found:
-        raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, as results/laptop.")
+        raise FileNotFoundError(f"{results} holds no records; expected the folder of a scale, such as results/laptop.")
     return found
 
 

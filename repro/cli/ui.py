@@ -72,8 +72,8 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                     log.seek(0)
                     last = log.read().decode(errors="replace").strip()[-2_000:]
                     raise OSError(
-                        f"MLflow's server did not start on {uri}. Its last words:\n{last}\n"
-                        f"Where the database is at fault, this says what to do: {repair(uri)}"
+                        f"MLflow's server did not start on {uri}. Its last output:\n{last}\n"
+                        f"If the database is at fault, this command says what to do: {repair(uri)}"
                     )
                 time.sleep(0.2)
             remove_twin(store)
@@ -134,11 +134,11 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         if found and found[1]:
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
     if found is None or (published and found[1] is None):
-        print(f"What is published is brought by: python -m repro tracking sync --results results/{scale}")
+        print(f"To bring in the published runs, type: python -m repro tracking sync --results results/{scale}")
     if found is None:
         print(f"There are no runs at scale {scale} yet; type: python experiments/{table}.py --scale {scale}")
     elif found[1] is None:
-        print(f"{table} has no saved view at scale {scale}; its experiment saves one at its end. All runs:")
+        print(f"{table} has no saved view at scale {scale}; its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
     # without a desktop the browser would be one of text, in this very terminal
@@ -149,10 +149,12 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
 def main(argv: list[str] | None = None) -> int:
     """Open MLflow on the saved view of a table."""
     parser = Parser(prog=ours("ui"), description=main.__doc__)
-    parser.add_argument("--table", default="table3_A", help="whose saved view (default: %(default)s)")
-    add_options(parser, "scale", "tracking_uri", scale="whose runs")
-    parser.add_argument("--published", action="store_true", help="published runs, not your own")
-    parser.add_argument("--port", type=int, default=5000, help="or the next free one (default: %(default)s)")
+    parser.add_argument("--table", default="table3_A", help="the table whose saved view to open (default: %(default)s)")
+    add_options(parser, "scale", "tracking_uri", scale="the scale of the runs")
+    parser.add_argument("--published", action="store_true", help="show the published runs, not your own")
+    parser.add_argument(
+        "--port", type=int, default=5000, help="port of the server, or the next free one (default: %(default)s)"
+    )
     parser.add_argument("--host", default=LOOPBACK, help=f"this machine only: {LOOPBACK}")
     parser.add_argument("--no-browser", action="store_true", help="print the link only")
     wanted = parser.parse_args(argv)

@@ -98,7 +98,7 @@ def _check_splits(text: Path, texts: Mapping[str, Path], drawn: Mapping[str, flo
         if split not in texts and split not in drawn:
             advice = f"Name it with --{split}, or take a part of the training text with --{split}-share 0.01."
             if split == "train":
-                advice = "A folder has files train.*; else name a table, or two files by what stands before .LANGUAGE."
+                advice = "A folder has files train.*; else name a table, or two files by what comes before .LANGUAGE."
             raise ValueError(f"{text} has no text for {split}: expected {FORMS}. {advice}")
 
 
@@ -186,7 +186,7 @@ def _of_tsv(path: Path, sides: Names, columns: Names | None) -> Pairs:
         if len(cells) != n_columns:
             raise ValueError(
                 f"{path}, line {number:,} has {len(cells)} columns, but line 1 has {n_columns}. Correct it: a tab "
-                "stands between two columns and nowhere else."
+                "separates two columns and is nowhere else."
             )
         yield cells[places[0]], cells[places[1]]
 
@@ -217,13 +217,15 @@ def _of_jsonl(path: Path, sides: Names, columns: Names | None) -> Pairs:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise ValueError(f"{path}, line {number:,} is no JSON object: expected one a line, got {line[:SHOWN]!r}.")
+            raise ValueError(
+                f"{path}, line {number:,} is not a JSON object: expected one per line, got {line[:SHOWN]!r}."
+            )
         yield _chosen(found, sides, columns, f"{path}, line {number:,}")
 
 
 def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
     if path.suffix in PACKED:
-        raise ValueError(f"{path} is packed once more, which Parquet is inside already. Unpack it first.")
+        raise ValueError(f"{path} is compressed, which Parquet is inside already. Decompress it first.")
     arrow = _pyarrow(path)
     number = 0
     try:
@@ -274,7 +276,7 @@ def _lines(path: Path) -> Iterator[str]:
             number += 1
             if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
                 raise ValueError(
-                    f"{path}, line {number:,} is longer than {LONGEST_LINE:,} bytes: expected a sentence a line. Is "
+                    f"{path}, line {number:,} is longer than {LONGEST_LINE:,} bytes: expected a sentence per line. Is "
                     "this a file of another kind?"
                 )
             try:

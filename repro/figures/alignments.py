@@ -91,7 +91,7 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
     first = next(aligned_sentences(of_row, results), None)
     if first is None:
         raise ValueError(
-            f"no run of the row {ROW!r} of {TABLE} left what it does inside (a file .inside.gz beside its record). "
+            f"no run of the row {ROW!r} of {TABLE} left its attention weights (a file .inside.gz beside its record). "
             f"Run `{MAKE_ALIGNMENTS}`."
         )
     record, own = first
@@ -102,7 +102,7 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
         if both:
             return Compared((record, other), both[:MOST])
     raise ValueError(
-        f"no run of the base row left what it does inside on the sentences of {ROW}, run {record.run}. "
+        f"no run of the base row left its attention weights on the sentences of {ROW}, run {record.run}. "
         f"Run `{MAKE_AGAIN}`."
     )
 

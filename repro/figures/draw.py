@@ -99,7 +99,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         "results_dir",
         "runs_dir",
         "cache_dir",
-        scale=f"whose records and runs: {', '.join(SCALES)}, or a folder under results",
+        scale=f"the scale of the records and runs: {', '.join(SCALES)}, or a folder under results",
         results_dir="where records are, and figures go",
     )
     options = parser.parse_args(arguments)

@@ -90,7 +90,7 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
     found = alike_heads(records, results)
     if not found:
         raise ValueError(
-            "no run of the base row left what it does inside (a file .inside.gz beside its record). Type the command "
+            "no run of the base row left its attention weights (a file .inside.gz beside its record). Type the command "
             "of a run again, where its checkpoints still are."
         )
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 MUCH = 0.1  # by which operations of training may differ before a row is named
 ABOUT_PARTS = (
-    "By source length: the sentences of dev, sorted by the tokens of their source, in three parts of as many sentences "
-    "each. By target position: the words of each translation in three parts, each held against the same third of its "
+    "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "
+    "By target position: the words of each translation in three parts, each compared with the same third of its "
     "reference. BLEU is sacreBLEU's."
 )
 

@@ -80,36 +80,38 @@ MARKS: dict[Outcome, str] = {
 EXPLORED = "°"
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS: Words = (
-    "Differences are turned so that a positive one is what the paper says: mean over seeds, [95 % t-interval]. ",
+    "The sign of a difference is chosen so that a positive one agrees with the claim: mean over seeds, "
+    "[95 % t-interval]. ",
     Strong("paper"),
-    " is the same from its print. A trend is the slope per doubling. ",
+    " is the same from the numbers that the paper prints. A trend is the slope per doubling. ",
     Strong("detectable"),
-    " is what this many runs find with a chance of 80 %",
+    " is the size of a difference that this many runs find with a chance of 80 %",
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
 ABOUT_SENTENCES: Words = (
     Strong(OVER_SENTENCES),
-    " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: these very runs on sentences drawn "
-    f"{RESAMPLES:,} times, the same for all. Where it is ",
+    " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: the same runs on sentences that are "
+    f"drawn {RESAMPLES:,} times, the same sentences for every run. Where it is ",
     Strong("wider"),
-    " than the interval over seeds, more sentences would tell more than more seeds. A verdict speaks of seeds.",
+    " than the interval over seeds, more sentences would tell more than more seeds. Verdicts rest on the seeds.",
 )
 OF_POWER = ', and in brackets the chance of "reproduced" if the truth is what the paper prints'
 ABOUT_PROCEDURE = (
-    f"Seeds from {FIRST_SEED} on count, of runs that began when a claim was listed as it stands: {BASE_SEEDS} of the "
-    "base, and "
+    f"Seeds count from {FIRST_SEED} on, and only in runs that began when the claim was listed as it stands: "
+    f"{BASE_SEEDS} of the base, and "
     + " or ".join(f"{look.seeds} of every other row (at {100 * look.alpha:g} %)" for look in LOOKS)
-    + ", as it was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
-    "is pooled over the rows; the base keeps its own, and so does a row of which it is larger. All directions, trends "
+    + ", as was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
+    "is pooled over the rows; the base keeps its own, and so does a row whose spread is larger. All directions, trends "
     "and equivalences that this scale may "
-    "judge, on all scores, share the level of a look by Holm's procedure; what is not run yet keeps its place among "
-    "them. Magnitudes and point values are consistent by a 95 % prediction interval and not consistent only by one "
-    "that keeps to the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
+    "judge, on all scores, share the level of a look by Holm's procedure; claims that are not run yet keep their place "
+    "among them. Magnitudes and point values are consistent by a 95 % prediction interval, and not consistent only by "
+    "an interval at the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
     "on trained rows holds for the text and the model of this scale. In full: "
 )
 PROMISE = (
-    f"The rules are to keep the chance of any wrong verdict about trained rows on this page to {100 * ALPHA:g} %, over "
-    f"both looks together; {RULES} has what simulations of them show, also where some rows are far noisier than others."
+    f"The rules are meant to keep the chance of any wrong verdict about trained rows on this page to "
+    f"{100 * ALPHA:g} %, over both looks together; {RULES} has what simulations of them show, also where some rows are "
+    "far noisier than others."
 )
 BELOW = (
     " At this scale a verdict speaks of the sign of a difference, never of its size: the model and the text are not "
@@ -167,7 +169,7 @@ def exploration(evidence: Evidence) -> Sequence[Block]:
     if not evidence.apart:
         return ()
     lines = tuple(f"{line}." for line in why_apart(evidence.apart))
-    return Text("Exploration, which settles nothing:"), Listing(lines)
+    return Text("Exploratory runs, which settle nothing:"), Listing(lines)
 
 
 def sizes_here(runs: Summary) -> str:

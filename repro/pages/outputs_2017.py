@@ -11,8 +11,8 @@ NAME = "outputs"
 KINDS = {"rnn": "recurrent, soft alignment", "cnn": "convolutional", "transformer": "Transformer"}
 ABOUT = (
     "Systems of several layers, trained on WMT 2017 by the authors of a toolkit or by Hieber et al. (2017): their "
-    "translations are scored here, their training was not repeated. So they are no rows of the ladder; they show where "
-    "its upper rungs stand at full size."
+    "translations are scored here, their training was not repeated. So they are not rows of the ladder; they show "
+    "where its upper rungs are at full size."
 )
 
 
@@ -37,13 +37,13 @@ def page(scored: Outputs2017) -> Page:
             Text(ABOUT),
             Table(tuple(shown), ruled),
             Text(
-                f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} parts of as many "
-                "sentences each; BLEU is sacreBLEU's."
+                f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} equal parts; "
+                "BLEU is sacreBLEU's."
             ),
             Heading("What they show"),
             Listing(tuple(_said(systems))),
             Heading("How it was made"),
-            Text((Code("python experiments/outputs_2017.py"), f" scored them by {scored.signature}.")),
+            Text((Code("python experiments/outputs_2017.py"), f" scored them with {scored.signature}.")),
         ),
     )
 
@@ -71,14 +71,14 @@ def _said(systems: list[ScoredOutput]) -> list[str]:
     if of["transformer"] and others:
         least, most = min(of["transformer"]) - max(others), max(of["transformer"]) - max(others)
         lines.append(
-            f"Beside the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
+            f"Against the best of the others the weakest Transformer has {least:+.1f} BLEU, the strongest {most:+.1f}."
         )
     if of["rnn"] and of["cnn"]:
         apart = max(of["rnn"]) - min(of["rnn"])
         between = statistics.fmean(of["rnn"]) - statistics.fmean(of["cnn"])
         lines.append(
             f"Two toolkits with the same kind of recurrent system are {apart:.1f} apart; recurrent and convolutional "
-            f"ones are {between:+.1f} apart in the mean."
+            f"ones are {between:+.1f} apart on average."
         )
     fall = [one.quarters[0] - one.quarters[-1] for one in systems]
     lines.append(

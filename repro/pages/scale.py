@@ -37,7 +37,7 @@ NAME = "README"
 PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
     "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
     "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
-    "figure3_long_distance": "What the heads of the last encoder layer but one see from “making” (figure 3)",
+    "figure3_long_distance": "What the heads of the second-to-last encoder layer see from “making” (figure 3)",
     "figure4_sharp_heads": "The two heads that are sharpest at “its” (figure 4)",
     "figure5_different_heads": "The two heads that differ most (figure 5)",
     "figure3_long_distance_own": "The same layer on a sentence of the model's own text",
@@ -50,25 +50,25 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "mask": "Scores of six words, what the mask leaves of them, and the softmax of that (section 3.2.3)",
     "norms": "Which cells of a batch share a mean: layer and batch normalisation (section 3.1)",
     "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
-    "position_codes": "Codes of positions, and how alike that of one place is to those around it",
+    "position_codes": "Position codes, and how similar that of one position is to those around it",
     "where_the_source_enters": "Three decoders unrolled: where the source enters each of them",
     "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3)",
-    "source_gradients": "What of the source the first word depends on, by position: three systems",
-    "activations": "Mean and variance of what flows between sub-layers, with norms and without (section 3.1)",
-    "head_similarity": "How alike the heads of our base model are, within a layer and between layers (section 3.2.2)",
-    "differences": "Each row of Table 3 less the base, beside what the paper prints",
+    "source_gradients": "Which positions of the source the first word written depends on, in three systems",
+    "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
+    "head_similarity": "How similar the heads of our base model are, within a layer and between layers (section 3.2.2)",
+    "differences": "Each row of Table 3 minus the base, beside what the paper prints",
     "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
     "quality_and_cost": "Quality against the cost of training",
 }
 ABOUT_REASONS = (
-    "In brackets stand the claim's number and what its rows showed on each score: bounds of a difference, or of a "
-    "slope, that is positive where the paper is right, at the level of the verdict. log PPL is the natural logarithm "
+    "The brackets have the claim's number and what its rows showed on each score: bounds, at the level of the verdict, "
+    "of a difference or a slope that is positive where the paper is right. log PPL is the natural logarithm "
     "of PPL."
 )
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
     "operations_": "Dev loss of the rows of {} over updates and over operations of training",
-    "fading_": "BLEU of the rows of {} by the length of the source and by the place in the translation",
+    "fading_": "BLEU of the rows of {} by the length of the source and by the position in the translation",
 }
 
 
@@ -104,7 +104,7 @@ def page(
             settled,
             Text(
                 (
-                    "Every claim with its numbers, its verdict and the power behind it: ",
+                    "Every claim with its numbers, its verdict and its power: ",
                     Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
                     ".",
                 )

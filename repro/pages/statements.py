@@ -29,7 +29,7 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
     "Is softmax needed?": (
         Part("sigmoid weights in its place", "S25a"),
         Part("ReLU weights", "S25b"),
-        Part("weights as they come", "S25c"),
+        Part("the scores themselves as weights", "S25c"),
     ),
     "What would a decoder without a mask do?": (
         Part("its next token, where it is given those before", "S24a", is_worse=False),

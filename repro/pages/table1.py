@@ -49,22 +49,23 @@ def cost_columns(measured: Measured) -> list[Column]:
 
 ABOUT: Words = (
     Strong("complexity"),
-    ": operations of the products that bring positions together, as O(n^2 d) counts them; each exponent is of least "
-    "squares over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie on the law. ",
+    ": operations of the products that bring positions together, as O(n^2 d) counts them; each exponent is a "
+    "least-squares fit over logarithms, ± the half-width of its 95 % t-interval, which is 0 where the points lie on "
+    "the law. ",
     Strong("sequential operations"),
     ": matrix products of one layer that wait for one another. ",
     Strong("longest path"),
-    ": layers, for a recurrence steps, until the gradient of every output arrives at every input (of a recurrence: "
-    "every earlier one). Of a constant, the logarithm and n the law that explains most is shown, with its factor.",
+    ": layers, or steps of a recurrence, until the gradient of every output reaches every input (in a recurrence, "
+    "every earlier one). Shown is the law that explains most, of a constant, the logarithm and n, with its factor.",
 )
 ABOUT_COSTS: Words = (
     Strong("operations of the layer"),
-    " hold the projections of each position as well, 4 n d^2 multiplications in self-attention, so their exponents lie "
+    " include the projections of each position, 4 n d^2 multiplications in self-attention, so their exponents lie "
     "between the two. ",
     Strong("memory"),
     " is what the layer keeps for its backward pass. ",
     Strong("time"),
-    " is that of forward and backward, one sequence; what a call costs at any size flattens its exponents.",
+    " is that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents.",
 )
 ABOUT_HALF_WIDTHS: Words = (Strong("±"), " is the half-width of an exponent's 95 % t-interval.")
 
@@ -105,7 +106,7 @@ def _made(measured: Measured) -> tuple[Text, Listing]:
     stamp, grid = measured.stamp, measured.grid
     sizes = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n", "d", "windows", "n_paths"))
     timed = ", ".join(f"{name} {' '.join(map(str, grid[name]))}" for name in ("n_timed", "d_timed", "n_scored", "d_k"))
-    uncommitted = " The code was not committed, so its commit does not give these numbers back." * stamp["dirty"]
+    uncommitted = " The code was not committed, so its commit does not reproduce these numbers." * stamp["dirty"]
     return (
         Text(
             (

@@ -37,32 +37,32 @@ TEST_SCORES = {  # of test, as the columns are headed
     "mended": "mended",
 }
 ABOUT_SCORES: Words = (
-    "F1 of labelled brackets as EVALB takes it with COLLINS.prm, in per cent. ",
+    "F1 of labelled brackets as EVALB computes it with COLLINS.prm, in per cent. ",
     Strong("exact"),
     " is the share of sentences with every bracket right, ",
     Strong("mended"),
-    " that of outputs that were no tree and were made one. ",
+    " that of outputs that were not trees and were made into one. ",
     Strong("paper"),
     ": as printed, for section 23 of the Wall Street Journal.",
 )
 ABOUT_ROWS: Words = (
     Strong("WSJ only"),
-    " is the gold text of this scale, ",
+    " is trained on the gold text of this scale, ",
     Strong("semi-supervised"),
-    " that and its silver text, which a parser made or which was made as if by one. Trees are cleaned as parsers have "
-    "them: no empty elements, no outer bracket, labels without functions.",
+    " on that and its silver text, which a parser wrote or which was generated as if by one. Trees are cleaned as "
+    "is usual for parsers: no empty elements, no outer bracket, labels without functions.",
 )
 
 
-ABOUT_LENGTHS = "The sentences of dev, sorted by their words, in three parts of as many sentences each."
+ABOUT_LENGTHS = "The sentences of dev, sorted by their number of words, in three equal parts."
 ABOUT_SENTENCES = (
-    f"The same runs on sentences of dev drawn {RESAMPLES:,} times, in brackets the 95 % interval: F1 is of the sums "
-    "over each draw, and a difference is paired, its rows see the same draws. This is what depends on the sentences; "
-    "what depends on the seed is in the intervals above."
+    f"The same runs on sentences of dev drawn {RESAMPLES:,} times, with the 95 % interval in brackets. F1 comes from "
+    "the sums over each draw; differences are paired, since both rows see the same draws. This shows what depends on "
+    "the sentences; what depends on the seed is in the intervals above."
 )
 ABOUT_MENDINGS = (
-    "Per cent of the sentences of dev in which so much of the output was no tree; of all runs of a row together. One "
-    "output may have several."
+    "Per cent of the sentences of dev whose output had this fault, which kept it from being a tree; over all runs of a "
+    "row. One output may have several."
 )
 
 
@@ -81,8 +81,8 @@ def which_text(frame: "DataFrame") -> str:
     return f"The text is {texts}. " + (
         "It is the paper's own."
         if is_papers
-        else "It is not the paper's: F1 of one text says nothing of F1 of another, so no number here is above or below "
-        "a printed one."
+        else "It is not the paper's: F1 on one text says nothing about F1 on another, so no number here can be "
+        "compared with a printed one."
     )
 
 

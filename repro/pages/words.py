@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ABOUT_LABELS: Words = (
     Strong("(here ...)"),
-    " follows a row's name where the value that it names is another at this scale.",
+    " follows a row's name where the value that it names is different at this scale.",
 )
 ABOUT_SPREADS: Words = (
     Strong("a ± b"),
@@ -31,13 +31,13 @@ ABOUT_DEV: Words = (
 ABOUT_DELTA: Words = (Strong("Δ"), " is the difference between the number before it and that of the base row.")
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
-    " is BLEU as the paper's authors took it: Moses tokens, compounds split.",
+    " is BLEU as the paper's authors computed it: Moses tokens, compounds split.",
 )
 ABOUT_OWN: Words = (
     Strong("yours"),
     " is what was run here; ",
     Strong("published"),
-    " is what stands under results/ in the repository, over its own seeds.",
+    " is what the repository has under results/, over its own seeds.",
 )
 ABOUT_MARKS: Words = (
     Strong(NOT_COMMITTED),
@@ -46,17 +46,17 @@ ABOUT_MARKS: Words = (
     " mark rows that nobody else has; the notes say why.",
 )
 ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
-ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, and stand in no mean.")
+ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no mean.")
 ABOUT_VERDICT: Words = (
     Strong("verdict"),
-    " is what came of the claims that compare the row with the base; what it rests on stands in ",
+    " is the outcome of the claims that compare the row with the base; the numbers behind it are in ",
     Link("claims.md", "claims", to_page=True),
     ".",
 )
 ABOUT_SETTINGS: Words = (
     "A row is a function of the base and shows what it changes. ",
     Strong("(In brackets)"),
-    " is the value that the same row has at the paper's own size, where it is another.",
+    " is the value that the same row has at the paper's own size, where it differs.",
 )
 ABOUT_SIZE: Words = (
     Strong("Parameters"),
@@ -142,8 +142,8 @@ def departure_notes(frame: "DataFrame") -> Text | Listing:
         done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
         lines.append(f"{name}: {done}. Paper: {paper}.")
     if not frame["n"].sum() and not frame["diverged"].sum():
-        return Text("No run to hold against it.")
-    return Listing(tuple(lines)) if lines else Text("None: every run keeps to it.")
+        return Text("No run to compare with it.")
+    return Listing(tuple(lines)) if lines else Text("None: every run follows it.")
 
 
 def notes(frame: "DataFrame", heading: Heading | Text) -> tuple[Heading | Text | Listing, ...]:
@@ -154,7 +154,7 @@ def notes(frame: "DataFrame", heading: Heading | Text) -> tuple[Heading | Text |
 def made_again(frame: "DataFrame") -> Text | Listing:
     """A line for each badge that the runs of a table earned, and each processor."""
     lines: list[str] = frame.attrs["repeatable"]
-    return Listing(tuple(lines)) if lines else Text("No run to tell.")
+    return Listing(tuple(lines)) if lines else Text("No run yet.")
 
 
 def facts(frame: "DataFrame") -> Listing:
@@ -174,8 +174,8 @@ def cost(frame: "DataFrame") -> str:
     total = {name: float((frame[f"cost/{name}"] * n).sum()) for name in COSTS}
     each = {name: value / max(n.sum(), 1) for name, value in total.items()}
     return (
-        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding a run, "
-        f"{each['tokens_per_second']:,.0f} tokens a second, {100 * each['padding']:.1f} % padding; together "
+        f"{each['train_seconds']:,.0f} s training and {each['decode_seconds']:,.0f} s decoding per run, "
+        f"{each['tokens_per_second']:,.0f} tokens per second, {100 * each['padding']:.1f} % padding; together "
         f"{(total['train_seconds'] + total['decode_seconds']) / 3600:,.1f} h, {total['flops']:.1e} FLOPs, "
         f"{total['gpu_hours']:,.1f} GPU hours"
     )

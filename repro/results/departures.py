@@ -234,7 +234,7 @@ RULES = (
     ),
     Rule(
         name="gradient",
-        paper="taken as it is",
+        paper="used as it is",
         here=lambda record: f"cut to norm {record.settings['gradient_norm']:g}",
         kept=lambda record: "gradient_norm" not in record.settings,
     ),

@@ -396,7 +396,7 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
         yield f"{NOT_COMMITTED} Nobody else has these rows yet: commit {files} and type the same command again. {KEPT}"
     if NO_COMMIT in marks:
         why = "; ".join(sorted({str(record.stamp["why_dirty"]) for record in unclean}))
-        yield f"{NO_COMMIT} Made by code that no commit has ({why}): commit it and type the same command again. {KEPT}"
+        yield f"{NO_COMMIT} Made by code that is in no commit ({why}): commit it and type the command again. {KEPT}"
     elif unclean:
         yield f"Run from uncommitted code, so left out: {_names(unclean)}."
     if diverged:

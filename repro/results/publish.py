@@ -49,7 +49,7 @@ def publish_layers(own: Path, published: Path) -> None:
         raise ValueError(f"{file}: expected measurements to publish, found none. {again}.")
     mine, theirs = layer_costs.load(file), layer_costs.load(place) if place.exists() else None
     if mine.stamp["dirty"]:
-        raise ValueError(f"{file} is of code that no commit has ({mine.stamp['why_dirty']}). Commit it. {again}.")
+        raise ValueError(f"{file} is of code that is in no commit ({mine.stamp['why_dirty']}). Commit it. {again}.")
     if theirs and mine.grid["rounds"] < theirs.grid["rounds"]:
         raise ValueError(
             f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {place}, got "
@@ -71,7 +71,7 @@ def _refusals(
         if (record.table, record.row) not in rows:
             yield f"{_of(record)}: {experiments / record.table}.py has no such row any more. Delete its record."
         if record.stamp["dirty"]:
-            yield f"{_of(record)} is of code that no commit has ({record.stamp['why_dirty']}). Commit it. {again}"
+            yield f"{_of(record)} is of code that is in no commit ({record.stamp['why_dirty']}). Commit it. {again}"
     yield from mixtures(own)
     for cell, standing in by_cell(published).items():
         mine = by_cell(own).get(cell, [])
@@ -97,7 +97,7 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
         if not found and sentences.has_sentences(record) and (wrong := rescored(record, results)):
             found = [wrong]
         yield from (
-            f"{_of(record)}: {fault}. Delete what stands beside its record, and runs/{record.run} too if that has no "
+            f"{_of(record)}: {fault}. Delete what lies beside its record, and runs/{record.run} too if that has no "
             "dev.hyp and test.hyp; and type its command again."
             for fault in found
         )

@@ -12,8 +12,8 @@ BADGES = {  # as `repro/runs/determinism.py` gives them
     "L3": "several CPU processes, the same to the bit by as many",
 }
 NOT_LOOKED_AT, NO_BADGE = (
-    "not looked at, of the time before badges",
-    "no badge, for what was read is not what was planned",
+    "not checked, from the time before badges",
+    "no badge, since what was read is not what was planned",
 )
 
 
@@ -49,5 +49,5 @@ def _line(shown: Shown, records: list[Record]) -> str:
     twice = sum(record.determinism["replayed"] for record in records if record.determinism)
     parts = [f"{len(records)} run{'s' * (len(records) != 1)}", shown.processor]
     parts += [f"{twice:,} micro-batches computed twice"] if twice else []
-    parts += [f"against more: {', '.join(shown.against)}"] if shown.against else []
+    parts += [f"what rules out a higher badge: {', '.join(shown.against)}"] if shown.against else []
     return f"{shown.earned[0].upper()}{shown.earned[1:]}: {'; '.join(parts)}."

@@ -9,7 +9,7 @@ def repeated(shares: Mapping[str, float]) -> list[str]:
     """A sentence for each of the shares that is not negligible."""
     told = [
         f"{100 * shares[f'{split}_pairs']:.1f} % of the {split} pairs and {100 * shares[f'{split}_sources']:.1f} % of "
-        f"the {split} source sentences stand in the training text."
+        f"the {split} source sentences are in the training text."
         for split in ("dev", "test")
         if shares.get(f"{split}_sources", 0) >= TOLD_FROM
     ]

@@ -53,7 +53,7 @@ def board(runs: "Sequence[Run]", expected: Sequence[Estimate], n_workers: int = 
         seeds = _by_state(states) if row in rows else _in_all(everything, n_workers)
         spent, rest = sum(state.spent for state in states), sum(state.to_come for state in states)
         lines.append(f"{row:<{width}}{duration(spent):>9}{duration(rest):>9}  {seeds}".rstrip())
-    return "\n".join([*([f"Shard {shard}: these runs of the sweep, and no others."] if shard else []), *lines])
+    return "\n".join([*([f"Shard {shard}: only these runs of the sweep."] if shard else []), *lines])
 
 
 def _in_all(states: Sequence[State], n_workers: int) -> str:

@@ -58,7 +58,7 @@ def refuse_changed(
         )
         raise Changed(
             f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step_of(saved[-1]):,}, "
-            f"but the same command would now start another run. What has changed:\n  "
+            f"but the same command would now start a different run. What has changed:\n  "
             + "\n  ".join(changed)
             + f"\n{_advice(folder, before, decides)}"
         )
@@ -93,7 +93,7 @@ def _advice(folder: Path, before: Origin | None, decides: Mapping[str, Any]) -> 
     if before is None:
         return fork
     if _is_equal_code(before["decides"], decides):
-        return f"Go on with it by the settings and the text it had. {fork}"
+        return f"To resume it, use the settings and the text it had. {fork}"
     if before["commit"] is None or before["dirty"]:
-        return f"Its code was never committed: undo the changes to go on with it. {fork}"
-    return f"Its code is commit {before['commit'][:12]}: check that out to go on with it. {fork}"
+        return f"Its code was never committed: undo the changes to resume it. {fork}"
+    return f"Its code is commit {before['commit'][:12]}: check that out to resume it. {fork}"

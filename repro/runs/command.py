@@ -73,7 +73,8 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
         if name.startswith("--") and name != "--" and name not in options:
             near = [option for option in options if option.startswith(name)]
             near = near or difflib.get_close_matches(name, options, n=1)
-            return f"{name} is no option" + (f"; is {' or '.join(near)} meant?" if near else ".") + " --help lists all."
+            guess = f"; did you mean {' or '.join(near)}?" if near else "."
+            return f"{name} is not an option{guess} --help lists all."
     return None
 
 
@@ -150,7 +151,7 @@ class _Outliving(io.FileIO):
         except BrokenPipeError:
             _lead_nowhere()
             with suppress(OSError):  # the other stream may have gone the same way
-                os.write(2, b"Nobody reads the output any more; the runs go on, and leave their records.\n")
+                os.write(2, b"Nobody reads the output any more; the runs continue and write their records.\n")
             return memoryview(data).nbytes
 
 

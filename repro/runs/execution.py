@@ -79,8 +79,8 @@ class Execution(Run):
         if different:
             what = "; ".join(f"{name} {first.get(name)} there, {own.get(name)} here" for name in different)
             raise ValueError(
-                f"{str(self.group.peer).capitalize()} would make another run than the first process: {what}. Start "
-                "the same command, of the same code and on the same text, on each node."
+                f"{str(self.group.peer).capitalize()} would make a different run from the first process: {what}. Start "
+                "the same command, with the same code and the same text, on each node."
             )
         return Record(**found) if found else None
 

@@ -40,7 +40,7 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
         try:
             _WRITERS[to](trained, empty)
         except ValueError as error:
-            raise ValueError(f"row {run.row!r} of {run.table} does not go to {to}: {error}") from error
+            raise ValueError(f"row {run.row!r} of {run.table} cannot be exported to {to}: {error}") from error
         run.save(empty / "record.json")
         example = None if run.system else (Path(__file__).parent / "examples" / f"{EXAMPLES[to]}.py").read_bytes()
         if example:

@@ -147,7 +147,7 @@ def _in_all(table: str, asked: Sequence[Cell], expected: Sequence[Estimate], opt
         duration(sum(getattr(one, f"{part}_seconds") for one in expected)) for part in ("train", "validation", "decode")
     )
     lines = [
-        f"In all about {duration(sum(one.seconds for one in expected))} one after the other: {train} of training, "
+        f"In all about {duration(sum(one.seconds for one in expected))}, one run after the other: {train} of training, "
         f"{validate} of validation, {decode} of translating and scoring."
     ]
     rows = {(cell.table, cell.row.name): one.measured for cell, one in zip(asked, expected, strict=True)}
@@ -155,7 +155,7 @@ def _in_all(table: str, asked: Sequence[Cell], expected: Sequence[Estimate], opt
         again = command.command_line({**options.typed, "dry_run": True, "measure": True})
         lines.append(
             f"{len(unmeasured)} of {len(rows)} rows are unmeasured: their times are guessed from their operations. "
-            f"About 3 s a row to measure them: {command.python()} {command.script(table)} {again}"
+            f"To measure them, about 3 s per row: {command.python()} {command.script(table)} {again}"
         )
     return lines
 
@@ -167,7 +167,7 @@ def _side_by_side(asked: Sequence[Cell], expected: Sequence[Estimate], jobs: int
     seconds = {(cell.table, cell.row.name, cell.seed): one.seconds for cell, one in zip(asked, expected, strict=True)}
     order = ordered(asked, list(seconds.values()), jobs)
     whole = makespan([seconds[cell.table, cell.row.name, cell.seed] for cell in order], jobs)
-    return [f"With {jobs} runs at a time ({why}) about {duration(whole)}, on processors that nobody else uses."]
+    return [f"With {jobs} runs at a time ({why}) about {duration(whole)}, if nothing else uses the processors."]
 
 
 def _memory(asked: Sequence[Cell], scale: Scale) -> str:

@@ -61,9 +61,9 @@ def membership(devices: int | None, nodes: int | None, environment: Environment)
     if left:
         said = " and ".join(f"{name}={environment[name]}" for name in left)
         raise ValueError(
-            f"{said} stands in the environment, but neither torchrun nor srun nor Ray Train started this process: it "
-            f"would wait for others that nobody starts. Remove it with: unset {' '.join(left)}. Several processes: "
-            "--devices N."
+            f"The environment has {said}, but neither torchrun nor srun nor Ray Train started this process: it "
+            f"would wait for others that nobody starts. Remove it with: unset {' '.join(left)}. For several processes "
+            "use --devices N."
         )
     if (nodes or 1) > 1:
         raise ValueError(_what_to_type(devices or 1, nodes or 1))
@@ -78,8 +78,8 @@ def _started(environment: Environment) -> Peer | None:
         if tasks != "1" and found.nodes == 1:
             raise ValueError(
                 f"srun started {tasks} torchruns (SLURM_STEP_NUM_TASKS={tasks}), and this one knows of one node: each "
-                "would train the same. Tell each of all: torchrun --nnodes=$SLURM_NNODES --node-rank=$SLURM_NODEID "
-                "--master-addr=HOST --master-port=29500, or leave torchrun out."
+                "would train the same run. Tell each about all nodes: torchrun --nnodes=$SLURM_NNODES "
+                "--node-rank=$SLURM_NODEID --master-addr=HOST --master-port=29500, or leave torchrun out."
             )
         return found
     if tasks != "1":
@@ -101,7 +101,7 @@ def _read(
         own = found.get("nodes") or max(1, n // int(environment["LOCAL_WORLD_SIZE"]))
         address, port = where()
     except (KeyError, ValueError) as error:
-        raise ValueError(f"{launcher} sets {', '.join(asked)} to whole numbers, but: {error!r}.") from None
+        raise ValueError(f"{launcher}: expected whole numbers in {', '.join(asked)}, got {error!r}.") from None
     said = ", ".join(f"{name}={environment[name]}" for name in asked)
     per_node = n // own if own else 0
     numbers = {"number": n, "local_number": per_node, "node": own}
@@ -145,14 +145,14 @@ def _refuse_other_numbers(found: Peer, devices: int | None, nodes: int | None) -
     if devices not in (None, found.devices):
         each = " on each node" if found.nodes > 1 else ""
         raise ValueError(
-            f"{found.launcher} started {found.devices} processes{each}, but --devices is {devices}. Processes that "
-            f"share each update: leave --devices out, it is found. Those that share the runs of a table: a job array, "
-            "or one by one."
+            f"{found.launcher} started {found.devices} processes{each}, but --devices is {devices}. If they "
+            "share each update, leave --devices out: the number is found. If they share the runs of a table, start "
+            "them as a job array, or one by one."
         )
     if nodes not in (None, found.nodes):
         raise ValueError(
             f"{found.launcher} started processes on {found.nodes} nodes, but --num-nodes is {nodes}. Leave --num-nodes "
-            "out, it is found; or start as many."
+            "out, since the number is found; or start as many."
         )
 
 
@@ -160,7 +160,7 @@ def _what_to_type(devices: int, nodes: int) -> str:
     this = shlex.join(sys.argv)
     return (
         f"--num-nodes {nodes}: nobody started the processes of the other nodes, and this command starts those of one "
-        f"machine only. On each node, K from 0 to {nodes - 1}, with the name of node 0 for HOST:\n"
+        f"machine only. Type on each node, with K from 0 to {nodes - 1} and the name of node 0 for HOST:\n"
         f"  {torchrun(devices, nodes)} {this}\nor once, under Slurm:\n  {srun(devices, nodes)} {this}"
     )
 
@@ -181,7 +181,7 @@ def started_again(peer: Peer) -> tuple[str, str, dict[str, int]]:
     Ray Train is no command: one machine makes the same runs by as many processes.
     """
     if peer.launcher == "torchrun":
-        where = f", typed on each node: K from 0 to {peer.nodes - 1}, the name of node 0 for HOST"
+        where = f", typed on each node with K from 0 to {peer.nodes - 1} and the name of node 0 for HOST"
         return torchrun(peer.devices, peer.nodes), where, {}
     if peer.launcher == "srun":
         return srun(peer.devices, peer.nodes), "", {}
@@ -207,7 +207,7 @@ def launch(command: Sequence[str], devices: int) -> int:
         rank, first = failed.get_first_failure()
         code = first.exitcode if first.exitcode >= 0 else 128 - first.exitcode
         by = f"signal {signal.Signals(-first.exitcode).name}" if first.exitcode < 0 else f"exit code {code}"
-        print(f"Process {rank} of {devices} ended first, with {by}; then the others were ended.", file=sys.stderr)
+        print(f"Process {rank} of {devices} ended first, with {by}; the others were then stopped.", file=sys.stderr)
         return code
     except SignalException as asked:
         return 128 + asked.sigval

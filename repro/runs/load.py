@@ -107,7 +107,7 @@ def system_of(run: Record) -> Any:
     if file is None:
         raise ValueError(
             f"Run {run.run} is a {run.system}, which {run.table}.py made: expected that file in the folder "
-            "experiments, found none. Type the command beside that folder."
+            "experiments, found none. Type the command where that folder is."
         )
     rows = experiment(file).get("ROWS", [])
     system = next((row.system for row in rows if row.name == run.row), None)

@@ -19,10 +19,10 @@ NOTES: Mapping[str, Sequence[str]] = {
     "huggingface": (
         "MarianMT, opened by AutoModelForSeq2SeqLM and AutoTokenizer. The model's dimensions are in MarianMT's order.",
         "MarianMT's layer norms add 1e-5 to the variance where this model was trained with 1e-6, and have no setting "
-        "for it: log-probabilities differ a little, and now and then a translation.",
+        "for it: log-probabilities differ a little, and sometimes a translation does.",
         "Its search ranks by log-probability / length^0.6; the scores below rank by log-probability / "
         "((5 + length) / 6)^alpha, and let a translation be 50 tokens longer than its source. At length_penalty 0 and "
-        "alpha 0 both rank alike.",
+        "alpha 0 both give the same ranking.",
         "At most 1,024 tokens of source and 512 of translation.",
     ),
     "ctranslate2": (
@@ -31,8 +31,8 @@ NOTES: Mapping[str, Sequence[str]] = {
         "((5 + length) / 6)^alpha.",
     ),
     "safetensors": (
-        "Weights by the names of this project, whose repro.load opens the folder with the same bits.",
-        "example.py is the whole model on a screen, with greedy search; the scores below are of a beam.",
+        "Weights under the names of this project, whose repro.load opens the folder and gets the same bits.",
+        "example.py is the whole model on one screen, with greedy search; the scores below are from beam search.",
     ),
 }
 
@@ -45,8 +45,8 @@ def model_card(run: Record, to: str, *, has_example: bool) -> str:
         blocks(
             Heading(f"{run.pair}: {run.row} of {run.table}, scale {run.scale}, seed {run.seed}", 1),
             Text(
-                f"A model of {run.params['here']:,} parameters ({run.system or 'Transformer'}), trained to make a row "
-                f"of “Attention Is All You Need” (Vaswani et al., 2017) again. Run {run.run}, {_commit(run)}."
+                f"A model of {run.params['here']:,} parameters ({run.system or 'Transformer'}), trained to reproduce a "
+                f"row of “Attention Is All You Need” (Vaswani et al., 2017). Run {run.run}, {_commit(run)}."
             ),
             Heading("How to load it"),
             _example(to) if has_example else (),
@@ -81,8 +81,8 @@ def _front(run: Record, to: str, translates: bool) -> str:
 
 def _commit(run: Record) -> str:
     commit = run.stamp["commit"]
-    state = " with changes that no commit has" if run.stamp["dirty"] else ""
-    return f"commit {commit[:12]}{state}" if commit else "of code that no commit is known of"
+    state = " with changes that are in no commit" if run.stamp["dirty"] else ""
+    return f"commit {commit[:12]}{state}" if commit else "code of no known commit"
 
 
 def _example(to: str) -> tuple[Block, ...]:
@@ -111,20 +111,20 @@ def _use(run: Record, translates: bool) -> tuple[str, ...]:
     known = CORPORA.get(run.corpus["name"])
     does = f"translate {run.pair}" if translates else "parse"
     return (
-        "To look at how the paper's model learns and to compare it with other rows; not to be relied on.",
+        "To study how the paper's model learns and to compare it with other rows; not to be relied on.",
         f"At this scale a run may claim {run.settings.get('claim', 'nothing')}.",
         f"It was trained to {does} sentences like those of its text"
-        + (", which a grammar of few words generates: of other text it makes nothing of use." if known and
-           known.is_generated else ", and of no others was it tried."),
+        + (", which a grammar of few words generates: on other text its output is useless." if known and
+           known.is_generated else ", and was tried on no others."),
     )  # fmt: skip
 
 
 def _text(run: Record) -> tuple[str, ...]:
     corpus, known = run.corpus, CORPORA.get(run.corpus["name"])
     return (
-        f"{corpus['name']} {run.pair}: {corpus['n_train']:,} pairs to learn from, {corpus['n_dev']:,} of dev, "
+        f"{corpus['name']} {run.pair}: {corpus['n_train']:,} pairs of training text, {corpus['n_dev']:,} of dev, "
         f"{corpus['n_test']:,} of test; SHA-256 {corpus['sha256']}.",
-        f"Licence of the text: {known.licence if known else 'as its owner says'}. What holds for it may hold for "
+        f"Licence of the text: {known.licence if known else 'as its owner says'}. Its terms may also apply to "
         "weights that were learned from it.",
         f"Vocabulary: {run.tokenizer['size']:,} tokens for both languages, SHA-256 {run.tokenizer['sha256']}.",
     )

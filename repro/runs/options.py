@@ -43,7 +43,7 @@ class Seeds:
         first, last = (int(found[1] or 1), int(found[2])) if found else (0, 0)
         if not 1 <= first <= last:
             raise argparse.ArgumentTypeError(
-                f"expected how many runs of each row, at least 1, or which, such as 4-11; got {typed}"
+                f"expected a number of seeds, at least 1, or a range of them, such as 4-11; got {typed}"
             )
         return cls(first, last)
 
@@ -79,28 +79,28 @@ class Options:
     )
     shard: str | None = _option(
         None,
-        "only every N-th run from the I-th on; all N shards make the sweep, on machines that share one --runs-dir",
+        "only every N-th run, from the I-th on; the N shards together are the sweep, on machines with one --runs-dir",
         metavar="I/N",
     )
     steps: int | None = _option(
-        None, "optimizer steps of the base instead of the scale's own; the warm-up stays", metavar="N"
+        None, "optimizer steps of the base row instead of the scale's own; the warm-up does not change", metavar="N"
     )
     vocab_size: int | None = _option(
         None,
-        "tokens of the shared vocabulary instead of the scale's or the corpus's own; the paper's first code: 40960",
+        "size of the shared vocabulary instead of the scale's or the corpus's own; in the paper's first code 40960",
         metavar="N",
     )
     clean: tuple[str, ...] = _option(
-        (), f"leave out training pairs by these rules (the paper: none): {', '.join(CLEANING)}", metavar="RULE"
+        (), f"leave out training pairs by these rules (the paper uses none): {', '.join(CLEANING)}", metavar="RULE"
     )
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
         None,
-        "how an update's size is counted: padding included, as in the first code, or not, as in the paper",
+        "how the size of an update is counted: with padding, as in the paper's first code, or without, as in the paper",
     )
     devices: int | None = _option(
         None,
-        "processes on each node that share each update, one a GPU or on the CPU; default: as many as torchrun, srun or "
-        "Ray Train started, else 1",
+        "processes on each node that share each update, one per GPU or on the CPU; default: as many as torchrun, srun "
+        "or Ray Train started, else 1",
         metavar="N",
     )
     num_nodes: int | None = _option(
@@ -108,35 +108,39 @@ class Options:
     )
     strategy: Strategy = _option(
         "ddp",
-        "how several processes share a model: ddp, a copy each; fsdp, a part each, for one too large for a device",
+        "how several processes share a model: ddp, a copy each; fsdp, a part each, if it is too large for one device",
     )
     threads: int = _option(
-        1, "CPU threads of each process; another number sums in another order and is another run", metavar="N"
+        1,
+        "CPU threads of each process; another number adds in another order, so it counts as a different run",
+        metavar="N",
     )
     jobs: int | None = _option(
         None,
-        "runs made at the same time, each in a process of its own (default: as many as processors and memory allow)",
+        "runs at the same time, each in a process of its own (default: as many as processors and memory allow)",
         metavar="N",
     )
     on: str = _option(
         "here",
-        "who makes the runs: here, processes of this machine; slurm, an array of which each task makes one; ray, the "
-        "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT",
+        "where the runs are executed: here, on this machine; slurm, in a job array with one run per task; ray, on the "
+        "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT, on that cluster",
         metavar="WHERE",
     )
     precision: Precision = _option("fp32", "precision of matrix products; weights stay in fp32")
-    backend: Backend = _option("torch", "what translates and scores in the end; CTranslate2 needs the extra [fast]")
+    backend: Backend = _option("torch", "what translates and scores after training; CTranslate2 needs the extra [fast]")
     tracking_uri: str = _option(DEFAULT_URI, "MLflow store", metavar="URI")
     results_dir: Path = _option(OWN, "where your records and tables go; git ignores results/own", metavar="FOLDER")
     runs_dir: Path = _option(RUNS, "where checkpoints and journals are kept", metavar="FOLDER")
     cache_dir: Path = _option(Path("cache"), "where prepared text is kept", metavar="FOLDER")
-    fork: bool = _option(False, "start a run over whose settings, data or code have changed since it was stopped")
+    fork: bool = _option(False, "start a run over if its settings, data or code have changed since it was stopped")
     dry_run: bool = _option(False, "show rows, parameters, operations and time; train nothing")
     measure: bool = _option(False, "with --dry-run: try each row for about 3 s first, so that its time is known")
     hardware: str | None = _option(
-        None, f"with --dry-run: hours on GPUs that are not here, by published rates: {', '.join(CARDS)}", metavar="NAME"
+        None,
+        f"with --dry-run: forecast the hours on GPUs you do not have, from published rates: {', '.join(CARDS)}",
+        metavar="NAME",
     )
-    price: float | None = _option(None, "with --hardware: what one device costs an hour", metavar="MONEY")
+    price: float | None = _option(None, "with --hardware: what one device costs per hour", metavar="MONEY")
     traceback: bool = _option(False, "show where in the code an error came from")
 
     @classmethod
@@ -217,8 +221,8 @@ def chosen_scale(options: Options) -> Scale:
     rules, own = _rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     if own.kind == "given" and options.vocab_size is not None:
         raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {corpus} comes split into sub-words of its own. "
-            "Leave it out."
+            f"--vocab-size {options.vocab_size}: the text of {corpus} is already split into sub-words. "
+            "Leave the option out."
         )
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     batch_by = options.batch_by or scale.batch_by
@@ -283,15 +287,15 @@ def _refuse_numbers(options: Options) -> None:
 def _refuse_forecasts(options: Options) -> None:
     """What only a forecast reads, where there is none, or not one of that kind."""
     if options.measure and not options.dry_run:
-        raise ValueError("--measure is for a forecast: expected --dry-run beside it. A sweep measures by itself.")
+        raise ValueError("--measure belongs to a forecast: expected --dry-run as well. A sweep measures by itself.")
     if options.hardware is not None:
         card_of(options.hardware)
         if not options.dry_run:
-            raise ValueError(f"--hardware {options.hardware} is for a forecast: expected --dry-run beside it.")
+            raise ValueError(f"--hardware {options.hardware} belongs to a forecast: expected --dry-run as well.")
         if options.measure:
             raise ValueError(f"--measure is of this machine, --hardware {options.hardware} of another. Leave one out.")
     if options.price is not None:
         if options.hardware is None:
             names = ", ".join(CARDS)
-            raise ValueError(f"--price {options.price:g} is for another machine: expected --hardware, one of {names}.")
+            raise ValueError(f"--price {options.price:g} belongs to --hardware: expected that as well, one of {names}.")
         check_price(options.price)

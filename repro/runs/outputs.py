@@ -125,12 +125,12 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         source = places.source if places else None
         found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens, source=source)
         if places and found.places and any(map(_differ, places.thirds, found.places.thirds)):
-            return f"the thirds of its translations of {split} have other counts than were kept"
+            return f"the counts of its translations of {split}, by thirds, are not those that were kept"
         for name, counts in found.scorers.items():
             scored = record.score(split, name)
             again = bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
             if scored is None or abs(scored - again) > SAME_BLEU:
-                return f"its translations of {split} are worth {name} {again:.4f}, and it says {scored}"
+                return f"its translations of {split} score {name} {again:.4f}, but the record says {scored}"
     return None
 
 

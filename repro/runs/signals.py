@@ -27,12 +27,12 @@ class Signals:
         """Raises ValueError in a thread: those that call a function of yours, as Ray Train's, hear no signals."""
         if threading.current_thread() is not threading.main_thread():
             raise ValueError(
-                "a run hears signals, which reach the main thread only, and this is another. Start the experiment's "
-                "file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
+                "a run handles signals, which reach the main thread only, and this is another thread. Start the "
+                "experiment's file as a process of its own: subprocess.run([sys.executable, FILE, ...], check=True)."
             )
         self.received, self.since = 0, 0.0
         self.training = False
-        self.answer = b"Stopping after this step, with a checkpoint. A second time ends it at once."
+        self.answer = b"Stopping after this step, with a checkpoint. A second signal stops at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
         # who started this process as one of several; one that is lost leaves nobody who could end it
         self._launcher = os.getppid() if "TORCHELASTIC_RUN_ID" in os.environ else None

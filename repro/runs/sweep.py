@@ -135,7 +135,7 @@ class Sweep:
         if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
             return found
         rows = {key_of_cell(cell, scale, options): one for cell, one, _ in reversed(unknown)}
-        progress.say(f"{len(rows)} rows were never timed here: each is tried for about 3 s first.")
+        progress.say(f"{len(rows)} rows were never timed on this machine: each is tried for about 3 s first.")
         executor.measure(list(rows.values()), progress)
         return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
 
@@ -162,8 +162,8 @@ class Sweep:
         refuse_systems(self.cells, self.workshop.scale, self.options)
         if self.results.resolve() == PUBLISHED.resolve():
             raise ValueError(
-                f"--results-dir {self.results}: these are the published results; yours get there by "
-                f"`{command.ours('publish')}`. Leave the option out, or name another folder."
+                f"--results-dir {self.results}: these are the published results; yours are added to them "
+                f"with `{command.ours('publish')}`. Leave the option out, or name another folder."
             )
         for folder in (self.results, self.runs, self.cache):
             atomic.check_folder(folder)
@@ -229,7 +229,7 @@ def exit_code(outcomes: Sequence[Made]) -> int:
 
 def _page(folder: Path, written: Sequence[Path]) -> str:
     """Where to read what came out."""
-    return f"Read {folder / 'README.md'}; tables and verdicts stand beside it." if written else "No table yet."
+    return f"Read {folder / 'README.md'}; tables and verdicts are beside it." if written else "No table yet."
 
 
 def what_next(

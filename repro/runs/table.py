@@ -160,8 +160,8 @@ def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:
     for who, hyper, task, of in rows:
         if other := seen.get((hyper, task, of)):
             raise ValueError(
-                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Let it change "
-                "something, or leave it out."
+                f"{who[0].upper()}{who[1:]} is {other} again: at this scale no hyper-parameter differs. Change "
+                "something in it, or leave it out."
             )
         seen[hyper, task, of] = who
 

@@ -30,7 +30,7 @@ PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder
 def check_translates(run: Record) -> None:
     """Raise ValueError for a run that parses."""
     if "f1" in run.about["scores"]:
-        raise ValueError(f"expected a run that translates, got one that parses, of {run.table}. Take repro parse.")
+        raise ValueError(f"expected a run that translates, got one that parses, of {run.table}. Use repro parse.")
 
 
 def check_parses(run: Record) -> None:

@@ -137,13 +137,14 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
         raise atomic.DiskError(
             errno.ENOSPC,
             f"{room}: checkpoints and journals of {len(runs)} runs, the largest twice. Free space there, name another "
-            f"folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+            f"folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
         )
     files, inodes = sum(run_files(run.settings.hyper) for run in runs), atomic.free_files(folder)
     if inodes is not None and inodes < files:
         raise atomic.DiskError(
             errno.ENOSPC,
-            f"Disk: {files:,} files to be made in {folder}, {inodes:,} inodes free, however many bytes are. Delete "
-            f"files there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was begun.",
+            f"Disk: {files:,} files to be made in {folder}, {inodes:,} inodes free, however many bytes are free. "
+            f"Delete files there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was "
+            f"started.",
         )
     return f"{room}."

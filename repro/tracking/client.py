@@ -65,14 +65,14 @@ def check_store(uri: str, runs: Path = RUNS) -> str | None:
     if uri.startswith(("http://", "https://")):
         if hide(uri) != uri:
             raise ValueError(
-                f"--tracking-uri {hide(uri)}: expected http(s)://SERVER alone, as what is typed is seen by others. "
+                f"--tracking-uri {hide(uri)}: expected http(s)://SERVER alone, since others can see what is typed. "
                 "MLflow takes the user from MLFLOW_TRACKING_USERNAME and the password from MLFLOW_TRACKING_PASSWORD."
             )
         why = _silence(uri)
         return why and f"MLflow at {uri} does not answer ({why}). To catch up later, type: {repair(uri, runs)}"
     raise ValueError(
         f"--tracking-uri {hide(uri)}: expected sqlite:///FILE, as in {DEFAULT_URI}, or http(s)://SERVER. MLflow's "
-        "file store is no longer kept up, and any other database belongs behind an MLflow server."
+        "file store is no longer maintained, and any other database belongs behind an MLflow server."
     )
 
 
@@ -110,7 +110,7 @@ def _check_file(path: Path) -> None:
             raise PermissionError(f"{where} may not be read and written; name another file.")
         with open(path, "rb") as file:
             if (head := file.read(16)) not in (b"", b"SQLite format 3\0"):
-                raise ValueError(f"{where} is no SQLite database, it begins with {head!r}; name another.")
+                raise ValueError(f"{where} is not a SQLite database: it begins with {head!r}; name another.")
     folder = path.parent
     while not folder.exists():
         folder = folder.parent
@@ -224,8 +224,8 @@ class Broken(Exception):
         there, *files = (shlex.quote(os.path.relpath(one)) for one in (aside, path, *_beside(path)))
         uri = DEFAULT_URI if path == sqlite_path(DEFAULT_URI) else f"sqlite:///{path}"
         super().__init__(
-            f"{path} is half made, damaged or of another version of MLflow ({reason(error)}). Move it away and have "
-            f"it made again from the journals: mkdir {there} && mv {' '.join(files)} {there} && {repair(uri)}"
+            f"{path} is incomplete, damaged or of another version of MLflow ({reason(error)}). Move it away and "
+            f"rebuild it from the journals: mkdir {there} && mv {' '.join(files)} {there} && {repair(uri)}"
         )
 
 

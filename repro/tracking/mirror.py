@@ -133,7 +133,7 @@ class Remote:
                 yield point
             elif stored != point.time and point not in self._printed:
                 raise ValueError(
-                    f"run {self.run_id} of MLflow's was written from another copy of this journal: its {point.key} at "
+                    f"run {self.run_id} in MLflow was written from another copy of this journal: its {point.key} at "
                     f"step {point.step} was measured at another time. Delete it in MLflow to show this one"
                 )
         self._printed = []
@@ -186,9 +186,9 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     try:
         data = client.get_run(run_id).data
     except MlflowException as error:
-        raise ValueError(f"MLflow at {hide(uri)} does not give run {run_id}: {reason(error)}") from error
+        raise ValueError(f"MLflow at {hide(uri)} cannot read run {run_id}: {reason(error)}") from error
     if "repro.json" not in data.tags:
-        raise ValueError(f"Run {run_id} at {hide(uri)} has no tag repro.json: it is no mirror of a run folder.")
+        raise ValueError(f"Run {run_id} at {hide(uri)} has no tag repro.json: it does not mirror a run folder.")
     journals: dict[str, dict[tuple[str, int], Line]] = {name: {} for name in JOURNALS}
     for key in data.metrics:
         kind, _, name = key.partition("/")

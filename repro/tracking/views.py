@@ -166,7 +166,7 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
         return view_path(experiment, view.key)
     except Exception as error:
-        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({reason(error)}); try again by: {repair(uri)}")
+        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({reason(error)}); try again with: {repair(uri)}")
         return None
 
 

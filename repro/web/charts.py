@@ -47,11 +47,11 @@ def differences_section(data: ScaleData) -> Section | None:
     values = [_difference(line, keys[line.table, line.name]) for line in lines]
     charts = {name: _forest(endpoint, name, values) for endpoint, name in LETTERS.items()}
     said = Markup(
-        '<p>Each row less the base, turned so that the right side is better. <span class="key this">ours, with the '
+        '<p>Each row minus the base; further right is better. <span class="key this">ours, with the '
         '95 % interval over seeds</span> where row and base have three or more; <span class="key other">95 % interval '
         'over sentences</span> where translations were kept; <span class="key of-paper">what the paper prints</span>. '
-        "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. A click opens "
-        "a row.</p>"
+        "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
+        "to open it.</p>"
     )
     places = [_place(f"differences/{name}", STEP * len(values) + AXIS) for name in charts]
     return Section(
@@ -171,9 +171,9 @@ def curves_section(data: ScaleData) -> Section | None:
     tables = list(dict.fromkeys(line["table"] for line in curves))
     said = Markup(
         "<p>The loss of every row, in nats per word-piece and not smoothed: the mean over its seeds, and a band from "
-        "the lowest to the highest. Draw over the strip below to look closer. Draw over points of the lower chart, and "
-        "only these rows keep their colour above; a click on a name of the legend keeps a table. A double click lets "
-        "go.</p>"
+        "the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the lower chart, and "
+        "only these rows keep their colour above; click a name in the legend to keep its table. Double-click to "
+        "reset.</p>"
     )
     return Section(
         key="curves",
@@ -296,7 +296,7 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
     x = alt.X(
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),
-        title="floating-point operations of a training",
+        title="floating-point operations of training",
         axis=alt.Axis(format=".0e", tickCount=5, grid=False),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, padding=14), "title": "BLEU (dev)"}

@@ -28,8 +28,8 @@ RATES_AT = (1, 100, 1_000, 4_000, 10_000, 100_000)  # optimizer steps of the she
 PAIRS = (0, 16, 64, 128)  # pairs of dimensions of the sheet
 WIDTHS = tuple(2**power for power in range(11))  # d_k
 EXPLAINED = (
-    ("rate", "The rate", "rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)", "5.3"),
-    ("codes", "Codes of positions", "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(…)", "3.5"),
+    ("rate", "The learning rate", "rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)", "5.3"),
+    ("codes", "Position codes", "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(…)", "3.5"),
     ("softmax", "Scaled scores", "softmax(q · k / √d_k)", "3.2.1"),
     ("layers", "Table 1: operations of a layer", "O(n² d), O(n d²), O(k n d²), O(r n d)", "4"),
 )

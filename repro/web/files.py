@@ -66,7 +66,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
     body = Markup('<ul class="scales">') + Markup().join(items) + Markup("</ul>")
     return report_html(
         [Section(key="scales", title="Scales", body=body)],
-        title="Attention Is All You Need, made again",
-        lead="A scale is a world of its own: a size of model, a text, a budget. It says what it may claim.",
+        title="Attention Is All You Need, reproduced",
+        lead="A scale fixes the size of the model, the text and the budget. Each says what it may claim.",
         origin=f"Made by {COMMAND} --html from the records under results/.",
     )

@@ -72,23 +72,21 @@ def _said(shown: int, missing: int, too_many: int) -> Markup:
     lacking = f"{missing} row{'s' * (missing != 1)}" if shown else "the runs of this scale"
     left = (
         Markup(
-            '<p class="small">Of {} there is nothing to look at: no file <code>.inside.gz</code> stands beside the '
-            "record. The command of a run writes it when it is typed again where the run’s checkpoints still are.</p>"
+            '<p class="small">There is nothing to show for {}: no file <code>.inside.gz</code> is beside the '
+            "record. To write it, type the command of the run again where the run’s checkpoints still are.</p>"
         ).format(lacking)
         if missing
         else Markup()
     )
     if too_many:
-        left += Markup('<p class="small">{} more rows have a file, for which this page has no room.</p>').format(
-            too_many
-        )
+        left += Markup('<p class="small">This page has no room for the files of {} more rows.</p>').format(too_many)
     if not shown:
         return left
     return (
         Markup(
-            "<p>Each head of each layer, on sentences that the model translated itself: a row asks, a column is looked "
-            "at, dark is much. These are weights of our own models, not of the paper’s. Below them stands how the "
-            "search found the translation.</p>"
+            "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
+            "keys, dark is a large weight. The weights are of our own models, not of the paper’s. Below them is how "
+            "the search found the translation.</p>"
         )
         + left
         + Markup('<div id="inside-view"></div>')

@@ -70,7 +70,7 @@ def runs_section(data: ScaleData) -> Section:
         facets={"table": [one.table for one in shown], "status": [one.status for one in shown]},
         caption="Every run",
     )
-    said = Markup("<p>Each run that stands behind the tables. A click opens it, and so does Enter on its name.</p>")
+    said = Markup("<p>Every run behind the tables. Click one to open it, or press Enter on its name.</p>")
     return Section(
         key=KEY,
         title="Runs",

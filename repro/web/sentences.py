@@ -56,8 +56,8 @@ def sentences_section(data: ScaleData) -> Section | None:
     chosen = np.lexsort((np.arange(len(spread)), mean, -spread))[:MOST].tolist()
     scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
     said = Markup(
-        "<p>The {} of {} sentences of dev on which the rows differ most: by the standard deviation of their sentence "
-        "BLEU. Equal translations stand in one line. Choose a row, and what to hold it against.</p>"
+        "<p>The {} of {} sentences of dev on which the rows differ most, by the standard deviation of their sentence "
+        "BLEU. Equal translations share a line. Choose a row, and one to compare it with.</p>"
     ).format(f"{len(chosen):,}", f"{len(spread):,}")
     return Section(
         key=KEY,
@@ -150,7 +150,9 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
     elif name in CORPORA and CORPORA[name].is_generated:
         said = f"Sources and references are not here: this version does not generate that text of the corpus {name}."
     else:
-        said = f"Sources and references are not shown: the text of {name} may not be given on. Its counts are kept."
+        said = (
+            f"Sources and references are not shown: the text of {name} may not be redistributed. Its counts are kept."
+        )
     by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:13a, smooth:exp)" + ", chrF2" * (pairs is not None)
     return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
 

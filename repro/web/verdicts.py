@@ -35,7 +35,7 @@ def _section(
     groups: dict[str, list[Judged]] = {name: [] for name in claims.ABOUT}
     for one in judged:
         groups[claims.group_of(one.claim)].append(one)
-    body = Markup("<p>{} {}: {} A click shows the numbers behind one.</p>").format(
+    body = Markup("<p>{} {}: {} Click one to see the numbers behind it.</p>").format(
         len(judged), of.name, claims.told_counts(judged)
     )
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')

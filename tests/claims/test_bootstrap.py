@@ -208,7 +208,7 @@ def test_the_page_says_which_interval_is_wider(evidence: Evidence, tmp_path: Pat
     ]
     made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))[tmp_path / "laptop/claims.md"]
     assert "BLEU<br>over sentences" in made
-    assert "sacreBLEU's paired bootstrap: these very runs on sentences drawn 1,000 times" in made
+    assert "sacreBLEU's paired bootstrap: the same runs on sentences that are drawn 1,000 times" in made
     low, high = (f"{end:+.2f}".replace("-", "−") for end in found[place][1:3])
     [bleu] = [of for one in judged if one.claim.id == place[0] for of in one.found if of.endpoint.name == "BLEU"]
     assert bleu.low is not None

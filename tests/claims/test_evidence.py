@@ -45,7 +45,7 @@ def test_the_first_declared_seeds_count() -> None:
 @pytest.mark.parametrize(
     ("spoiled", "why"),
     [
-        (lambda record: replace(record, claims=None), "begun before lists were kept"),
+        (lambda record: replace(record, claims=None), "begun before such lists were kept"),
         (lambda record: replace(record, claims="f" * 16), "begun under a list of claims that is not kept"),
         (
             lambda record: replace(record, stamp={**record.stamp, "dirty": True}),
@@ -58,7 +58,7 @@ def test_the_first_declared_seeds_count() -> None:
         ),
         (
             lambda record: replace(record, cost={**record.cost, "steps": record.cost["steps"] - 1}),
-            "of another number of updates than planned",
+            "of a different number of updates than planned",
         ),
     ],
     ids=["no list", "another list", "dirty", "no badge kept", "no badge", "stopped early"],
@@ -104,7 +104,7 @@ def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
     right, wrong = run(4, hyper=changed(n_heads=1)), run(5, hyper=changed(n_heads=2))
     found = gather([right, wrong], {LIST}, {("table3_A", "h=1"): of_row})
     assert seeds(found) == [4]
-    assert found.apart[0].why == "with other hyper-parameters than their row makes"
+    assert found.apart[0].why == "with hyper-parameters that differ from their row's"
     unknown = gather([right], {LIST}, {("table3_A", "h=4"): of_row})
     assert unknown.apart[0].why == "of rows that their experiment does not have"
     assert seeds(gather([right], {LIST}, {("table3_A", "h=1"): of_row._replace(here=None)})) == [4]

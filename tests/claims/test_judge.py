@@ -335,14 +335,14 @@ def test_a_claim_names_the_sizes_of_its_scale() -> None:
         return [replace(record, hyper={**record.hyper, "d_k": d_k}) for record in records]
 
     here = judge([*small(some(B0, 25.8), 8), *small(some(K16, 24.9), 2)])
-    assert of(here, "C29a").sentence == "Keys of 2 numbers are worse than of 8"
+    assert of(here, "C29a").sentence == "Keys of size 2 are worse than of size 8"
     assert of(judge(some(B0, 25.8)), "C29a").sentence == claim("C29a").sentence
 
 
 def test_a_missing_row_is_named() -> None:
     results = judge(some(B0, 25.8))
     assert of(results, "C28b").reason == "too few runs that count: h=1 0 of 3"
-    assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, which brings what is printed"
+    assert of(results, "C28a").reason == "no run of h=1, h=4, h=16, h=32, whose record has the printed numbers"
 
 
 def test_too_few_seeds_are_not_judged() -> None:

@@ -71,8 +71,8 @@ def test_by_itself_a_claim_names_the_papers_sizes(changes: dict[str, object]) ->
 def test_at_a_scale_it_names_those_of_the_scale(changes: dict[str, object]) -> None:
     here = hypers(changes, SCALES["laptop"].base)
     base = SCALES["laptop"].base
-    assert claim("C29a").sentence == "Keys of 16 numbers are worse than of 64"
-    assert claim("C29a").sentence_here(here) == f"Keys of {base.d_k // 4} numbers are worse than of {base.d_k}"
+    assert claim("C29a").sentence == "Keys of size 16 are worse than of size 64"
+    assert claim("C29a").sentence_here(here) == f"Keys of size {base.d_k // 4} are worse than of size {base.d_k}"
     assert claim("C30f").sentence_here(here) == f"A width of {2 * base.d_model} is better than {base.d_model}"
     assert claim("C28a").sentence_here(here) == claim("C28a").sentence
     assert claim("C29a").sentence_here({B0: here[B0]}) == claim("C29a").sentence  # the other row is not known

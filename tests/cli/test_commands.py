@@ -61,10 +61,13 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
     [
         (
             "traslate",
-            "error: traslate is no command; is translate meant? Commands are run, data, translate, parse, score,",
+            "error: traslate is not a command; did you mean translate? Commands are run, data, translate, parse,",
         ),
-        ("decoding", "error: decoding is no command. Commands are run, data, translate, parse, score, export, report,"),
-        ("--check", "error: --check is no command. Commands are"),
+        (
+            "decoding",
+            "error: decoding is not a command. Commands are run, data, translate, parse, score, export, report,",
+        ),
+        ("--check", "error: --check is not a command. Commands are"),
     ],
 )
 def test_a_word_that_is_no_command_is_named(word: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +101,9 @@ def test_no_option_may_be_cut_short(words: str, capsys: pytest.CaptureFixture[st
             main([*words.split(), *WORDS[words].split(), short, "1"])
         said = capsys.readouterr().err
         assert stopped.value.code == 2, short
-        assert re.fullmatch(rf"error: {short} is no option; is .*{option}.* meant\? --help lists all\.\n", said), said
+        assert re.fullmatch(
+            rf"error: {short} is not an option; did you mean .*{option}.*\? --help lists all\.\n", said
+        ), said
 
 
 @pytest.mark.parametrize(

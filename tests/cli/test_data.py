@@ -141,7 +141,7 @@ def test_from_archives_to_a_data_card(
     shown = said(capsys, "inspect", corpus, *options)
     for part in sources.COLLECTIONS[corpus].train:
         assert part in shown
-    assert "updates of 25,000 tokens a side" in shown
+    assert "updates of 25,000 tokens per side" in shown
     assert "pair 0" in shown
 
 
@@ -206,7 +206,7 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert made.test.references == ["die Bundesrepublik ."] * 3
     assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # tokens[0] is unknown
     refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
-    assert "comes split into sub-words of its own" in refused
+    assert "is already split into sub-words" in refused
 
 
 def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -251,8 +251,11 @@ def test_what_an_export_does_not_know_is_let_be(
         (("score", "{bad}", "{good}"), "line"),
         (("score", "{good}", "{short}"), "has 4 lines"),
         (("translate", "{bad}"), "line 2 is not UTF-8"),
-        (("translate", "{none}"), "none: expected a file of sentences, one a line; got none. Name another."),
-        (("score", "{good}", "{full}"), "full: expected a file of sentences, one a line; got a folder. Name another."),
+        (("translate", "{none}"), "none: expected a file of sentences, one per line; got none. Name another."),
+        (
+            ("score", "{good}", "{full}"),
+            "full: expected a file of sentences, one per line; got a folder. Name another.",
+        ),
         (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )

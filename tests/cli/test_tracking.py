@@ -31,4 +31,4 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     assert "holds no finished run, so there is no latest" in capsys.readouterr().err
     assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 1
     assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 1
-    assert "does not give run none" in capsys.readouterr().err
+    assert "cannot read run none" in capsys.readouterr().err

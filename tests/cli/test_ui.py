@@ -186,7 +186,7 @@ def test_a_server_that_does_not_start_tells_why(
     stand_in(monkeypatch, "raise SystemExit('the database is from the future')")
     assert ui.main(["--tracking-uri", store, "--no-browser"]) == 1
     said = capsys.readouterr().err
-    assert "Its last words:\nthe database is from the future\n" in said
+    assert "Its last output:\nthe database is from the future\n" in said
     assert f"python -m repro tracking sync --tracking-uri {store}" in said
 
 

@@ -131,11 +131,11 @@ def test_lines_that_several_shards_hold_are_counted_once() -> None:
 def test_what_is_told_of_repeated_text() -> None:
     shares = {"dev_sources": 0.25, "dev_pairs": 0.091, "test_sources": 0.009, "test_pairs": 0.009, "same_sides": 0.0099}
     assert repeated(shares) == [
-        "9.1 % of the dev pairs and 25.0 % of the dev source sentences stand in the training text."
+        "9.1 % of the dev pairs and 25.0 % of the dev source sentences are in the training text."
     ]
     assert repeated(shares | {"test_sources": 0.01, "same_sides": 0.5}) == [
         *repeated(shares),
-        "0.9 % of the test pairs and 1.0 % of the test source sentences stand in the training text.",
+        "0.9 % of the test pairs and 1.0 % of the test source sentences are in the training text.",
         "50.0 % of the training pairs have the same text on both sides.",
     ]
     assert repeated({}) == []  # of a record of the time before

@@ -213,7 +213,7 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", b"a\tb\nc\td\te\n", "a.tsv, line 2 has 3 columns, but line 1 has 2. Correct it: a tab stands"),
+        ("a.tsv", b"a\tb\nc\td\te\n", "a.tsv, line 2 has 3 columns, but line 1 has 2. Correct it: a tab separates"),
         ("a.tsv", b"a\tb\nc\n", "a.tsv, line 2 has 1 columns, but line 1 has 2"),
         ("a.tsv", b"a b\n", "a.tsv, line 1 has the columns 'a b'; expected en and de. Name two with --columns"),
         ("a.tsv", b"a\tb\nc\td\xe9\n", r"a.tsv, line 2 is not UTF-8 \(byte 4 of it\). Convert the file first: iconv"),
@@ -223,11 +223,15 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
         ("a.jsonl", b'{"en": "a", "de": null}\n', "a.jsonl, line 1: 'de' is None, expected text. Correct it."),
         ("a.jsonl", b'{"en": 3, "de": "b"}\n', "a.jsonl, line 1: 'en' is 3, expected text"),
         ("a.jsonl", b'{"en": "\\ud800", "de": "b"}\n', "a.jsonl, line 1: 'en' holds half a character"),
-        ("a.jsonl", b'{"en": "a", "de": "b"}\n["a", "b"]\n', "a.jsonl, line 2 is no JSON object: expected one a line"),
-        ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is no JSON object: .*, got \'{"en": "a",\''),
-        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1 is no JSON object"),
+        (
+            "a.jsonl",
+            b'{"en": "a", "de": "b"}\n["a", "b"]\n',
+            "a.jsonl, line 2 is not a JSON object: expected one per line",
+        ),
+        ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
+        ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1 is not a JSON object"),
         ("a.parquet", b"PAR1 and no more", r"a.parquet is no whole Parquet file \("),
-        ("a.parquet.gz", b"", "a.parquet.gz is packed once more, which Parquet is inside already"),
+        ("a.parquet.gz", b"", "a.parquet.gz is compressed, which Parquet is inside already"),
         ("a.tsv.gz", b"no gzip", "a.tsv.gz is no whole .gz file"),
         ("a.tsv.xz", b"no xz", "a.tsv.xz is no whole .xz file"),
         ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read"),
@@ -271,7 +275,7 @@ def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importer, "LONGEST_LINE", 100)
     text = put(tmp_path / "a.tsv", tsv([("a", "b"), ("x" * 200, "y")]))
-    with pytest.raises(ValueError, match="a.tsv, line 2 is longer than 100 bytes: expected a sentence a line"):
+    with pytest.raises(ValueError, match="a.tsv, line 2 is longer than 100 bytes: expected a sentence per line"):
         imported(text, tmp_path)
 
 
@@ -366,5 +370,5 @@ def test_preparing_tells_of_large_gzip_and_of_repeated_text(
     assert "Note" not in said
     put(tmp_path / "dev.en.gz", gzip.compress(b"one 5\n" * 3))  # as in train
     assert main(["prepare", "folder-en-es", *options]) == 0
-    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences stand in the training text."
+    note = "Note: 0.0 % of the dev pairs and 100.0 % of the dev source sentences are in the training text."
     assert note in capsys.readouterr().out

@@ -39,7 +39,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a row that a format does not have is refused without its name",
         "repro/runs/export.py",
-        'f"row {run.row!r} of {run.table} does not go to {to}: {error}"',
+        'f"row {run.row!r} of {run.table} cannot be exported to {to}: {error}"',
         'f"{error}"',
         (f"{OF_EXPORT}a_row_that_the_format_does_not_have_is_named",),
     ),

@@ -92,5 +92,5 @@ def test_what_runs_left_is_drawn_and_what_does_not_count_is_left_out(a_record: M
 
 
 def test_heads_of_which_nothing_is_known(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"left what it does inside .* Type the command of a run again"):
+    with pytest.raises(ValueError, match=r"left its attention weights .* Type the command of a run again"):
         draw_similarity(tmp_path, [a_record()], tmp_path)

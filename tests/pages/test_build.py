@@ -315,8 +315,8 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
     shown = build.console(result_set, ["table3_A"])
     assert re.search(r"h=1 †  .* 55\.2 ", shown)
     assert re.search(r"h=4  .* 61\.5 ", shown)
-    note = "† Made by code that no commit has (not committed: repro/paper.py): commit it and type the same"
-    assert f"{note}\n  command again. Finished runs are kept." in shown
+    note = "† Made by code that is in no commit (not committed: repro/paper.py): commit it and type the command"
+    assert f"{note}\n  again. Finished runs are kept." in shown
     assert "left out" not in shown
     page = build.texts(build.build_scale(result_set))[tmp_path / "laptop/table3_A.md"]
     assert "| h=1 † |" in page
@@ -384,8 +384,8 @@ def test_a_published_cell_that_mixes_is_an_error(change: Any, named: str, tmp_pa
 
 
 def test_where_no_run_is_shown_nothing_is_said_to_be_kept() -> None:
-    assert "every run keeps" not in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
-    assert "No run to hold against it." in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "every run follows" not in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "No run to compare with it." in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
 
 
 def test_diverged_runs_are_counted() -> None:
@@ -422,7 +422,7 @@ def test_repeated_text_is_noted_once_and_only_where_it_counts(tmp_path: Path) ->
         one = run(row)
         return replace(one, corpus={**one.corpus, "repeats": {**clean, **shares}})  # type: ignore[typeddict-item]
 
-    told = "grammar en-de: 9.1 % of the dev pairs and 12.5 % of the dev source sentences stand in the training text."
+    told = "grammar en-de: 9.1 % of the dev pairs and 12.5 % of the dev source sentences are in the training text."
     repeating = [of(row, dev_sources=0.125, dev_pairs=0.091) for row in ("base", "h=1")]
     assert [note for note in frames.table(repeating).attrs["notes"] if "training text" in note] == [told]
     for quiet in ([of("base"), of("h=1")], [run("base"), run("h=1")]):
@@ -582,7 +582,7 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
         r"sacreBLEU: nrefs:1\|case:mixed\|tok:13a",
         "multi-bleu: tok:moses",
         "grammar en-de, 9 / 5 / 7 pairs, SHA-256 abababababab",
-        "48 s training and 7 s decoding a run",
+        "48 s training and 7 s decoding per run",
         "Base row: N 3, d<sub>model</sub> 128",
     ):
         assert said in page

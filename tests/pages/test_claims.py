@@ -56,7 +56,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     assert "| C28c " in page
     assert "not judged: too few runs that count: h=32 0 of 3" in page
     assert "13 of 14 runs count." in page
-    assert "1 begun before lists were kept: x \\| y (seed 1)." in page
+    assert "1 begun before such lists were kept: x \\| y (seed 1)." in page
     assert "any wrong verdict about trained rows on this page to 5 %" in page
     assert "✓ reproduced" in page
 

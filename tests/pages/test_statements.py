@@ -46,8 +46,8 @@ def test_an_answer_says_what_is_worse_what_is_better_and_what_nobody_knows() -> 
     )
     assert found == [
         "Is softmax needed? Worse: ReLU weights (0.500 log PPL worse; 12.50 BLEU worse; S25b). Better: sigmoid weights "
-        "in its place (0.020 log PPL better; 0.40 BLEU worse; S25a). Not told apart: weights as they come (0.010 log "
-        "PPL worse; 0.10 BLEU better; S25c).",
+        "in its place (0.020 log PPL better; 0.40 BLEU worse; S25a). Not told apart: the scores themselves as weights "
+        "(0.010 log PPL worse; 0.10 BLEU better; S25c).",
         "Is it the scale of the scores that a Transformer needs to learn? Not known yet: no scale, at the base's d_k "
         "(S13a).",
     ]

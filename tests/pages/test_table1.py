@@ -324,7 +324,7 @@ def test_where_the_lengths_do_not_go_beyond_half_of_d_nothing_is_said() -> None:
     halves = dataclasses.replace(measured, times=[time for time in measured.times if time.n in (4, 8, 16)])
     assert verdicts(halves)["C22"] == (
         "not judged",
-        "measured only up to n = 0.50 d: python experiments/table1.py measures anew",
+        "measured only up to n = 0.50 d: python experiments/table1.py measures again",
     )
     one_width = dataclasses.replace(measured, times=[time for time in measured.times if (time.n, time.d) != (12, 16)])
     assert verdicts(one_width)["C22"][0] == "not judged", "beyond half of every d"
@@ -336,7 +336,7 @@ def test_without_the_librarys_recurrence_nothing_is_said() -> None:
     assert verdicts(loops)["C22"] == (
         "not judged",
         "measured only up to n = 0.75 d, without recurrent (PyTorch's RNN) and recurrent, gated (PyTorch's GRU): "
-        "python experiments/table1.py measures anew",
+        "python experiments/table1.py measures again",
     )
 
 

@@ -92,7 +92,7 @@ def test_our_runs_stand_beside_the_printed_scores(tmp_path: Path) -> None:
     assert lines["base en-de"][:5] == ["5", "3", "1.5 ± 0.0", "1.5 ± 0.0", "27.3"]
     assert lines["base en-fr"][4] == "38.1"
     text = made(tmp_path)[tmp_path / "paper/table2.md"]
-    assert "None: every run keeps to it." in text
+    assert "None: every run follows it." in text
     sheet = list(csv.DictReader(io.StringIO(made(tmp_path)[tmp_path / "paper/table2.csv"])))
     assert [row["row"] for row in sheet] == ["base", "base en-de", "(row 2)", "base en-fr"]
 

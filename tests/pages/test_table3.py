@@ -38,7 +38,7 @@ def test_rows_stand_in_the_papers_order_under_their_letters(tmp_path: Path) -> N
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     rows = [line.split("|")[1].strip() for line in page.split("\n") if line.startswith("|")]
     assert rows == ["row", ":" + "-" * 10, "base", "(A) (row 1)", "(A) h=4", "(B) d_k=16"] * 2
-    assert "None: every run keeps to it." in page
+    assert "None: every run follows it." in page
 
 
 def test_a_row_without_a_run_is_missing_and_not_forgotten(tmp_path: Path) -> None:

@@ -121,7 +121,8 @@ def test_what_no_commit_has_is_refused(project: Path, capsys: pytest.CaptureFixt
     said = refused(capsys)
     assert said.startswith("Nothing of lab is published:\n")
     assert (
-        "lab, row 'x', seed 1 is of code that no commit has (not committed: repro/model/config.py). Commit it." in said
+        "lab, row 'x', seed 1 is of code that is in no commit (not committed: repro/model/config.py). Commit it."
+        in said
     )
 
 
@@ -209,7 +210,7 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     layer_costs.save(MINE, measured(rounds=2))
     assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys)
     layer_costs.save(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
-    assert "is of code that no commit has (not committed: repro/complexity/layers.py). Commit it." in refused(capsys)
+    assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(capsys)
 
 
 # translations
@@ -260,7 +261,7 @@ def test_translations_that_are_worth_something_else_on_their_text_are_refused(
 
     monkeypatch.setattr("repro.runs.outputs.rescored", rescored)
     said = refused(capsys, ["publish", "--cache-dir", "there"])
-    assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete what stands beside" in said
+    assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete what lies beside" in said
     assert asked == [(1, "results/own", "there"), (2, "results/own", "there")]
 
 

@@ -33,9 +33,9 @@ def test_each_badge_processor_and_reason_has_a_line() -> None:
         "L0, read what the plan says, the same on every machine",
         "L1, one CPU process, the same to the bit on such a processor",
         "L1, one CPU process, the same to the bit on such a processor",
-        "No badge, for what was read is not what was planned",
+        "No badge, since what was read is not what was planned",
     ]
-    assert found[0].endswith(": 1 run; AMD EPYC, AVX2; against more: the processor was another.")
+    assert found[0].endswith(": 1 run; AMD EPYC, AVX2; what rules out a higher badge: the processor was another.")
     assert "AMD EPYC, AVX512" in found[2]
 
 
@@ -49,7 +49,7 @@ def test_processors_of_one_name_are_told_apart_by_their_model() -> None:
 def test_what_came_before_badges_says_so() -> None:
     old = paper_run(stamp=paper_run().stamp | {"device": "AMD EPYC"})
     assert repeatable([old, old]) == [
-        "Not looked at, of the time before badges: 2 runs; AMD EPYC, instructions not noted."
+        "Not checked, from the time before badges: 2 runs; AMD EPYC, instructions not noted."
     ]
 
 

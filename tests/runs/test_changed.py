@@ -89,7 +89,7 @@ def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(equal_code, "listed_pairs", lambda: (EqualCode(codes=codes, run=run),))
     begun(tmp_path, code="before", corpus="other text")
     assert "code: " not in refused(tmp_path)
-    assert "Go on with it by the settings and the text it had" in refused(tmp_path)
+    assert "To resume it, use the settings and the text it had" in refused(tmp_path)
 
 
 def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,11 +20,11 @@ KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
     [
         (["--seeds", "4", "--", "-1", "-h"], None),
         (["--seeds=4"], None),
-        (["--seed", "4"], "--seed is no option; is --seeds meant?"),
-        (["--s=4"], "--s is no option; is --scale or --seeds or --steps meant?"),
-        (["--results"], "--results is no option; is --results-dir meant?"),
-        (["--result-dirs=x"], "--result-dirs is no option; is --results-dir meant?"),
-        (["x", "--colour"], "--colour is no option. --help lists all."),
+        (["--seed", "4"], "--seed is not an option; did you mean --seeds?"),
+        (["--s=4"], "--s is not an option; did you mean --scale or --seeds or --steps?"),
+        (["--results"], "--results is not an option; did you mean --results-dir?"),
+        (["--result-dirs=x"], "--result-dirs is not an option; did you mean --results-dir?"),
+        (["x", "--colour"], "--colour is not an option. --help lists all."),
     ],
 )
 def test_what_looks_like_an_option_is_one_or_is_named(words: list[str], said: str | None) -> None:
@@ -44,8 +44,8 @@ def parser() -> argparse.ArgumentParser:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["one", "--bea", "3"], "--bea is no option; is --beam meant?"),
-        (["one", "--bea=3"], "--bea is no option; is --beam meant?"),
+        (["one", "--bea", "3"], "--bea is not an option; did you mean --beam?"),
+        (["one", "--bea=3"], "--bea is not an option; did you mean --beam?"),
         (["one", "file", "other"], "this command takes no other"),
     ],
 )
@@ -139,7 +139,7 @@ sys.exit(ended(main))
 def test_training_goes_on_without_its_reader(both: bool) -> None:
     code, said = unread("-c", TRAINS, n=1, both=both)
     assert code == 7
-    assert said == ("" if both else "Nobody reads the output any more; the runs go on, and leave their records.\n")
+    assert said == ("" if both else "Nobody reads the output any more; the runs continue and write their records.\n")
 
 
 # ---- the first line
@@ -152,7 +152,7 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
         (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
         (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
         (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
-        (["repro", "data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids come into cache"),
+        (["repro", "data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids go to cache"),
         (["repro", "tracking", "sync", "."], "Opening sqlite:///mlflow.db"),
         (["experiments/table1.py"], "Table 1: layers are built, counted and timed for results/own/table1"),
     ],

@@ -92,7 +92,7 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     for told in (record.run, "60.00", "nrefs:1", "MIT, as this package", "python example.py", "a grammar of few words"):
         assert told in page, told
     assert "<script>" not in page
-    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to make a row" in page
+    assert f"A model of {record.params['here']:,} parameters (Transformer), trained to reproduce a row" in page
     assert "read once" not in page, "nobody counts how often test was read"
     assert "python example.py" not in model_card(hostile, to, has_example=False)
 
@@ -141,7 +141,8 @@ def test_a_row_that_the_format_does_not_have_is_named(
     made = finished(tmp_path / "other", run.tokenizer, other)
     assert main(["export", str(made.folder), "--to", "huggingface", str(tmp_path / "out")]) == 2
     assert (
-        "row 'd_k=4' of table3_B does not go to huggingface: MarianMT has heads as wide as" in capsys.readouterr().err
+        "row 'd_k=4' of table3_B cannot be exported to huggingface: MarianMT has heads as wide as"
+        in capsys.readouterr().err
     )
     assert not (tmp_path / "out").exists()
 
@@ -156,4 +157,4 @@ def test_options_may_stand_between_files(run: Run, tmp_path: Path, capsysbinary:
     assert between.count(b"\n") == 1
     with pytest.raises(SystemExit):
         main([*words[:2], "--beem", "1", words[-1]])
-    assert b"--beem is no option; is --beam meant?" in capsysbinary.readouterr().err
+    assert b"--beem is not an option; did you mean --beam?" in capsysbinary.readouterr().err

@@ -106,7 +106,7 @@ def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
     save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()})
     text = said(tmp_path, seeds=2)
     assert "unmeasured" not in text
-    assert "In all about 12.5 min one after the other: 12.0 min of training" in text
+    assert "In all about 12.5 min, one run after the other: 12.0 min of training" in text
 
 
 def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
     options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs")
     text = forecast("t", asked(seeds=2), LAPTOP, options, (2, "2 processors"))
     # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
-    assert "In all about 18.6 min one after the other" in text
-    assert "With 2 runs at a time (2 processors) about 9.3 min, on processors" in text
+    assert "In all about 18.6 min, one run after the other" in text
+    assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
     assert "at a time" not in said(tmp_path, seeds=2)
 
 

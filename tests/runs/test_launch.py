@@ -163,17 +163,17 @@ def test_all_processes_find_the_same_meeting(
         ((2, 1), RAY_TRAIN | {"WORLD_SIZE": "4"}, "^Ray Train started processes on 2 nodes, but --num-nodes is 1"),
         ((None, None), SRUNS | {"SLURM_STEP_NUM_TASKS": "3"}, "^srun started 3 processes on 2 nodes .* --ntasks-per-"),
         ((None, None), TORCHRUN | {"RANK": "2"}, "RANK=2.* numbered from 0"),
-        ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun sets RANK, .* to whole numbers, but: .*'x'"),
-        ((None, None), TORCHRUN | {"MASTER_PORT": ""}, "^torchrun sets RANK"),
+        ((None, None), TORCHRUN | {"RANK": "x"}, "^torchrun: expected whole numbers in RANK, .*, got .*'x'"),
+        ((None, None), TORCHRUN | {"MASTER_PORT": ""}, "^torchrun: expected whole numbers in RANK"),
         ((2, None), {"TORCHELASTIC_RUN_ID": "none"}, "RANK"),
         ((None, None), {"SLURM_STEP_NUM_TASKS": "2"}, "SLURM_PROCID"),
         ((None, None), SRUNS | TORCHRUN, "^srun started 2 torchruns .* each would train the same"),
         ((2, 2), {}, r"^--num-nodes 2: (.|\n)*torchrun --nnodes=2 --node-rank=K (.|\n)*srun --nodes=2 --ntasks-per-"),
-        ((1, None), {"RANK": "1"}, r"^RANK=1 stands in the environment, .* unset RANK\. "),
-        ((1, None), {"WORLD_SIZE": "2"}, "^WORLD_SIZE=2 stands .* unset WORLD_SIZE"),
-        ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^RANK=x and LOCAL_RANK=1 stands .* unset RANK LOCAL_RANK"),
-        ((1, None), {"RANK": ""}, "^RANK= stands"),
-        ((1, None), RANKS, "^RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
+        ((1, None), {"RANK": "1"}, r"^The environment has RANK=1, .* unset RANK\. "),
+        ((1, None), {"WORLD_SIZE": "2"}, "^The environment has WORLD_SIZE=2, .* unset WORLD_SIZE"),
+        ((2, None), {"LOCAL_RANK": "1", "RANK": "x"}, "^The environment has RANK=x and LOCAL_RANK=1,.* unset RANK LOC"),
+        ((1, None), {"RANK": ""}, "^The environment has RANK=,"),
+        ((1, None), RANKS, "^The environment has RANK=1 .* nor Ray Train started"),  # nothing of Ray's is there
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_with_what_to_type(
@@ -203,7 +203,7 @@ def test_an_experiment_does_not_wait_for_processes_that_nobody_starts(tmp_path: 
         command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"error: {name}=")
+    assert done.stderr.startswith(f"error: The environment has {name}=")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -144,8 +144,8 @@ def test_nodes_with_other_commands_are_refused(tmp_path: Path) -> None:
         for k in (0, 1)
     ]
     assert all(node.wait(timeout=200) for node in both)
-    assert "would make another run than the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")
-    assert "has ended: Process 1 of 2 on node 1 would make another run" in said(tmp_path / "0")
+    assert "would make a different run from the first process: hyper.steps 4 there, 5 here" in said(tmp_path / "1")
+    assert "has ended: Process 1 of 2 on node 1 would make a different run" in said(tmp_path / "0")
 
 
 def slurm() -> str | None:

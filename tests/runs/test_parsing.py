@@ -195,7 +195,7 @@ def test_its_page_says_first_which_text_it_is_and_stands_beside_the_printed_line
     heading, first = page.split("\n\n")[1:3]
     assert heading.startswith("# Table 4 at scale smoke-craft")
     assert first.startswith("The text is 97 articles of biomedicine")
-    assert "F1 of one text says nothing of F1 of another" in first
+    assert "F1 on one text says nothing about F1 on another" in first
     assert "CC BY 3.0" in page
     for line in ("Dyer et al. (2016)", "McClosky et al. (2006)"):
         assert line in page
@@ -273,14 +273,12 @@ def test_a_finished_run_writes_a_tree_a_line(
     assert isinstance(last, Tree)
     assert first.words == ["Anna", "sleeps", "."]
     assert last.words == ["the", "dog", "-LRB-old-RRB-"]
-    assert "of 2 outputs were no tree, and were mended" in said
+    assert "of 2 outputs were not trees, and were mended" in said
 
 
 def test_a_run_that_parses_does_not_translate(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
     assert command(["translate", str(made.folder / "runs" / made.found.run)]) == 2
-    assert (
-        "expected a run that translates, got one that parses, of table4. Take repro parse." in capsys.readouterr().err
-    )
+    assert "expected a run that translates, got one that parses, of table4. Use repro parse." in capsys.readouterr().err
 
 
 def test_only_a_run_that_parses_parses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

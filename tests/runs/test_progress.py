@@ -148,5 +148,5 @@ def test_the_answer_to_a_signal_stays_under_moving_lines(n_runs: int) -> None:
         os.close(ours)
     assert process.wait() == 0
     lines = shown(written.decode())
-    assert lines.count("Stopping after this step, with a checkpoint. A second time ends it at once.") == 1, lines
+    assert lines.count("Stopping after this step, with a checkpoint. A second signal stops at once.") == 1, lines
     assert [line for line in lines if line.startswith("said ")] == ["said before", "said after"]

@@ -54,7 +54,7 @@ def test_in_training_it_asks_and_the_second_ends_it_at_once(
     assert signals.should_stop()
     assert signals.received == number
     # the answer is there before anybody has looked at the flag
-    assert capfd.readouterr().err == "\nStopping after this step, with a checkpoint. A second time ends it at once.\n"
+    assert capfd.readouterr().err == "\nStopping after this step, with a checkpoint. A second signal stops at once.\n"
     with pytest.raises(Ended) as ended:
         os.kill(os.getpid(), signal.SIGTERM)
     assert ended.value.args == (143,)

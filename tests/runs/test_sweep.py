@@ -332,7 +332,7 @@ def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: py
     launch(tmp_path, table, rows=[*own, "--shard=2/2"])
     said = capsys.readouterr().out
     assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 runs, en-fr\n", said)
-    assert "Shard 2/2: these runs of the sweep, and no others.\nrow " in said
+    assert "Shard 2/2: only these runs of the sweep.\nrow " in said
     assert "\n1 runs of shard 2/2 (the tables show every record that is there) in " in said
     assert "--shard" not in said.partition("What next:")[2]
     [folder] = (tmp_path / "results").iterdir()

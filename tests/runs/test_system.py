@@ -207,7 +207,7 @@ def test_it_translates_and_is_not_exported(
     assert command(["export", run, "--to", "ctranslate2", "to"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     advice = "Torch translates and scores it: --backend torch."
-    row = "row 'deep' of table_toy does not go to ctranslate2"
+    row = "row 'deep' of table_toy cannot be exported to ctranslate2"
     assert said == f"error: {row}: CTranslate2 knows the Transformer as printed, and Toy is not that. {advice}"
 
 

@@ -26,12 +26,12 @@ def test_a_store_that_can_never_work_is_refused_in_one_sentence(tmp_path: Path) 
     (tmp_path / "empty.db").touch()
     for uri, said in {
         f"sqlite:///{tmp_path}": "is a folder",
-        f"sqlite:///{tmp_path}/letter.txt": "no SQLite database, it begins with b'Dear reviewer, i'",
+        f"sqlite:///{tmp_path}/letter.txt": "not a SQLite database: it begins with b'Dear reviewer, i'",
         f"sqlite:///{tmp_path}/letter.txt/mlflow.db": "is a file",
         "sqlite:///": "expected a file",
         "sqlite://": "expected a file",
         "sqlite:///:memory:": "expected a file",
-        "file:./mlruns": "file store is no longer kept up",
+        "file:./mlruns": "file store is no longer maintained",
         "./mlruns": "file store",
         "postgresql://host/db": "behind an MLflow server",
         "databricks": "expected sqlite:///FILE",
@@ -229,7 +229,7 @@ def test_a_broken_database_is_named_with_what_to_type(
     with pytest.raises(Broken) as caught:
         connect(uri)
     said = str(caught.value)
-    assert said.startswith(f"{path} is half made, damaged or of another version of MLflow (")
+    assert said.startswith(f"{path} is incomplete, damaged or of another version of MLflow (")
     assert said.endswith(f" && python -m repro tracking sync --tracking-uri {uri}")
     assert "\n" not in said
 
@@ -245,7 +245,7 @@ def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path
     refused = typed("python -m repro tracking sync")
     assert refused.returncode == 1
     [said] = refused.stderr.decode().strip().split("\n")  # however many runs there are
-    assert "half made" in said
+    assert "incomplete" in said
     remedy = said.partition("from the journals: ")[2]
     assert remedy.startswith("mkdir mlflow.db.broken1 && mv mlflow.db mlflow.db-journal ")
     assert remedy.endswith(" mlflow.db.broken1 && python -m repro tracking sync")

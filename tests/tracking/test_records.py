@@ -131,9 +131,9 @@ def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
 
 def test_what_is_no_scale_is_refused(tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in {
-        ("--results", f"{tmp_path}"): "expected the folder of a scale, as results/laptop",
+        ("--results", f"{tmp_path}"): "expected the folder of a scale, such as results/laptop",
         ("--results", f"{tmp_path}/own/laptop"): "holds your own records; leave out --results",
-        ("--results", f"{tmp_path}", "runs/x"): "name the one or the other",
+        ("--results", f"{tmp_path}", "runs/x"): "name one or the other",
     }.items():
         assert main(["sync", "--tracking-uri", store, *arguments]) == 1
         assert said in capsys.readouterr().err

@@ -36,8 +36,8 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
     assert not tracker.wait(asleep)
     assert not tracker.ask(lambda: 1 / 0)  # not even begun
     assert told == [
-        "MLflow at http://127.0.0.1:1 is behind: no answer within 0.02 s. Nothing is lost, the journals in there have "
-        "it all; to catch up type: python -m repro tracking sync --tracking-uri http://127.0.0.1:1 there/*"
+        "MLflow at http://127.0.0.1:1 is behind: no answer within 0.02 s. Nothing is lost: the journals in there have "
+        "everything. To catch up, type: python -m repro tracking sync --tracking-uri http://127.0.0.1:1 there/*"
     ]
     tracker.answers()  # a thread that was left behind came through
     assert tracker.patience == SERVER

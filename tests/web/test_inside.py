@@ -145,4 +145,4 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
     for section in (damaged, gone):
         assert section
         assert section.data is None
-        assert "there is nothing to look at" in section.body
+        assert "There is nothing to show for" in section.body

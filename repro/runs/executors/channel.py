@@ -35,7 +35,7 @@ class Channel:
                 os.fstat(number)
         except (ValueError, OSError):
             raise ValueError(
-                f"{WORKER}={said} stands in the environment, but no sweep started this process as its worker. Remove "
+                f"{WORKER}={said} is set in the environment, but no sweep started this process as its worker. Remove "
                 f"it with: unset {WORKER}"
             ) from None
         for number in (incoming, outgoing):

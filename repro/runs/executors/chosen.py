@@ -43,7 +43,7 @@ def chosen(
     n_jobs, why = runs_at_once(cells, workshop.scale, options)
     if again is None and options.jobs is not None and n_jobs > 1:
         raise ValueError(
-            f"--jobs {options.jobs}: each job starts the experiment's file anew, but this was not started from one. "
+            f"--jobs {options.jobs}: each job starts the experiment's file again, but this was not started from one. "
             "Type: python FILE.py --jobs ..., or leave it out."
         )
     if n_jobs == 1 or again is None:
@@ -72,7 +72,7 @@ def _elsewhere(
     options = workshop.options
     if again is None:
         raise ValueError(
-            f"--on {options.on}: each worker starts the experiment's file anew, but this was not started from one. "
+            f"--on {options.on}: each worker starts the experiment's file again, but this was not started from one. "
             f"Type: python FILE.py --on {options.on} ..."
         )
     if (options.num_nodes or 1) > 1:

@@ -242,13 +242,13 @@ def _address(where: str, environment: Mapping[str, str]) -> str:
     if address in ("local", "auto"):
         return address
     if not host or not port.isdecimal() or (where != LOCAL and not where.startswith(CLIENT)):
-        raise ValueError(f"--on {where}: expected ray, or ray://HOST:PORT as ray://10.0.0.7:10001; got {address!r}.")
+        raise ValueError(f"--on {where}: expected ray, or ray://HOST:PORT like ray://10.0.0.7:10001; got {address!r}.")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED).close()
     except (OSError, OverflowError) as error:
         raise ValueError(
             f"--on {where}: nobody answers at {host}:{port} ({error}). Is the head node up, and its port open to this "
-            "machine? Its client server listens on 10001, if nothing else was said."
+            "machine? Its client server listens on 10001 unless told otherwise."
         ) from error
     return address
 
@@ -259,7 +259,7 @@ def _why_not(where: str, address: str, error: Exception) -> str:
     if address == "local":
         return f"--on {where}: Ray does not start here: {_first(error)}"
     return (
-        f"--on {where}: there is no Ray cluster that takes us at {address}: {_first(error)}. ray:// wants the port of "
+        f"--on {where}: no Ray cluster accepts this program at {address}: {_first(error)}. ray:// wants the port of "
         "its client server, 10001, not that of its own nodes, 6379; on one of its nodes type --on ray with "
         "RAY_ADDRESS=auto."
     )

@@ -126,11 +126,11 @@ def deliver(folder: Path, parcel: Parcel, check: Callable[[], None] = lambda: No
     for piece in parcel["pieces"]:
         path, at = folder / piece["name"], piece["at"]
         if hashlib.sha256(piece["data"]).hexdigest() != piece["sha256"]:
-            raise ValueError(f"{path} was damaged on its way: expected SHA-256 {piece['sha256']}. Run it again.")
+            raise ValueError(f"{path} was damaged in transit: expected SHA-256 {piece['sha256']}. Run it again.")
         if at is not None and (there := _size(path)) != at:
             raise ValueError(
                 f"{path}: expected {at:,} bytes, to which more is to be added, found {there:,}. Something else writes "
-                "there: end it; the same command then goes on."
+                "there: stop it, and the same command resumes."
             )
     for piece in parcel["pieces"]:
         check()
@@ -147,7 +147,7 @@ def refuse_name(name: str) -> None:
     """Raise ValueError for what is no name of a file of a run."""
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise ValueError(
-            f"{name[:80]!r} is no file of a run; expected a name such as run.json or checkpoints/step-1.safetensors."
+            f"{name[:80]!r} is not a file of a run; expected a name such as run.json or checkpoints/step-1.safetensors."
         )
 
 

@@ -219,7 +219,7 @@ class _Shift:
             self.waiting.appendleft(work)
             return
         if code == OUT_OF_MEMORY and len(self.slots) > 1 and work.cell not in self.tried_alone:
-            self.progress.say(f"{name} is tried again when no other run is made.")
+            self.progress.say(f"{name} is tried again when no other run is in progress.")
             self.alone.append(work)
             return
         record = run.finished() if code == 0 else None
@@ -242,17 +242,19 @@ class _Shift:
         said = f"{whose} on {worker.host} ended {how_it_ended(code)}; log {worker.log}"
         self.unborn += not was_ready
         if self.unborn >= UNBORN:
-            raise OSError(f"{said}\n{tail(worker.log)}\n{UNBORN} in a row ended before they began.")
+            raise OSError(f"{said}\n{tail(worker.log)}\n{UNBORN} workers in a row ended before they began.")
         slot.worker, slot.heard = self.dispatcher.start_one(), self.clock
         if work is None:
             self.progress.say(f"{said}. Another takes its place.")
             return
         self.fruitless[work.cell] += 1
         if self.fruitless[work.cell] >= FRUITLESS:
-            self.progress.say(f"{said}\n{tail(worker.log)}\n{FRUITLESS} ended so without a step of it: it is left out.")
+            self.progress.say(
+                f"{said}\n{tail(worker.log)}\n{FRUITLESS} workers ended without a step of it: it is left out."
+            )
             yield Made(run=work.run, record=None, code=FAILED)
         elif code == -SIGKILL and self.fruitless[work.cell] > 1:
-            self.progress.say(f"{said}. For want of memory? It is tried again when no other run is made.")
+            self.progress.say(f"{said}. Out of memory? It is tried again when no other run is in progress.")
             self.alone.append(work)
         else:
             from_there = ", and goes on from the last checkpoint" if self.verb == "make" else ""
@@ -262,7 +264,7 @@ class _Shift:
     def _end_silent(self) -> None:
         for slot in self.slots:
             if slot.is_ready and self.clock - slot.heard > SILENT:
-                self.progress.say(f"The worker on {slot.worker.host} was not heard of for {SILENT:.0f} s: it is ended.")
+                self.progress.say(f"The worker on {slot.worker.host} was silent for {SILENT:.0f} s: it is stopped.")
                 slot.heard = self.clock
                 slot.worker.kill()
 

@@ -125,7 +125,9 @@ def refuse_path(name: str) -> None:
     """Raise ValueError for what is no name of a file of text: it would lie outside the folder, or be hidden."""
     parts = name.split("/")
     if len(parts) > DEEPEST or len(name) > 400 or not all(PART.fullmatch(part) for part in parts):
-        raise ValueError(f"{name[:80]!r} is no file of a text; expected a name such as cache/tokenizer/tokenizer.json.")
+        raise ValueError(
+            f"{name[:80]!r} is not a file of a text; expected a name such as cache/tokenizer/tokenizer.json."
+        )
 
 
 def unload(folder: Path, files: Mapping[str, Described], read: Mapping[str, Iterable[bytes]]) -> None:
@@ -142,7 +144,7 @@ def unload(folder: Path, files: Mapping[str, Described], read: Mapping[str, Iter
     needed = sum(file["size"] for file in files.values())
     room = atomic.free(folder)
     if room is not None and room < needed:
-        raise atomic.DiskError(28, f"{folder}: {needed:,} bytes of text are to be kept there, {room:,} are free.")
+        raise atomic.DiskError(28, f"{folder}: {needed:,} bytes of text are needed there, {room:,} are free.")
     with alone(folder / "lock", lambda said: None):
         for name, file in files.items():
             if not ((folder / name).exists() and _described(folder / name) == file):
@@ -155,7 +157,7 @@ def _write(path: Path, file: Described, blocks: Iterable[bytes]) -> None:
         for block in blocks:
             opened.write(block)
         if opened.sha256.hexdigest() != file["sha256"]:
-            raise ValueError(f"{path} was damaged on its way: expected SHA-256 {file['sha256']}. Run it again.")
+            raise ValueError(f"{path} was damaged in transit: expected SHA-256 {file['sha256']}. Run it again.")
 
     atomic.write_bytes(path, write, needed=file["size"])
 

@@ -39,7 +39,7 @@ PATIENCE = 120.0  # seconds that a command of Slurm's may take
 LANES = 8  # runs that are watched step by step; the others are counted
 NAMED = 6  # runs that a line names
 SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "price", "fork")  # of what is to be made
-LEAVING = b"Leaving the runs to Slurm; a second time leaves at once."
+LEAVING = b"Leaving the runs to Slurm; a second signal leaves at once."
 BEGIN = b": Slurm job "  # as the script says it, of each attempt
 END = re.compile(rb": ended with exit code (\d+)$", re.MULTILINE)
 
@@ -51,7 +51,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
     """
     if again is None:
         raise ValueError(
-            "--on slurm: each task of the array starts the experiment's file anew, but this was not started from one. "
+            "--on slurm: each task of the array starts the experiment's file again, but this was not started from one. "
             "Type: python FILE.py --on slurm ..."
         )
     if (options.num_nodes or 1) > 1:
@@ -134,7 +134,7 @@ class Slurm(ExitStack):
             f"A Slurm task for each run: {_count(needs.processors, 'processor')}, "
             f"{_count(needs.gpus, 'GPU') + ', ' if needs.gpus else ''}"
             f"{size(needs.memory)} of memory ({MEMORY_FACTOR} times the forecast), {duration(60 * needs.minutes)} at a "
-            f"time ({TIME_FACTOR} times the longest, or what there is; a run that needs more goes on in another)."
+            f"time ({TIME_FACTOR} times the longest run, or the limit; a run that needs more continues in another)."
         )
 
     def measure(self, work: Sequence[Work], progress: Progress) -> None:
@@ -164,15 +164,15 @@ class Slurm(ExitStack):
         said = _call(self.array.sbatch(missing), self.array.folder)
         if said.returncode:
             raise ValueError(
-                f"sbatch refused the array: {said.stderr.strip()}\nIts script is {self.array.file}. What the cluster "
-                "wants is told by Slurm's own variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_QOS, "
-                "SBATCH_TIMELIMIT. More runs than it takes in one array: --shard 1/2, then --shard 2/2."
+                f"sbatch refused the array: {said.stderr.strip()}\nIts script is {self.array.file}. Say what the "
+                "cluster wants with Slurm's own variables: SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_QOS, "
+                "SBATCH_TIMELIMIT. If the array has too many runs: --shard 1/2, then --shard 2/2."
             )
         job = int(said.stdout.strip().partition(";")[0])
         self.jobs |= dict.fromkeys(missing, job)
         progress.say(
             f"Slurm job {job}: {_count(len(missing), 'run')}; logs are {self.array.folder}/{job}_*.log. "
-            f"To end them: scancel {job}"
+            f"To cancel them: scancel {job}"
         )
 
     def _follow(self, waiting: dict[int, Work], progress: Progress) -> Iterator[Made]:
@@ -180,8 +180,8 @@ class Slurm(ExitStack):
         while waiting:
             if self.signals.should_stop():
                 progress.say(
-                    f"Slurm goes on with {_count(len(waiting), 'run')} in {self._named_jobs(waiting)}. The same "
-                    f"command comes back to them; to end them: scancel {' '.join(map(str, self._jobs_of(waiting)))}"
+                    f"Slurm continues with {_count(len(waiting), 'run')} in {self._named_jobs(waiting)}. The same "
+                    f"command returns to them; to cancel them: scancel {' '.join(map(str, self._jobs_of(waiting)))}"
                 )
                 for one in waiting.values():
                     yield Made(run=one.run, record=None, code=128 + self.signals.received)
@@ -215,7 +215,7 @@ class Slurm(ExitStack):
         else:
             progress.say(
                 f"{name} has no record, and {log} was never written: do the machines of the cluster see "
-                f"{self.array.folder}? Where they do not, name a folder that they share with --runs-dir."
+                f"{self.array.folder}? If not, name a folder that they share with --runs-dir."
             )
         return Made(run=run, record=None, code=FAILED if code is None or code == 0 or code > 128 else code)
 

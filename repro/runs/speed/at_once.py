@@ -23,7 +23,7 @@ def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple
     if options.processes > 1:
         if (options.jobs or 1) > 1:
             raise ValueError(
-                f"--jobs {options.jobs} and {options.processes} processes a run: those are made one at a time. Leave "
+                f"--jobs {options.jobs} and {options.processes} processes a run: such runs go one at a time. Leave "
                 "--jobs out, or --devices."
             )
         return 1, f"{options.processes} processes share each"
@@ -36,7 +36,7 @@ def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple
     if free is not None and n_jobs > 1 and n_jobs * memory > free:
         raise ValueError(
             f"--jobs {options.jobs}: {n_jobs} runs at a time need about {size(n_jobs * memory)} of memory, "
-            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many are made as fit."
+            f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many run as fit."
         )
     return n_jobs, "--jobs"
 

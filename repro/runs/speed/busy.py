@@ -83,7 +83,7 @@ def busy_sentence(share: float, seconds: float, load: float | None) -> str:
     return (
         f"This machine is busy: for {seconds:.0f} s a training thread had {share:.0%} of a processor{about}. Runs take "
         f"about {1 / max(share, 0.01):.1f} times as long while that lasts; their results are the same. See what else "
-        "runs (top), or give fewer runs at once (--jobs)."
+        "runs (top), or ask for fewer runs at once (--jobs)."
     )
 
 

@@ -28,7 +28,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
                 f"{'extrapolated: ' if rate.extrapolated else 'published: '}{rate.source}."
                 for name, rate in used.items()
             ),
-            "Other rows: by their operations at the rate of the model that is as wide.",
+            "Other rows: from their operations, at the rate of the model of the same width.",
             *_scaling(card, n, scale.batch_tokens // n),
             f"Translating: {card.translated:,.0f} tokens a second on one, {card.translated_source}.",
             f"Disk: {disk_needed(asked, scale)}.",
@@ -53,9 +53,9 @@ def _scaling(card: Hardware, n: int, tokens: int) -> list[str]:
     """What several cards lose, and why it may be more."""
     if n == 1:
         return []
-    less = f"; with {card.scaling_tokens:,} tokens for each in an update, here {tokens:,}: expect less"
+    less = f"; that is with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
     return [
-        f"Of {n} each keeps {card.efficiency(n):.0%} of its speed ({card.scaling_source}"
+        f"With {n} of them, each keeps {card.efficiency(n):.0%} of its speed ({card.scaling_source}"
         f"{less if tokens < card.scaling_tokens else ''})."
     ]
 

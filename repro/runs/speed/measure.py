@@ -210,7 +210,7 @@ def _text(task: Task, scale: Scale, options: Options, tell: Callable[[str], obje
     scale = task.at(scale)
     subwords = scale.subwords(task.name)
     if not any(options.cache_dir.glob(f"{scale.corpus}-{task.name}-{subwords.size}-*/encoded-*/card")):
-        tell(f"The text of {scale.corpus} {task.name} is not prepared: measured on numbers of its size.")
+        tell(f"The text of {scale.corpus} {task.name} is not prepared: measured on random ids of its size.")
         return made_up(scale, task.name)
     corpus = task.open_corpus(
         scale.corpus, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=tell

@@ -103,7 +103,7 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
     if (at.kind) kind.value = at.kind;
     const left = content.left_out.map((of) => `${of.about} (${of.tokens} tokens)`).join(", ");
     about.replaceChildren("Model: ", el("a", { href: `#run=${encodeURIComponent(models[at.model].run)}` }, models[at.model].about), ". It wrote: “",
-      el("bdi", {}, text(one.target)), "” Below, layer 1 stands at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Left out, for want of room: ${left}.` : "",
+      el("bdi", {}, text(one.target)), "” Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Left out for lack of room: ${left}.` : "",
       at.kind ? "" : " This system has no heads to look at.");
     showHeads();
     showTree();
@@ -224,16 +224,16 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
         el("svg:text", { x, y: y + 4, "text-anchor": "middle" }, pieces[piece].length > 11 ? `${pieces[piece].slice(0, 10)}…` : pieces[piece].trim() || "␣"));
       })));
     tree.scrollLeft = scrolled;
-    told.replaceChildren(`Beam ${beam}, α = ${alpha}, at most ${limit} tokens; the search took ${steps.length}. `, nodes.length ? said(at.node) : "Nothing was possible.");
+    told.replaceChildren(`Beam ${beam}, α = ${alpha}, at most ${limit} tokens; the search took ${steps.length} steps. `, nodes.length ? said(at.node) : "Nothing was possible.");
 
     function said(i) {
       const ids = [];
       for (let j = i; j >= 0; j = nodes[j][0]) ids.unshift(pieces[nodes[j][1]]);
       const [, , logProb, score, fate] = nodes[i];
       const [penalty, hope, top_] = steps[lengths[i]];
-      const worth = score === null ? `over its penalty it would score ${(logProb / penalty).toFixed(3)}` : `score ${score.toFixed(3)}`;
+      const worth = score === null ? `divided by its penalty it would score ${(logProb / penalty).toFixed(3)}` : `score ${score.toFixed(3)}`;
       return `“${ids.join("").trim()}”: log-probability ${logProb.toFixed(3)}, penalty ${penalty.toFixed(3)} at length ${lengths[i] + 1}, ${worth}; ${FATES[fate]}${i === best ? ", the answer" : ""}. `
-        + `After this token: best score ${top_ === null ? "none yet" : top_.toFixed(3)}, hope of the live ${hope === null ? "none" : hope.toFixed(3)}.`;
+        + `After this token: best score ${top_ === null ? "none yet" : top_.toFixed(3)}, best that the live ones can reach ${hope === null ? "none" : hope.toFixed(3)}.`;
     }
   }
 

@@ -56,8 +56,8 @@ const report = (() => {
   /** A browser of before 2020, or some of before 2023, cannot unpack: say what is missing, instead of a page that does nothing. */
   function refuse() {
     document.querySelector("h1").after(element("p", { class: "notice", role: "alert" },
-      "This browser cannot unpack what the page holds: expected one with DecompressionStream (Chrome 80, Safari 16.4, Firefox 113 or newer). "
-      + "Tables and sentences stand; charts, single runs and downloads are missing."));
+      "This browser cannot unpack the data of this page: expected one with DecompressionStream (Chrome 80, Safari 16.4, Firefox 113 or newer). "
+      + "Tables and text are shown; charts, single runs and downloads are missing."));
   }
 
   /** An element with attributes and children: elements, or text that is shown as it is. `on` holds listeners. */

@@ -51,14 +51,14 @@
       el("h2", { id: "run-title" }, run.label),
       seeds(key, of),
       el("p", {}, el("strong", {}, `Seed ${run.seed}: ${run.status}. `), `${shared[run.badge][0]}.`),
-      shared[run.badge].length > 1 ? el("p", { class: "small" }, `Against more: ${shared[run.badge].slice(1).join(", ")}.`) : null,
+      shared[run.badge].length > 1 ? el("p", { class: "small" }, `What rules out a higher badge: ${shared[run.badge].slice(1).join(", ")}.`) : null,
       el("h3", {}, "Scores"), scores(run),
       el("h3", {}, "How it learned"), ...curves(key, of),
-      el("h3", {}, "What it sets"), settings(run),
+      el("h3", {}, "Settings"), settings(run),
       el("h3", {}, "Departures from the paper's recipe"), departures(run),
       el("h3", {}, "Translations of dev"), ...translations(run),
-      el("h3", {}, "What it took"), facts(run.cost),
-      el("h3", {}, "Made again"), ...command(run),
+      el("h3", {}, "Cost"), facts(run.cost),
+      el("h3", {}, "How to run it again"), ...command(run),
       el("h3", {}, "Where it comes from"), facts([...shared[run.world], ...shared[run.made], ...shared[run.settings]]),
       el("p", {}, el("a", { href: run.file.split("/").map(encodeURIComponent).join("/") }, "The record itself")),
     ].filter(Boolean);
@@ -106,14 +106,14 @@
 
   function departures(run) {
     const found = shared[run.departures];
-    if (!found.length) return el("p", {}, "None: it keeps to it.");
+    if (!found.length) return el("p", {}, "None: the run follows it.");
     return table(["rule", "here", "paper"], found, [0, 1, 2]);
   }
 
   function translations(run) {
     if (!run.lines.length) return [el("p", {}, "None were kept beside the record.")];
     return [
-      el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts; the references may not be given on."),
+      el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts; the references may not be redistributed."),
       table(["line", "translation", "words", "of the reference"],
         run.lines.map(([line, text, words, wanted]) => [String(line), el("bdi", {}, text), String(words ?? ""), String(wanted ?? "")]), [1]),
     ];
@@ -125,7 +125,7 @@
 
   function command(run) {
     const text = run.again.join("\n");
-    const said = run.is_of_today ? "" : `No option of today makes the world ${"“"}of this record${"”"}: its own code knows it.`;
+    const said = run.is_of_today ? "" : `No option of today gives the scale of this record: only its own code does.`;
     const copy = el("button", { type: "button", on: { click: async () => {
       await navigator.clipboard.writeText(text);
       copy.textContent = "Copied";

@@ -51,7 +51,7 @@ report.whenSeen(document.getElementById("side-by-side"), async () => {
   const row = el("select", { on: { change: again } }, option("", "all rows"), names.map((one) => one.cloneNode(true)));
   const against = el("select", { on: { change: again } }, hasText ? option(REFERENCE, REFERENCE) : option("", "nothing"), names);
   const order = el("select", { on: { change: again } },
-    option("", "most different first"), option("worst", "lowest BLEU first"), option("line", "as in dev"));
+    option("", "most different first"), option("worst", "lowest BLEU first"), option("line", "in the order of dev"));
   const find = el("input", { type: "search", placeholder: "any words", on: { input: again } });
   const count = el("output", { class: "small", "aria-live": "polite" });
   const list = el("div", { class: "sentences" });

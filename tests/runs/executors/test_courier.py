@@ -141,14 +141,14 @@ def test_no_checkpoint_is_gone_before_the_next_has_come(tmp_path: Path) -> None:
 def test_a_name_that_is_none_is_refused(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "run"
     for told in (parcel(name), {"pieces": [], "gone": [name]}):
-        with pytest.raises(ValueError, match="no file of a run"):
+        with pytest.raises(ValueError, match="not a file of a run"):
             deliver(folder, told)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == []
 
 
 def test_damage_on_the_way_is_found_before_anything_is_written(tmp_path: Path) -> None:
     good = parcel("run.json")["pieces"]
-    with pytest.raises(ValueError, match=r"record\.json was damaged on its way"):
+    with pytest.raises(ValueError, match=r"record\.json was damaged in transit"):
         deliver(tmp_path, {"pieces": [*good, *parcel("record.json", b"{}")["pieces"]], "gone": []})
     assert list(tmp_path.iterdir()) == []
 

@@ -175,7 +175,7 @@ def test_a_run_that_kills_every_worker_is_left_out_and_the_others_are_made(
     assert sorted(play.made()) == [(0, FAILED), (1, 0), (2, 0)]
     assert play.given.count(0) == 3
     said = capsys.readouterr().out
-    assert "3 ended so without a step of it: it is left out." in said
+    assert "3 workers ended without a step of it: it is left out." in said
     assert "  | the last words" in said
 
 
@@ -214,7 +214,7 @@ def test_want_of_memory_is_tried_again_alone_and_once(tmp_path: Path, capsys: py
     assert made[-1] == (0, OUT_OF_MEMORY)
     assert len(beside) == 2
     assert beside[-1] == set()
-    assert "row0 is tried again when no other run is made." in capsys.readouterr().out
+    assert "row0 is tried again when no other run is in progress." in capsys.readouterr().out
 
 
 def test_a_run_whose_workers_are_killed_is_tried_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +228,7 @@ def test_a_run_whose_workers_are_killed_is_tried_alone(tmp_path: Path, capsys: p
             well(player, cell)
 
     assert sorted(Play(tmp_path, part, n_runs=3).made()) == [(0, 0), (1, 0), (2, 0)]
-    assert "For want of memory? It is tried again when no other run is made." in capsys.readouterr().out
+    assert "Out of memory? It is tried again when no other run is in progress." in capsys.readouterr().out
 
 
 def test_what_goes_wrong_with_one_is_said_and_ends_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,7 +262,7 @@ def test_who_is_silent_is_ended_and_replaced(
             well(player, cell)
 
     assert Play(tmp_path, part, n_runs=2, n_workers=1).made() == [(0, 0), (1, 0)]
-    assert "The worker on host1 was not heard of for 0 s: it is ended." in capsys.readouterr().out
+    assert "The worker on host1 was silent for 0 s: it is stopped." in capsys.readouterr().out
 
 
 def test_time_in_which_the_sweep_itself_was_stopped_is_no_silence(
@@ -291,7 +291,7 @@ def test_workers_that_never_begin_end_the_sweep_with_their_words(tmp_path: Path)
         return player
 
     play.start = start  # type: ignore[method-assign]
-    with pytest.raises(OSError, match=r"ended with exit code 1; log .*\n  \| the last words\n3 in a row"):
+    with pytest.raises(OSError, match=r"ended with exit code 1; log .*\n  \| the last words\n3 workers in a row"):
         play.made()
 
 

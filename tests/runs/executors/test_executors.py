@@ -194,7 +194,7 @@ def test_a_worker_that_is_stopped_is_ended_and_its_run_goes_on(calm: dict[str, A
     workers_of(sweep)[0].suspend()
     said, _ = sweep.communicate(timeout=400)
     assert sweep.returncode == 0, said
-    assert "was not heard of for 60 s: it is ended." in said
+    assert "was silent for 60 s: it is stopped." in said
     assert facts(tmp_path) == calm
 
 

@@ -85,10 +85,10 @@ def test_a_text_that_is_half_there_is_made_whole(tmp_path: Path) -> None:
 def test_damage_and_want_of_room_are_named(tmp_path: Path) -> None:
     text = written(tmp_path / "here", one=b"abc")
     files = text.described()
-    with pytest.raises(ValueError, match=r"one\.ids was damaged on its way"):
+    with pytest.raises(ValueError, match=r"one\.ids was damaged in transit"):
         unload(tmp_path / "node", files, {"cache/one.ids": [b"abd"]})
     assert not list((tmp_path / "node").rglob("*.ids"))
-    with pytest.raises(DiskError, match="bytes of text are to be kept there"):
+    with pytest.raises(DiskError, match="bytes of text are needed there"):
         unload(tmp_path / "node", {"cache/one.ids": {"size": 2**60, "sha256": ""}}, {})
 
 
@@ -97,7 +97,7 @@ def test_damage_and_want_of_room_are_named(tmp_path: Path) -> None:
 )
 def test_a_path_that_leads_out_is_refused(tmp_path: Path, name: str) -> None:
     file: luggage.Described = {"size": 1, "sha256": hashlib.sha256(b"x").hexdigest()}
-    with pytest.raises(ValueError, match="no file of a text"):
+    with pytest.raises(ValueError, match="not a file of a text"):
         unload(tmp_path / "node", {name: file}, {name: [b"x"]})
     assert not (tmp_path / "node").exists()
 

@@ -133,7 +133,7 @@ def test_what_has_no_record_is_submitted_and_followed_until_it_has_left_the_queu
     said = capsys.readouterr().out
     assert "row 1 seed 1: finished before" in said
     assert "Slurm job 31: 2 runs; " in said
-    assert "To end them: scancel 31\n" in said
+    assert "To cancel them: scancel 31\n" in said
     assert [line for line in said.split("\n") if line.startswith("Slurm: ")] == [
         "Slurm: 2 pending (Priority, Resources)",
         "Slurm: running row 0 seed 1; 1 pending (Priority)",
@@ -178,9 +178,9 @@ def test_ctrl_c_leaves_the_runs_to_slurm(
         outcomes = list(made_by(executor, todo, progress))
     assert [(one.record, one.code) for one in outcomes] == [(None, 130)] * 2
     assert said[-1] == (
-        "Slurm goes on with 2 runs in job 31. The same command comes back to them; to end them: scancel 31"
+        "Slurm continues with 2 runs in job 31. The same command returns to them; to cancel them: scancel 31"
     )
-    assert "Leaving the runs to Slurm; a second time leaves at once." in capfd.readouterr().err
+    assert "Leaving the runs to Slurm; a second signal leaves at once." in capfd.readouterr().err
 
 
 def log(folder: Path, task: int, *attempts: str) -> Path:
@@ -307,7 +307,7 @@ def test_the_plan_follows_the_options(cluster: Cluster, tmp_path: Path) -> None:
     assert (made.whole, made.shard, made.at_once, made.folder) == (4, (2, 3), 4, tmp_path / "slurm")
     assert list(made.command) == ["/bin/python", "x.py"]
     assert made.needs.processors == 1
-    with pytest.raises(ValueError, match=r"starts the experiment's file anew, .* python FILE\.py --on slurm"):
+    with pytest.raises(ValueError, match=r"starts the experiment's file again, .* python FILE\.py --on slurm"):
         plan(again=None)
 
 

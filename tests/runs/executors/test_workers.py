@@ -97,7 +97,7 @@ def test_half_a_line_is_no_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["", "3", "a,b", "900,901"])
 def test_what_is_left_of_a_worker_in_the_environment_is_refused(said: str) -> None:
-    with pytest.raises(ValueError, match=f"{WORKER}={said} stands in the environment"):
+    with pytest.raises(ValueError, match=f"{WORKER}={said} is set in the environment"):
         Channel.inherited({WORKER: said})
     assert Channel.inherited({}) is None
 

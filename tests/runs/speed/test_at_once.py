@@ -64,5 +64,5 @@ def test_more_than_memory_bears_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
 def test_runs_of_several_processes_are_made_one_at_a_time() -> None:
     assert asked(9, devices=2) == (1, "2 processes share each")
     assert asked(9, devices=2, jobs=1)[0] == 1
-    with pytest.raises(ValueError, match="--jobs 3 and 2 processes a run: those are made one at a time"):
+    with pytest.raises(ValueError, match="--jobs 3 and 2 processes a run: such runs go one at a time"):
         asked(9, devices=2, jobs=3)

@@ -88,13 +88,13 @@ def test_the_whole_is_the_last_line() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--hardware=h100"], "--hardware h100 is for a forecast: expected --dry-run beside it"),
+        (["--hardware=h100"], "--hardware h100 belongs to a forecast: expected --dry-run as well"),
         (["--hardware=h101", "--dry-run"], "Unknown hardware 'h101'; expected one of p100, v100, a100, h100, h200."),
-        (["--price=2", "--dry-run"], "--price 2 is for another machine: expected --hardware, one of p100"),
+        (["--price=2", "--dry-run"], "--price 2 belongs to --hardware: expected that as well, one of p100"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
         (["--price=inf", "--dry-run", "--hardware=h100"], "got inf"),
         (["--price=-1", "--dry-run", "--hardware=h100"], "got -1.0"),
-        (["--measure"], "--measure is for a forecast: expected --dry-run beside it"),
+        (["--measure"], "--measure belongs to a forecast: expected --dry-run as well"),
         (["--measure", "--dry-run", "--hardware=h100"], "Leave one out."),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_row_is_measured_and_its_time_is_known_then(tmp_path: Path) -> None:
     measure_rows([base(), replace(base(), seed=2)], SMOKE, options, told.append)
     assert read_rates(tmp_path).keys() == {key_of_cell(base(), SMOKE, options)}
     first, second = told  # a row once, whatever its seeds
-    assert first == "The text of grammar en-de is not prepared: measured on numbers of its size."
+    assert first == "The text of grammar en-de is not prepared: measured on random ids of its size."
     assert second.startswith("base: ")
     assert "unmeasured" not in forecast("t", [base()], SMOKE, options)
 
