@@ -31,6 +31,7 @@ from repro.runs.speed.elsewhere import forecast_elsewhere
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
 from repro.runs.workshop import Workshop
+from repro.runs.world import spelled_out
 from repro.storage.atomic import DiskError
 
 __all__ = [
@@ -67,6 +68,7 @@ def made_here(table: Table, options: Options) -> Record:
     """
     from repro.runs.sweep import Sweep
 
+    options = spelled_out(options)
     scale = chosen_scale(options)
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
@@ -97,7 +99,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     try:
         signals = Signals()
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
-        options = options.started_as(peer)
+        options = spelled_out(options.started_as(peer))
         scale = chosen_scale(options)
         whole = _asked(tables, scale, options)
         asked = shard_of(whole, options.shard)

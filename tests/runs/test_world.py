@@ -1,0 +1,60 @@
+"""What a folder of results is called can be typed as a scale: it stands for the options that made it."""
+
+import pytest
+
+from repro.experiment import main
+from repro.runs.options import Options, chosen_scale
+from repro.runs.world import spelled_out
+from repro.training.processors import processors
+
+SPELLED = [
+    Options(scale="captions", precision="bf16"),
+    Options(scale="captions", corpus="multi30k_tok", steps=12_000, precision="bf16"),
+    Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
+    Options(scale="single_gpu", batch_by="padded_tokens"),
+    Options(batch_by="tokens", clean=("length_ratio", "duplicates")),
+    Options(devices=2, strategy="fsdp", backend="ctranslate2"),
+]
+
+
+@pytest.mark.parametrize("options", SPELLED, ids=lambda options: chosen_scale(options).name)
+def test_a_name_is_the_options_that_make_it(options: Options) -> None:
+    assert spelled_out(Options(scale=chosen_scale(options).name)) == options
+
+
+@pytest.mark.skipif(processors() < 2, reason="one processor bears one thread")
+def test_threads_are_in_the_name() -> None:
+    assert spelled_out(Options(scale="laptop-2-threads")) == Options(threads=2)
+
+
+def test_other_options_stay() -> None:
+    made = spelled_out(Options(scale="captions-bf16", steps=100, rows=("base",), precision="bf16"))
+    assert made == Options(scale="captions", steps=100, rows=("base",), precision="bf16")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "laptop",
+        "laptop-20000-pairs",  # of older code
+        "laptop-1800-steps",  # the scale's own
+        "laptop-bf16-9-steps",  # in another order
+        "laptop-folder-0123abcd",  # of a text that the name does not tell
+        "lap",
+    ],
+)
+def test_a_name_that_no_options_make_is_left(name: str) -> None:
+    assert spelled_out(Options(scale=name)) == Options(scale=name)
+
+
+def test_an_option_that_contradicts_the_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="--scale laptop-9-steps says --steps 9, and 10 was asked for") as error:
+        spelled_out(Options(scale="laptop-9-steps", steps=10))
+    assert str(error.value).endswith("Leave the option out, or name the scale laptop.")
+
+
+def test_a_command_of_a_page_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    main("t", [], ["--scale=laptop-9-steps-bf16", "--dry-run"])
+    said = capsys.readouterr().out
+    assert said.startswith("t at scale laptop-9-steps-bf16: 1 runs on grammar; ")
+    assert " 9 " in said.split("\n")[2]
