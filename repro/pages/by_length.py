@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MUCH = 0.1  # by which operations of training may differ before a row is named
+ABOUT_OPERATIONS = (
+    "Operations of a row's own system are counted on one sentence of average length, in whole tokens; the base's follow "
+    "from the average itself. A few per cent between them may be that rounding."
+)
 ABOUT_PARTS = (
     "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "
     "By target position: the words of each translation in three parts, each compared with the same third of its "
@@ -33,9 +37,8 @@ def unequal(frame: "DataFrame") -> Text:
     ratio = frame["cost/flops"] / of_base.iloc[0] - 1
     told = [f"{row} ({100 * of:+.1f} %)" for row, of in zip(frame["row"], ratio, strict=True) if abs(of) > MUCH]
     kept = f"differ from the base's by more than {100 * MUCH:.0f} %"
-    if not told:
-        return Text(f"Operations of training {kept} in no row.")
-    return Text(f"Operations of training {kept} in: {', '.join(told)}.")
+    named = f"in: {', '.join(told)}" if told else "in no row"
+    return Text(f"Operations of training {kept} {named}. {ABOUT_OPERATIONS}")
 
 
 def section(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:

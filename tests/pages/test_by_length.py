@@ -24,9 +24,12 @@ def said(text: Text) -> str:
 def test_rows_that_took_a_tenth_more_or_less_are_named() -> None:
     of = {"base": 2e12, "equal": 2.19e12, "more": 2.21e12, "less": 1.7e12, "not run": float("nan")}
     assert said(by_length.unequal(frame(of))) == (
-        "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %)."
+        "Operations of training differ from the base's by more than 10 % in: more (+10.5 %), less (-15.0 %). "
+        + by_length.ABOUT_OPERATIONS
     )
-    assert said(by_length.unequal(frame({"base": 2e12, "equal": 1.9e12}))).endswith("more than 10 % in no row.")
+    assert "more than 10 % in no row. Operations of a row's own" in said(
+        by_length.unequal(frame({"base": 2e12, "equal": 1.9e12}))
+    )
     assert said(by_length.unequal(frame({"base": float("nan"), "equal": 1.9e12}))) == ""
     assert by_length.operations_column(frame(of)).texts == ["2.00e12", "2.19e12", "2.21e12", "1.70e12", ""]
 
