@@ -224,6 +224,22 @@ def test_bad_lines_are_named(loaded: Loaded) -> None:
             loaded.translate(["a", line])
     with pytest.raises(ValueError, match="expected a run that parses"):
         loaded.parse(["a b"])
+    for nothing in (None, 5):
+        with pytest.raises(ValueError, match=f"lines: expected a list of lines, got {nothing}"):
+            loaded.translate(nothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("search", [{"beam": 1.5}, {"beam": "4"}, {"alpha": "0.6"}, {"alpha": None}])
+def test_a_search_of_no_numbers_is_named(loaded: Loaded, search: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected a whole number as beam and a number as alpha, got "):
+        loaded.translate(["a"], **search)
+
+
+def test_a_head_that_is_no_number_is_named(loaded: Loaded) -> None:
+    found = loaded.attention("a", "b")
+    with pytest.raises(ValueError, match="expected a head, from 1 on, .*got cross 1, head 1"):
+        found.head("cross", 1, "1")  # type: ignore[arg-type]
+    assert found.head("cross", 1, 1.0).equals(found.head("cross", 1, 1))  # type: ignore[arg-type]
 
 
 def test_a_notebook_shows_a_run_with_hostile_names_as_text(tmp_path: Path) -> None:

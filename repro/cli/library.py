@@ -7,6 +7,7 @@ import difflib
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class Loaded:
         from repro.runs.use import check_translates, outputs
 
         check_translates(self.record)
-        return [text for _, text in outputs(self.trained, _lines(lines, "lines"), Search(beam, alpha))]
+        return [text for _, text in outputs(self.trained, _lines(lines, "lines"), _search(beam, alpha))]
 
     def parse(self, sentences: Iterable[str]) -> list[str]:
         """The tree of each sentence of words between blanks, in brackets; of a blank one nothing."""
@@ -188,6 +189,8 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
     """
     from repro.data.parallel_text import as_text
 
+    if not isinstance(lines, Iterable):
+        raise ValueError(f"{name}: expected a list of lines, got {lines!r}.")
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
     made = []
@@ -201,6 +204,12 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
         except ValueError as reason:
             raise ValueError(f"{name}: number {number} {reason}. Correct it.") from None
     return made
+
+
+def _search(beam: int, alpha: float) -> Search:
+    if not isinstance(beam, Integral) or not isinstance(alpha, Real):
+        raise ValueError(f"expected a whole number as beam and a number as alpha, got {beam!r} and {alpha!r}.")
+    return Search(beam, alpha)
 
 
 def _readable(frame: "DataFrame") -> "DataFrame":

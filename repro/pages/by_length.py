@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 MUCH = 0.1  # by which operations of training may differ before a row is named
 ABOUT_OPERATIONS = (
-    "Operations of a row's own system are counted on one sentence of average length, in whole tokens; the base's follow "
-    "from the average itself. A few per cent between them may be that rounding."
+    "Operations of a row's own system are counted on one sentence of average length, in whole tokens; the base's "
+    "follow from the average itself. A few per cent between them may be that rounding."
 )
 ABOUT_PARTS = (
     "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "

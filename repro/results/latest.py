@@ -13,7 +13,7 @@ def run_folder(typed: str, runs: Path) -> Path:
     """The folder of the run that is meant; a ValueError says why none is, or which of several may be."""
     if typed == LATEST:
         return _latest(runs)
-    if os.sep in typed or Path(typed).is_dir():
+    if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
         return Path(typed)
     found = sorted(path for path in runs.glob("*") if path.name.startswith(typed) and path.is_dir())
     if len(found) == 1:

@@ -5,6 +5,7 @@ file that translates with the folder and without this project (`example.py`).
 """
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -34,6 +35,10 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
             f"expected a folder that is new, empty or holds the export of run {run.run} to {to}, got {folder}, which "
             "holds something else. Delete it, or name another."
         )
+    above = next(one for one in place.parents if one.exists())
+    if not place.exists() and not (above.is_dir() and os.access(above, os.W_OK)):
+        why = "may not be written to" if above.is_dir() else "is a file"
+        raise ValueError(f"expected a folder that can be made, got {folder}: {above} {why}. Name another.")
 
     def fill(empty: Path) -> dict[str, Any]:
         trained = opened()

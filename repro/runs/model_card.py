@@ -36,6 +36,11 @@ NOTES: Mapping[str, Sequence[str]] = {
     ),
 }
 
+OF_PARSERS = (
+    "A parser: it writes the brackets and labels of a tree without its words, as learned. python -m repro parse makes "
+    "trees of them, which are what the scores below are of."
+)
+
 
 def model_card(run: Record, to: str, *, has_example: bool) -> str:
     """README.md of an exported folder: what it is, how to open it, text, recipe, scores, use, licence."""
@@ -50,7 +55,7 @@ def model_card(run: Record, to: str, *, has_example: bool) -> str:
             ),
             Heading("How to load it"),
             _example(to) if has_example else (),
-            Listing(tuple(NOTES[to])),
+            Listing((*NOTES[to], *(() if translates else (OF_PARSERS,)))),
             Heading("Scores"),
             Text("One run with one seed: no interval."),
             _scores(run),
@@ -68,7 +73,7 @@ def model_card(run: Record, to: str, *, has_example: bool) -> str:
 def _front(run: Record, to: str, translates: bool) -> str:
     """What Hugging Face reads of a card; JSON is YAML."""
     facts = {
-        "language": run.pair.split("-", 1) if translates else [run.pair],
+        "language": run.pair.split("-", 1)[: 2 if translates else 1],  # a tree is in no language
         "library_name": LIBRARY[to],
         "license": "other",
         "license_name": "as-the-text",
@@ -126,7 +131,7 @@ def _text(run: Record) -> tuple[str, ...]:
         f"{corpus['n_test']:,} of test; SHA-256 {corpus['sha256']}.",
         f"Licence of the text: {known.licence if known else 'as its owner says'}. Its terms may also apply to "
         "weights that were learned from it.",
-        f"Vocabulary: {run.tokenizer['size']:,} tokens for both languages, SHA-256 {run.tokenizer['sha256']}.",
+        f"Vocabulary: {run.tokenizer['size']:,} tokens for both sides, SHA-256 {run.tokenizer['sha256']}.",
     )
 
 

@@ -171,12 +171,12 @@ class Attention:
         """
         from pandas import DataFrame
 
-        if (part, layer) not in self.weights or not 1 <= head <= len(self.weights[part, layer]):
+        if (part, layer) not in self.weights or head not in range(1, 1 + len(self.weights[part, layer])):
             known = ", ".join(f"{name} {number} ({len(of)} heads)" for (name, number), of in self.weights.items())
             raise ValueError(f"expected a head, from 1 on, of one of: {known}; got {part} {layer}, head {head}.")
         looking = self.source_tokens if part == "encoder" else self.target_tokens
         seen = self.target_tokens if part == "decoder" else self.source_tokens
-        return DataFrame(self.weights[part, layer][head - 1], index=list(looking), columns=list(seen))
+        return DataFrame(self.weights[part, layer][int(head) - 1], index=list(looking), columns=list(seen))
 
 
 def attention_of(trained: Trained, source: str, target: str) -> Attention:

@@ -180,7 +180,7 @@ def curves_section(data: ScaleData) -> Section | None:
         title="Curves and cost",
         body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
         data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
-        charts={"all": _curves_chart(tables)},
+        charts={"all": _curves_chart(tables, _loss_axis(curves))},
         csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
     )
 
@@ -223,7 +223,16 @@ def _costs(data: ScaleData) -> Lines:
     ]
 
 
-def _curves_chart(tables: Sequence[str]) -> dict[str, Any]:
+def _loss_axis(curves: Lines) -> dict[str, Any]:
+    """Round numbers; where fewer than two of them lie among the losses of a text, others that are close together."""
+    spans: dict[str, list[float]] = {}
+    for line in curves:
+        spans.setdefault(line["text"], []).extend((line["low"], line["high"]))
+    told = all(sum(min(of) <= tick <= max(of) for tick in TICKS) > 1 for of in spans.values())
+    return {"values": TICKS} if told else {"tickCount": 6}
+
+
+def _curves_chart(tables: Sequence[str], loss_axis: Mapping[str, Any]) -> dict[str, Any]:
     """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen."""
     import altair as alt
 
@@ -232,7 +241,7 @@ def _curves_chart(tables: Sequence[str]) -> dict[str, Any]:
     picked = alt.selection_interval(name="picked")
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
     colour, dash, shape = _looks_of_tables(tables)
-    curves = _bands(of_table & picked, shown, dash).encode(color=colour).add_params(of_table)
+    curves = _bands(of_table & picked, shown, dash, loss_axis).encode(color=colour).add_params(of_table)
     strip = _strip().encode(color=colour).add_params(shown)
     cost = _quality_and_cost(of_table & picked, picked, shape).encode(color=colour)
     return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
@@ -254,7 +263,7 @@ def _looks_of_tables(tables: Sequence[str]) -> tuple[Any, Any, Any]:
     )
 
 
-def _bands(kept: Any, shown: Any, dash: Any) -> Any:
+def _bands(kept: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> Any:
     """A line and a band for each row; those that are not `kept` are pale. Steps are those of the selection `shown`."""
     import altair as alt
 
@@ -265,7 +274,7 @@ def _bands(kept: Any, shown: Any, dash: Any) -> Any:
         x=alt.X("step:Q", title="updates", scale=alt.Scale(domain=shown, nice=False), axis=alt.Axis(**UPDATES)),
         detail="row:N",
     )
-    y: dict[str, Any] = {"scale": alt.Scale(**LOSS), "axis": alt.Axis(values=TICKS, format="~g"), "title": UNIT}
+    y: dict[str, Any] = {"scale": alt.Scale(**LOSS), "axis": alt.Axis(format="~g", **loss_axis), "title": UNIT}
     band = rows.mark_area(clip=True).encode(
         y=alt.Y("low:Q", **y), y2="high:Q", opacity=alt.condition(kept, alt.value(0.16), alt.value(0.01))
     )
@@ -297,7 +306,7 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),
         title="floating-point operations of training",
-        axis=alt.Axis(format=".0e", tickCount=5, grid=False),
+        axis=alt.Axis(format="~e", tickCount=5, grid=False),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, padding=14), "title": "BLEU (dev)"}
     pale = alt.condition(kept, alt.value(1), alt.value(0.15))

@@ -51,20 +51,17 @@ def inside_section(data: ScaleData) -> Section | None:
 
 
 def _first_of_rows(data: ScaleData) -> Iterator[tuple[str, Record]]:
-    """Of each row that translates the run to show: the first that left a file, else the first."""
+    """Of each row that translates the run to show: the first that left a whole file, else the first."""
     found: dict[tuple[str, str], tuple[str, Record]] = {}
     for key, record in run_keys(data.result_set).items():
         row = record.table, record.row
-        place = path(data.result_set.folder.parent, record)
-        if has_sentences(record) and (
-            row not in found or (not _has(found[row][1], data) and inside_file(place).exists())
-        ):
+        if has_sentences(record) and (row not in found or (not _has(found[row][1], data) and _has(record, data))):
             found[row] = key, record
     yield from found.values()
 
 
 def _has(record: Record, data: ScaleData) -> bool:
-    return inside_file(path(data.result_set.folder.parent, record)).exists()
+    return is_inside_of(path(data.result_set.folder.parent, record), record.run)
 
 
 def _said(shown: int, missing: int, too_many: int) -> Markup:
@@ -73,7 +70,8 @@ def _said(shown: int, missing: int, too_many: int) -> Markup:
     left = (
         Markup(
             '<p class="small">There is nothing to show for {}: no file <code>.inside.gz</code> is beside the '
-            "record. To write it, type the command of the run again where the run’s checkpoints still are.</p>"
+            "record, or it is damaged. To write it, type the command of the run again where the run’s checkpoints "
+            "still are.</p>"
         ).format(lacking)
         if missing
         else Markup()

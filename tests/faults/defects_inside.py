@@ -58,6 +58,20 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_PAGE}weights_are_those_of_the_file_by_token_and_by_word[cross]",),
     ),
     Defect(
+        "of two models chosen quickly the one that opens later is shown",
+        "repro/web/assets/inside.js",
+        "    if (at.model !== asked) return; // another model was chosen meanwhile\n",
+        "",
+        (f"{OF_PAGE}of_models_chosen_quickly_the_last_is_shown_though_another_opens_later",),
+    ),
+    Defect(
+        "a damaged file hides the whole one of another seed",
+        "repro/web/inside.py",
+        "return is_inside_of(path(data.result_set.folder.parent, record), record.run)",
+        "return inside_file(path(data.result_set.folder.parent, record)).exists()",
+        (f"{OF_PAGE}a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file",),
+    ),
+    Defect(
         "arrows in the tree go to the first node, not to the parent",
         "repro/web/assets/inside.js",
         "undefined : nodes[at.node][0], ArrowRight",

@@ -29,8 +29,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "heads count from 0",
         "repro/runs/use.py",
-        "self.weights[part, layer][head - 1]",
-        "self.weights[part, layer][head % len(self.weights[part, layer])]",
+        "self.weights[part, layer][int(head) - 1]",
+        "self.weights[part, layer][int(head) % len(self.weights[part, layer])]",
         (f"{OF_LIBRARY}attention_is_that_of_the_model_and_names_its_tokens",),
     ),
     Defect(

@@ -41,9 +41,16 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a drawn area of costs chooses no curve",
         "repro/web/charts.py",
-        "_bands(of_table & picked, shown, dash)",
-        "_bands(of_table, shown, dash)",
+        "_bands(of_table & picked, shown, dash, loss_axis)",
+        "_bands(of_table, shown, dash, loss_axis)",
         (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
+    ),
+    Defect(
+        "an axis of losses that are alike has no label",
+        "repro/web/charts.py",
+        'return {"values": TICKS} if told else {"tickCount": 6}',
+        'return {"values": TICKS}',
+        (f"{OF_CHARTS}axes_have_two_labels_and_no_label_twice_where_rows_are_alike",),
     ),
     Defect(
         "a sentence of the report is scored with orders that it is too short for",

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from cli.test_decode import LINES, Run, asked, finished
+from results.test_departures import parsed
 
 from repro.cli.commands import main
 from repro.data.tokenizer import train_tokenizer
@@ -97,12 +98,21 @@ def test_the_card_is_made_from_the_record(run: Run, to: str) -> None:
     assert "python example.py" not in model_card(hostile, to, has_example=False)
 
 
+def test_the_card_of_a_parser_speaks_of_trees() -> None:
+    card = model_card(parsed(), "ctranslate2", has_example=True)
+    assert 'language: ["en"]\n' in card
+    assert "pipeline_tag" not in card
+    assert "for both languages" not in card
+    assert "python -m repro parse makes trees of them" in card
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (("--to", "onnx", "out"), "invalid choice: 'onnx'"),
         (("out",), "the following arguments are required: --to"),
         (("--to", "safetensors", "file"), "which is a file"),
+        (("--to", "safetensors", "file/below/it"), "file is a file. Name another."),
         (("--to", "safetensors", "full"), "expected a folder that is new, empty or holds the export of run"),
     ],
 )

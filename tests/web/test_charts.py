@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from packed_values import packed_at
 from playwright.sync_api import expect
 from report_records import scored
 
+from repro.cli import report
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
 from repro.results.record import path
@@ -122,3 +124,21 @@ def test_charts_are_as_wide_as_the_room(made: Path, opened: Any, width: int) -> 
         svg = page.locator(f'[data-chart="{key}"] svg').bounding_box()
         assert svg["width"] <= place["width"]
         assert svg["width"] > 0.9 * place["width"]
+
+
+def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: Any, tmp_path: Path) -> None:
+    curve = {"step": [10, 20], "nll": [6.5, 5.4]}
+    for seed, row, table, flops in ((1, "base", "base", 1.8e10), (2, "h=1", "table3_A", 3.1e10)):
+        one = scored(row, table, seed, 60.0)
+        one = replace(one, curves={"train": curve, "dev": curve}, cost=one.cost | {"flops": flops})  # type: ignore[arg-type]
+        one.save(path(tmp_path / "results", one))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, height=1500)
+    seen(page, "curves/all")
+    for axis in ("Y-axis titled 'loss", "X-axis titled 'floating-point"):
+        labels = page.locator(f'[data-chart="curves/all"] [aria-label^="{axis}"] .role-axis-label text')
+        said = [label for label in labels.all_text_contents() if label]
+        assert len({*said}) == len(said) > 1, (axis, said)
+    page.locator('[data-chart="differences/bleu"] .mark-symbol path').first.click()
+    loss = page.locator("dialog svg.curves").first.locator('text[text-anchor="end"]').all_text_contents()
+    assert loss[:3] == ["5.4", "5.92", "6.5"]

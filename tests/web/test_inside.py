@@ -1,6 +1,7 @@
 """Heads and search in a browser: the numbers of the file, the keyboard goes about, what is missing is said."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.inside import inside_section
 from repro.web.report import report_html
+from repro.web.section import Section
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +41,53 @@ def data_of(results: Path) -> ScaleData:
 def page(results: Path, opened: Any, tmp_path: Path) -> Any:
     section = inside_section(data_of(results))
     assert section
-    (tmp_path / "page.html").write_text(report_html([section], title="Inside", origin="a test"), "utf-8")
-    page = opened(tmp_path / "page.html")
+    return in_page(section, opened, tmp_path / "page.html")
+
+
+def in_page(section: Section, opened: Any, file: Path) -> Any:
+    file.write_text(report_html([section], title="Inside", origin="a test"), "utf-8")
+    page = opened(file)
     page.locator("#inside .heads button").first.wait_for()
     return page
+
+
+def test_of_models_chosen_quickly_the_last_is_shown_though_another_opens_later(
+    results: Path, opened: Any, tmp_path: Path
+) -> None:
+    section = inside_section(data_of(results))
+    assert section
+    [model] = section.data["models"]
+    three = replace(section, data={"models": [{**model, "name": f"model {n}"} for n in range(3)]})
+    page = in_page(three, opened, tmp_path / "page.html")
+    page.evaluate("""() => {
+      const { unpacked } = report.inside;
+      const told = new Promise((go) => { window.go = go; });
+      let n = 0;
+      report.inside.unpacked = async (packed) => {
+        const mine = ++n;
+        const content = await unpacked(packed);
+        content.search.beam = 70 + mine;
+        if (mine === 1) await told;
+        return content;
+      };
+    }""")
+    choice = page.get_by_label("Model")
+    choice.select_option("1")
+    choice.select_option("2")
+    expect(page.locator("#inside")).to_contain_text("Beam 72,")
+    page.evaluate("() => { window.go(); return new Promise((done) => setTimeout(done, 100)); }")
+    assert "Beam 72," in page.locator("#inside").inner_text()
+
+
+def test_a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    first = its_record(seed=0, run="00000000000000aa")
+    first.save(path(tmp_path / "results", first))
+    inside_file(path(tmp_path / "results", first)).write_bytes(b"damaged")
+    section = inside_section(data_of(tmp_path / "results"))
+    assert section
+    assert section.data
+    assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
 
 
 WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
@@ -146,3 +191,4 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
         assert section
         assert section.data is None
         assert "There is nothing to show for" in section.body
+        assert "is beside the record, or it is damaged" in section.body

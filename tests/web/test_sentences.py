@@ -177,3 +177,17 @@ def test_nothing_sticks_out(file: Path, opened: Any, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
     for box in page.locator("#sentences .scroll").all():
         assert box.evaluate("(at) => at.scrollWidth <= at.clientWidth + 1")
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+def test_a_choice_among_long_names_is_no_wider_than_the_page(
+    section: Section, opened: Any, tmp_path: Path, width: int
+) -> None:
+    rows = [{**row, "name": "x" * 300} for row in section.data["rows"]]
+    long = replace(section, data={**section.data, "rows": rows})
+    (tmp_path / "page.html").write_text(report_html([long], title="Sentences", origin="a test"), "utf-8")
+    page = opened(tmp_path / "page.html", width=width)
+    choice = page.locator("#sentences select").first
+    choice.wait_for()
+    at = choice.bounding_box()
+    assert at["x"] + at["width"] <= width

@@ -156,7 +156,8 @@
     const [low, high] = [Math.min, Math.max].map((end) => Math.log(end(...all.map(([, loss]) => Math.max(loss, 1e-3)))));
     const x = (step) => left + (step / last) * (WIDTH - left - right);
     const y = (loss) => top + ((high - Math.log(Math.max(loss, 1e-3))) / (high - low || 1)) * (HEIGHT - top - bottom);
-    const ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10].filter((one) => Math.log(one) >= low && Math.log(one) <= high);
+    const round = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10].filter((one) => Math.log(one) >= low && Math.log(one) <= high);
+    const ticks = round.length > 1 ? round : [...new Set([low, (low + high) / 2, high].map((one) => Number(Math.exp(one).toPrecision(3))))];
     const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * last));
     return el("figure", {}, el("svg:svg", { class: "curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `loss on ${kind} over the updates` },
       ticks.map((one) => [
