@@ -176,8 +176,9 @@ def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
 def _running(table: str) -> tuple[str, Path | None]:
     """The first line of the experiment file and its place, where it is what runs; else the table's name."""
     running = sys.modules["__main__"]
-    file = _file(running)
-    return (_first_line(running.__doc__) or table, file) if file and file.stem == table else (table, None)
+    file, named = _file(running), getattr(running, "TABLE", None)
+    is_running = file is not None and table in (file.stem, named)
+    return (_first_line(running.__doc__) or table, file) if is_running else (table, None)
 
 
 def _file(module: ModuleType) -> Path | None:

@@ -465,3 +465,13 @@ def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
     assert stopped.value.code == 2
     assert '".[fast]"' in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
+
+
+def test_an_experiment_whose_table_has_another_name_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "lab_mine.py"
+    file.write_text('from repro.experiment import main\n\nTABLE = "mine"\nROWS = []\nmain(TABLE, ROWS)\n', "utf-8")
+    ended = subprocess.run([sys.executable, file, "--dry-run"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(
+        "error: lab_mine.py: expected TABLE = 'lab_mine', as the file is called, got 'mine'."
+    )

@@ -59,7 +59,9 @@ def refuse_marian(model: TranslationSystem) -> None:
     if not isinstance(model, Transformer) or not model.in_ctranslate2:
         raise ValueError(f"MarianMT is the Transformer as printed, and this one has other parts. {other}.")
     if "source_positions.weight" in model.state_dict():
-        raise ValueError(f"MarianMT has sinusoids for positions, and this one learned its own. {other}.")
+        raise ValueError(
+            f"MarianMT has sinusoids for positions, and this one learned its own. {other}, or to ctranslate2."
+        )
     attention = model.decoder_layers[0].self_attention
     width = model.embedding.weight.shape[1] / attention.n_heads
     if not attention.d_k == attention.d_v == width:

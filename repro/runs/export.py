@@ -66,6 +66,11 @@ def _for_huggingface(trained: Trained, folder: Path) -> None:
 def _for_ctranslate2(trained: Trained, folder: Path) -> None:
     from repro.decoding.ctranslate import export
 
+    if not trained.model.in_ctranslate2:
+        raise ValueError(
+            "CTranslate2 knows the Transformer as printed, and this row is another system or has other parts. Export "
+            "it with --to safetensors, which keeps any row."
+        )
     trained.tokenizer.save(folder / TOKENIZER)
     export(trained.model, folder)
 

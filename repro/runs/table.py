@@ -146,6 +146,11 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                 f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
                 f"{BASE_TABLE!r}. Rename TABLE and the file."
             )
+        if table.file and table.file.stem != table.name:
+            raise ValueError(
+                f"{table.file.name}: expected TABLE = {table.file.stem!r}, as the file is called, got {table.name!r}. "
+                "Tables are found by the name of their file: rename one of them."
+            )
         names = [row.name for row in table.rows]
         if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
             raise ValueError(

@@ -255,3 +255,12 @@ def test_where_updates_are_equal_no_row_makes_more_than_the_base() -> None:
     tables = [Table(name="lab", rows=[Row("longer", lambda base: replace(base, steps=210), Paper())], title="")]
     with pytest.raises(ValueError, match="is row 'base' of base again"):
         made(equal_updates=True)
+
+
+def test_a_table_is_called_as_its_file() -> None:
+    table = Table(name="mine", rows=[], title="", file=Path("lab_mine.py"))
+    with pytest.raises(
+        ValueError, match=r"lab_mine.py: expected TABLE = 'lab_mine', as the file is called, got 'mine'"
+    ):
+        cells([table], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
+    assert cells([replace(table, name="lab_mine")], BASE, seeds=[1], chosen=[], task=Translation("en-de"))

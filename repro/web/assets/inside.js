@@ -102,8 +102,8 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
     kind.replaceChildren(...one.attention.map((of) => el("option", { value: of.kind }, KINDS[of.kind])));
     if (at.kind) kind.value = at.kind;
     const left = content.left_out.map((of) => `${of.about} (${of.tokens} tokens)`).join(", ");
-    about.replaceChildren("Model: ", el("a", { href: `#run=${encodeURIComponent(models[at.model].run)}` }, models[at.model].about), ". It wrote: “",
-      el("bdi", {}, text(one.target)), "” Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Left out for lack of room: ${left}.` : "",
+    about.replaceChildren("Model: ", el("a", { href: `#run=${encodeURIComponent(models[at.model].run)}` }, models[at.model].about),
+      ...(text(one.target) ? [". It wrote: “", el("bdi", {}, text(one.target)), "” "] : [". It wrote nothing. "]), "Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Left out for lack of room: ${left}.` : "",
       at.kind ? "" : " This system has no heads to look at.");
     showHeads();
     showTree();
