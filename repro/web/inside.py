@@ -83,8 +83,8 @@ def _said(shown: int, missing: int, too_many: int) -> Markup:
     return (
         Markup(
             "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
-            "keys, a strong colour is a large weight. The weights are of our own models, not of the paper’s. Below them "
-            "is how the search found the translation.</p>"
+            "keys, a strong colour is a large weight. The weights are of our own models, not of the paper’s. Below "
+            "them is how the search found the translation.</p>"
         )
         + left
         + Markup('<div id="inside-view"></div>')
