@@ -62,12 +62,12 @@ class ComparedRow:
 
 
 def differences_to_base(records: Iterable[Record], results: Path) -> list[ComparedRow]:
-    """Every row that has a finished run, in the paper's order; none where the base has none.
+    """Every row that has a finished run, the paper's tables first, in its order; none where the base has none.
 
     Beside the records under `results` stand their translations.
     """
     clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
-    ordered = sorted(clean, key=lambda record: (record.table != BASE, record.table, record.position, record.seed))
+    ordered = sorted(clean, key=_place_on_paper)
     rows: dict[tuple[str, str], list[Record]] = {}
     for record in ordered:
         rows.setdefault((record.table, record.row), []).append(record)
@@ -81,6 +81,16 @@ def differences_to_base(records: Iterable[Record], results: Path) -> list[Compar
         found = {one: _difference(one, (table, row), everything, over) for one in ENDPOINTS}
         lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), found))
     return lines
+
+
+def _place_on_paper(record: Record) -> tuple[bool, bool, str, int, int]:
+    """The base, the paper's tables, then our own, each in the order of its rows."""
+    return record.table != BASE, not is_printed(record.table), record.table, record.position, record.seed
+
+
+def is_printed(table: str) -> bool:
+    """Whether a table is one of the paper's, by its name."""
+    return table.startswith("table")
 
 
 def _difference(

@@ -142,3 +142,32 @@ def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: An
     page.locator('[data-chart="differences/bleu"] .mark-symbol path').first.click()
     loss = page.locator("dialog svg.curves").first.locator('text[text-anchor="end"]').all_text_contents()
     assert loss[:3] == ["5.4", "5.92", "6.5"]
+
+
+def test_long_names_are_told_apart_where_there_is_room(opened: Any, tmp_path: Path) -> None:
+    names = [f"soft alignment, scaled dot, rate x {factor}" for factor in ("0.5", "1", "2")]
+    records = [scored("base", "base", 1, 60.0), *(scored(name, "ladder_rates", 1, 50.0) for name in names)]
+    for record in records:
+        record.save(path(tmp_path / "results", record))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, width=1280)
+    seen(page, "differences/bleu_ours")
+    labels = page.locator('[data-chart="differences/bleu_ours"] .role-axis-label text').all_text_contents()
+    assert [f"ladder_rates {name}" for name in names] == [label for label in labels if "rate" in label]
+
+
+def test_the_papers_rows_come_first_and_have_axes_of_their_own(opened: Any, tmp_path: Path) -> None:
+    for row, table, bleu in (("base", "base", 60.0), ("h=1", "table3_A", 59.0), ("no norm", "lab_parts", 6.0)):
+        for seed in (1, 2):
+            scored(row, table, seed, bleu).save(path(tmp_path / "results", scored(row, table, seed, bleu)))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, height=1500)
+    assert [line["row"] for line in sheet(page, "differences", "differences.csv")] == ["(A) h=1 (here 8)", "lab_parts no norm"]
+    lowest = []
+    for key, row in (("differences/bleu", "(A) h=1 (here 8)"), ("differences/bleu_ours", "lab_parts no norm")):
+        seen(page, key)
+        labels = page.locator(f'[data-chart="{key}"] .role-axis-label text').all_text_contents()
+        assert row in labels
+        lowest.append(min(float(label.replace("\u2212", "-")) for label in labels if label and label != row))
+    assert lowest[0] > -3
+    assert lowest[1] < -40

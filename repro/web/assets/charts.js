@@ -23,7 +23,8 @@
     return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
   }
 
-  function config() {
+  /** The colours and the letters of the page; names of rows get up to three fifths of a wide chart. */
+  function config(width) {
     const [ink, soft, line] = ["--ink", "--soft", "--line"].map(report.colour);
     const font = getComputedStyle(document.querySelector("button")).fontFamily;
     const words = { labelColor: soft, titleColor: ink, labelFont: font, titleFont: font, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 };
@@ -31,6 +32,7 @@
       background: "transparent",
       font,
       axis: { ...words, domainColor: soft, tickColor: soft, gridColor: line, gridOpacity: 0.6 },
+      axisY: { labelLimit: Math.max(230, Math.min(380, 0.6 * width)) },
       legend: { ...words, labelLimit: 260 },
       header: words,
       title: { color: ink, font, fontSize: 13, fontWeight: 600, anchor: "start" },
@@ -53,10 +55,10 @@
     start();
     const columns = data?.columns ?? {};
     const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
-    const [colours, spec] = [config(), specs[key]];
+    const place = places.get(key);
+    const [colours, spec] = [config(place.clientWidth), specs[key]];
     const coloured = JSON.parse(JSON.stringify(spec), (_, value) =>
       typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value);
-    const place = places.get(key);
     fit(coloured, place.clientWidth, coloured.vconcat || coloured.hconcat ? BESIDE : 0);
     drawn.get(key)?.finalize();
     const { view } = await vegaEmbed(place, { ...coloured, datasets: { ...coloured.datasets, ...datasets } }, {
