@@ -139,8 +139,8 @@ def test_counts_that_fit_the_record_but_not_the_text_are_found(tmp_path: Path) -
     assert not list(faults(tmp_path, whole))
     said = rescored(whole, tmp_path, tmp_path / "cache")
     assert said is not None
-    assert said.startswith("its translations of dev are worth bleu ")
-    assert said.endswith(f"and it says {whole.score('dev', 'bleu')}")
+    assert said.startswith("its translations of dev score bleu ")
+    assert said.endswith(f"but the record says {whole.score('dev', 'bleu')}")
 
 
 @pytest.mark.parametrize("corpus", [{"sha256": "ab"}, {"name": "folder"}, {"name": "gone"}, {"name": "wmt14"}])
