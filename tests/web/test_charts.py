@@ -162,9 +162,10 @@ def test_the_papers_rows_come_first_and_have_axes_of_their_own(opened: Any, tmp_
             scored(row, table, seed, bleu).save(path(tmp_path / "results", scored(row, table, seed, bleu)))
     assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
     page = opened(tmp_path / "results" / REPORT, height=1500)
-    assert [line["row"] for line in sheet(page, "differences", "differences.csv")] == ["(A) h=1 (here 8)", "lab_parts no norm"]
+    rows = [line["row"] for line in sheet(page, "differences", "differences.csv")]
+    assert rows == ["(A) h=1 (here 8)", "lab_parts no norm"]
     lowest = []
-    for key, row in (("differences/bleu", "(A) h=1 (here 8)"), ("differences/bleu_ours", "lab_parts no norm")):
+    for key, row in zip(("differences/bleu", "differences/bleu_ours"), rows, strict=True):
         seen(page, key)
         labels = page.locator(f'[data-chart="{key}"] .role-axis-label text').all_text_contents()
         assert row in labels
