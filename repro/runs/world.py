@@ -4,21 +4,23 @@ Pages and pictures name the folder that they stand in, and so do their commands;
 """
 
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
-from repro.runs.options import CLEANING, Options, chosen_scale
+from repro.runs.options import CLEANING, USUAL, Options, chosen_scale
 from repro.runs.scales import SCALES
 
-NUMBERS = ("steps", "devices", "threads", "vocab_size")
+OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a hash alone
+PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
-# in the order in which `chosen_scale` puts them together
+# in the order in which `chosen_scale` puts them together, and after them what a `Workshop` adds
 NAME = re.compile(
     rf"(?P<scale>{'|'.join(SCALES)})"
     rf"(?:-(?P<corpus>{'|'.join(CORPORA)}))?"
-    r"(?:-(?P<pair>[a-z]{2,3}-[a-z]{2,3}))?"
+    r"(?:-(?P<pair>(?!by-)[a-z]{2,3}(?:-\w+){1,5}?))?"
     r"(?:-(?P<steps>\d{1,9})-steps)?"
     r"(?:-(?P<devices>\d{1,9})-devices)?"
     r"(?:-(?P<strategy>fsdp))?"
@@ -27,35 +29,55 @@ NAME = re.compile(
     r"(?:-(?P<backend>ctranslate2(?:-int8)?))?"
     r"(?:-(?P<vocab_size>\d{1,9})-pieces)?"
     rf"(?:-by-(?P<batch_by>{'|'.join(OPTIONS_OF)}))?"
-    rf"(?:-clean(?P<clean>(?:-(?:{'|'.join(CLEANING)}))+))?",
+    rf"(?:-clean(?P<clean>(?:-(?:{'|'.join(CLEANING)}))+))?"
+    r"(?:-(?P<text>[0-9a-f]{8}))?",
     re.ASCII,
 )
+
+
+def options_of(name: str) -> Options | None:
+    """The options of a world by its name; None of a name that no options make, such as one of older code.
+
+    Of a text of one's own `data_dir` is `OWN_TEXT`. Raises ValueError for what cannot be on this machine.
+    """
+    if (found := NAME.fullmatch(name)) is None:
+        return None
+    said: dict[str, Any] = {part: value for part, value in found.groupdict().items() if value is not None}
+    said |= {part: int(said[part]) for part in ("steps", "devices", "threads", "vocab_size") if part in said}
+    if "batch_by" in said:
+        said["batch_by"] = OPTIONS_OF[said["batch_by"]]
+    if "clean" in said:
+        said["clean"] = tuple(said["clean"].removeprefix("-").split("-"))
+    text = said.pop("text", None)
+    if said.get("corpus") == "folder":
+        said["data_dir"] = OWN_TEXT
+    elif text or said.get("pair") not in (None, *PAIRS):
+        return None  # another hash, or two words that look like languages
+    options = Options(**said)
+    made = chosen_scale(options).name
+    return options if name == (f"{made}-{text}" if text else made) else None
 
 
 def spelled_out(options: Options) -> Options:
     """The options with what their scale's name says beside the scale; unchanged where it says nothing else.
 
-    Raises ValueError where an option contradicts the name. A name that no options make is left as it is.
+    Raises ValueError where an option contradicts the name, and for that of a text of one's own, which is not enough.
     """
-    if options.scale in SCALES or (found := NAME.fullmatch(options.scale)) is None:
+    if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options
-    said: dict[str, Any] = {name: value for name, value in found.groupdict().items() if value is not None}
-    said |= {name: int(said[name]) for name in NUMBERS if name in said}
-    if "batch_by" in said:
-        said["batch_by"] = OPTIONS_OF[said["batch_by"]]
-    if "clean" in said:
-        said["clean"] = tuple(said["clean"].removeprefix("-").split("-"))
-    if chosen_scale(Options(**said)).name != options.scale:
-        return options  # such as one that spells out what is the scale's own
-    usual = {field.name: field.default for field in fields(Options)}
-    for name, value in said.items():
+    if named.data_dir:
+        raise ValueError(
+            f"--scale {options.scale} is of a text of your own, which a name does not tell: expected its scale and the "
+            f"folder, --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
+        )
+    for name, value in {"scale": named.scale, **named.typed}.items():
         typed = getattr(options, name)
-        if name != "scale" and typed not in (usual[name], value):
+        if name != "scale" and typed not in (getattr(USUAL, name), value):
             raise ValueError(
                 f"--scale {options.scale} says --{name.replace('_', '-')} {_word(value)}, and {_word(typed)} was asked "
-                f"for. Leave the option out, or name the scale {said['scale']}."
+                f"for. Leave the option out, or name the scale {named.scale}."
             )
-    return replace(options, **said)
+    return replace(options, **{"scale": named.scale, **named.typed})
 
 
 def _word(value: Any) -> str:

@@ -39,12 +39,19 @@ def test_other_options_stay() -> None:
         "laptop-20000-pairs",  # of older code
         "laptop-1800-steps",  # the scale's own
         "laptop-bf16-9-steps",  # in another order
-        "laptop-folder-0123abcd",  # of a text that the name does not tell
+        "laptop-0123abcd",  # a text, and whose is not said
+        "laptop-big-ones",  # no pair of languages
         "lap",
     ],
 )
 def test_a_name_that_no_options_make_is_left(name: str) -> None:
     assert spelled_out(Options(scale=name)) == Options(scale=name)
+
+
+@pytest.mark.parametrize("name", ["laptop-folder-0123abcd", "captions-folder-en-zh-Hans-9-steps-0123abcd"])
+def test_a_text_of_ones_own_has_to_be_shown(name: str) -> None:
+    with pytest.raises(ValueError, match=f"--scale {name} is of a text of your own, .* --data-dir FOLDER"):
+        spelled_out(Options(scale=name))
 
 
 def test_an_option_that_contradicts_the_name_is_refused() -> None:

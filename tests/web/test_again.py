@@ -1,0 +1,48 @@
+"""The command that makes a record again, for worlds of today, of a text of one's own, and of older code."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paper_runs import paper_run
+
+from repro.results.record import Record
+from repro.runs.options import Options, Seeds
+from repro.web.again import again, is_of_today
+
+
+def of(scale: str) -> Record:
+    return replace(paper_run("h=1", "table3_A", seed=4), scale=scale)
+
+
+def typed(record: Record) -> Options:
+    """The options of the command as somebody's shell and the experiment read it."""
+    python, file, *words = shlex.split(again(record)[-1])
+    assert (python, file) == ("python", "experiments/table3_A.py")
+    return Options.read("table3_A", words)
+
+
+@pytest.mark.parametrize(
+    ("scale", "options"),
+    [
+        ("laptop", Options()),
+        ("captions-bf16", Options(scale="captions", precision="bf16")),
+        ("laptop-en-fr-900-steps", Options(pair="en-fr", steps=900)),
+        ("laptop-folder-0123abcd", Options(corpus="folder", data_dir=Path("FOLDER"))),
+        (
+            "captions-folder-en-zh-Hans-by-tokens-0123abcd",
+            Options(scale="captions", corpus="folder", data_dir=Path("FOLDER"), pair="en-zh-Hans", batch_by="tokens"),
+        ),
+        ("single_gpu-clean-language", Options(scale="single_gpu", clean=("language",))),
+    ],
+)
+def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None:
+    assert is_of_today(of(scale))
+    assert typed(of(scale)) == replace(options, rows=("h=1",), seeds=Seeds(4, 4))
+
+
+@pytest.mark.parametrize("scale", ["laptop-20000-pairs", "laptop-9999-threads"])
+def test_of_what_no_option_makes_the_scale_is_asked(scale: str) -> None:
+    assert not is_of_today(of(scale))
+    assert typed(of(scale)) == Options(rows=("h=1",), seeds=Seeds(4, 4))
