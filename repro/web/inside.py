@@ -24,14 +24,13 @@ ROOM = 1_200_000  # bytes of packed files in a page: it must stay below 5 MB wit
 
 def inside_section(data: ScaleData) -> Section | None:
     """The viewer; where no run left a file it says how one is made. None where no run translates."""
-    rows = [(key, record) for key, record in _first_of_rows(data)]
-    if not rows:
+    if not (rows := [*_chosen_of_rows(data)]):
         return None
     results, files = data.result_set.folder.parent, []
     missing, too_many, room = 0, 0, ROOM
-    for key, record in rows:
+    for key, record, is_there in rows:
         place = path(results, record)
-        if not is_inside_of(place, record.run):
+        if not is_there:
             missing += 1
         elif (size := inside_file(place).stat().st_size) > room:
             too_many += 1
@@ -50,18 +49,19 @@ def inside_section(data: ScaleData) -> Section | None:
     )
 
 
-def _first_of_rows(data: ScaleData) -> Iterator[tuple[str, Record]]:
-    """Of each row that translates the run to show: the first that left a whole file, else the first."""
-    found: dict[tuple[str, str], tuple[str, Record]] = {}
+def _chosen_of_rows(data: ScaleData) -> Iterator[tuple[str, Record, bool]]:
+    """Of each row that translates the run to show, and whether it left a whole file: the first that did, or the first.
+
+    A file is read to know whether it is whole, so those behind the first whole one of a row are left alone.
+    """
+    results = data.result_set.folder.parent
+    of_rows: dict[tuple[str, str], list[tuple[str, Record]]] = {}
     for key, record in run_keys(data.result_set).items():
-        row = record.table, record.row
-        if has_sentences(record) and (row not in found or (not _has(found[row][1], data) and _has(record, data))):
-            found[row] = key, record
-    yield from found.values()
-
-
-def _has(record: Record, data: ScaleData) -> bool:
-    return is_inside_of(path(data.result_set.folder.parent, record), record.run)
+        if has_sentences(record):
+            of_rows.setdefault((record.table, record.row), []).append((key, record))
+    for runs in of_rows.values():
+        whole = ((key, one, True) for key, one in runs if is_inside_of(path(results, one), one.run))
+        yield next(whole, (*runs[0], False))
 
 
 def _said(shown: int, missing: int, too_many: int) -> Markup:

@@ -67,8 +67,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a damaged file hides the whole one of another seed",
         "repro/web/inside.py",
-        "return is_inside_of(path(data.result_set.folder.parent, record), record.run)",
-        "return inside_file(path(data.result_set.folder.parent, record)).exists()",
+        "is_inside_of(path(results, one), one.run)",
+        "inside_file(path(results, one)).exists()",
         (f"{OF_PAGE}a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file",),
     ),
     Defect(

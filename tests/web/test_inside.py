@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from repro.decoding.heads import entropies
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.results.inside import inside_file, read_inside
+from repro.results.inside import inside_file, is_inside_of, read_inside
 from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.inside import inside_section
@@ -88,6 +88,23 @@ def test_a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file(results: Pa
     assert section
     assert section.data
     assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
+
+
+def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    for seed in (2, 3, 4):
+        its_record(seed=seed, run=f"{seed:016x}").save(path(tmp_path / "results", its_record(seed=seed)))
+    read = []
+
+    def told(place: Path, run: str) -> bool:
+        read.append(place.stem)
+        return is_inside_of(place, run)
+
+    monkeypatch.setattr("repro.web.inside.is_inside_of", told)
+    assert inside_section(data_of(tmp_path / "results"))
+    assert read == ["h=1-seed1"]
 
 
 WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
