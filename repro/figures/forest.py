@@ -15,6 +15,7 @@ from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.claims.statistics import difference, pool
 from repro.figures import style
+from repro.pages import table2
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.sentences import counts_of_runs, run_key
@@ -58,16 +59,20 @@ class ComparedRow:
     table: str
     name: str  # with its value at this scale
     n: int  # finished runs
+    is_printed: bool  # the paper has a number of it
     found: dict[Endpoint, Difference]
 
 
 def differences_to_base(records: Iterable[Record], results: Path) -> list[ComparedRow]:
-    """Every row that has a finished run, the paper's tables first, in its order; none where the base has none.
+    """Every row that has a finished run, those that the paper prints first, in its order; none without the base.
 
     Beside the records under `results` stand their translations.
     """
     clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
-    ordered = sorted(clean, key=_place_on_paper)
+    ordered = sorted(
+        clean,
+        key=lambda one: (one.table != BASE, not _is_printed(one), one.table, one.position, one.seed),
+    )
     rows: dict[tuple[str, str], list[Record]] = {}
     for record in ordered:
         rows.setdefault((record.table, record.row), []).append(record)
@@ -79,18 +84,12 @@ def differences_to_base(records: Iterable[Record], results: Path) -> list[Compar
     lines = []
     for (table, row), runs in rows.items():
         found = {one: _difference(one, (table, row), everything, over) for one in ENDPOINTS}
-        lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), found))
+        lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), _is_printed(runs[0]), found))
     return lines
 
 
-def _place_on_paper(record: Record) -> tuple[bool, bool, str, int, int]:
-    """The base, the paper's tables, then our own, each in the order of its rows."""
-    return record.table != BASE, not is_printed(record.table), record.table, record.position, record.seed
-
-
-def is_printed(table: str) -> bool:
-    """Whether a table is one of the paper's, by its name."""
-    return table.startswith("table")
+def _is_printed(record: Record) -> bool:
+    return any(number is not None for number in record.paper.values())
 
 
 def _difference(
@@ -102,7 +101,8 @@ def _difference(
     is_known = all(len(runs) >= MIN_RUNS for runs in pair) and noise.variance > 0
     over_seeds = difference(values, *names, noise).interval() if is_known else None
     drawn = over(map(run_key, pair[0]), map(run_key, pair[1])) if endpoint is BLEU else None
-    printed = [endpoint.printed(runs[0].paper) for runs in pair]
+    # Table 2 prints scores of test, and this is dev
+    printed = [None if row[0] == table2.NAME else endpoint.printed(runs[0].paper) for runs in pair]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
     value = statistics.fmean(values[names[0]]) - statistics.fmean(values[names[1]])
     return Difference(value, over_seeds, drawn and drawn[1:3], paper)

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.figures.curves import bands
-from repro.figures.forest import AXES, ComparedRow, differences_to_base, is_printed
+from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.scale_data import ScaleData
 from repro.pages.table3 import PARTS
@@ -48,7 +48,7 @@ def differences_section(data: ScaleData) -> Section | None:
     # a part of the model taken out may cost fifty times what the paper's rows differ by: each has axes of its own
     groups: dict[str, Lines] = {"rows": [], "ours": []}
     for line, value in zip(lines, values, strict=True):
-        groups["rows" if is_printed(line.table) else "ours"].append(value)
+        groups["rows" if line.is_printed else "ours"].append(value)
     groups = {group: of for group, of in groups.items() if of}
     charts = {
         name if group == "rows" else f"{name}_{group}": _forest(endpoint, name, group, of)
@@ -64,7 +64,7 @@ def differences_section(data: ScaleData) -> Section | None:
     )
     places = [_place(f"differences/{name}", chart["height"] + AXIS) for name, chart in charts.items()]
     if len(groups) > 1:
-        said += Markup("<p>The rows of the paper’s tables stand first, then those of our own, on another scale.</p>")
+        said += Markup("<p>Rows that the paper prints come first, then those of our own, on another scale.</p>")
     return Section(
         key="differences",
         title="Differences",
@@ -170,8 +170,12 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
         .encode(x=f"{name}_paper:Q")
     )
     spans = {"_over": ("--c5", 1.6, 4), "": ("--c1", 2.6, 0)}
-    known = [ends for ends in spans if any(value[f"{name}{ends}_low"] is not None for value in values)]
-    layers = alt.layer(zero, *(span(ends, *spans[ends]) for ends in known), ours, paper)
+
+    def has(field: str) -> bool:
+        return any(value[f"{name}{field}"] is not None for value in values)
+
+    known = [ends for ends in spans if has(f"{ends}_low")]
+    layers = alt.layer(zero, *(span(ends, *spans[ends]) for ends in known), ours, *([paper] if has("_paper") else []))
     return layers.properties(width="container", height=STEP * len(values)).to_dict()
 
 

@@ -78,6 +78,28 @@ def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is
     assert [line.name.split(" ")[0] for line in differences_to_base(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
 
 
+def test_what_the_paper_prints_comes_first_whatever_its_table_is_called(a_record: Make, tmp_path: Path) -> None:
+    rows = [
+        a_record("ours", table="table_x"),
+        a_record("half", table="lab_x", paper=PRINTED["h=1"]),
+        a_record("h=1", table="table3_A", paper=PRINTED["h=1"]),
+        a_record("base"),
+    ]
+    lines = differences_to_base(rows, tmp_path)
+    assert [(line.table, line.is_printed) for line in lines] == [
+        ("lab_x", True),
+        ("table3_A", True),
+        ("table_x", False),
+    ]
+
+
+def test_scores_of_test_as_printed_are_not_held_against_dev(a_record: Make, tmp_path: Path) -> None:
+    rows = [a_record(row, table=table, paper=PRINTED["h=1"]) for row, table in (("base", "base"), ("big", "table2"))]
+    [line] = differences_to_base(rows, tmp_path)
+    assert line.is_printed
+    assert [one.paper for one in line.found.values()] == [None, None]
+
+
 @pytest.mark.parametrize("rows", [(), ("base",), ("h=1",)])
 def test_without_the_base_or_another_row_there_is_no_picture(
     rows: Sequence[str], a_record: Make, tmp_path: Path
