@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
-from repro.claims.statistics import difference, pool
+from repro.claims.statistics import Noise, difference, pool
 from repro.figures import style
 from repro.pages import table2
 from repro.results.labels import label
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Rows = dict[tuple[str, str], list[Record]]  # by table and row
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
 AXES = {LOG_PPL: "log PPL (dev): base − row", BLEU: "BLEU (dev): row − base"}
@@ -73,7 +74,7 @@ def differences_to_base(records: Iterable[Record], results: Path) -> list[Compar
         clean,
         key=lambda one: (one.table != BASE, not _is_printed(one), one.table, one.position, one.seed),
     )
-    rows: dict[tuple[str, str], list[Record]] = {}
+    rows: Rows = {}
     for record in ordered:
         rows.setdefault((record.table, record.row), []).append(record)
     base = rows.pop((BASE, BASE), [])
@@ -81,9 +82,10 @@ def differences_to_base(records: Iterable[Record], results: Path) -> list[Compar
         return []
     over = OverSentences(counts_of_runs(results, clean))
     everything = {(BASE, BASE): base, **rows}
+    scores = {one: _scores(one, everything) for one in ENDPOINTS}
     lines = []
     for (table, row), runs in rows.items():
-        found = {one: _difference(one, (table, row), everything, over) for one in ENDPOINTS}
+        found = {one: _difference(one, (table, row), everything, of, over) for one, of in scores.items()}
         lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), _is_printed(runs[0]), found))
     return lines
 
@@ -92,12 +94,21 @@ def _is_printed(record: Record) -> bool:
     return any(number is not None for number in record.paper.values())
 
 
-def _difference(
-    endpoint: Endpoint, row: tuple[str, str], rows: dict[tuple[str, str], list[Record]], over: OverSentences
-) -> Difference:
+def _scores(endpoint: Endpoint, rows: Rows) -> tuple[dict[str, list[float]], Noise]:
+    """What the runs of all rows came to, and the spread between seeds that follows from all of them."""
     values = {"/".join(key): [endpoint.of(run) or 0.0 for run in runs] for key, runs in rows.items()}
+    return values, pool(values, reference=f"{BASE}/{BASE}")
+
+
+def _difference(
+    endpoint: Endpoint,
+    row: tuple[str, str],
+    rows: Rows,
+    scores: tuple[dict[str, list[float]], Noise],
+    over: OverSentences,
+) -> Difference:
+    values, noise = scores
     names, pair = ("/".join(row), f"{BASE}/{BASE}"), (rows[row], rows[BASE, BASE])
-    noise = pool(values, reference=names[1])
     is_known = all(len(runs) >= MIN_RUNS for runs in pair) and noise.variance > 0
     over_seeds = difference(values, *names, noise).interval() if is_known else None
     drawn = over(map(run_key, pair[0]), map(run_key, pair[1])) if endpoint is BLEU else None
