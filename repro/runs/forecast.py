@@ -113,7 +113,7 @@ def forecast(
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),
-            *([slow] if options.on == "here" and (slow := imitated_bf16(options.precision)) else []),
+            *imitated_bf16(options),
             f"Memory: {_memory(asked, scale)}.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}; "
             f"{'unknown' if free is None else size(free)} free.",

@@ -96,8 +96,8 @@ class Sweep:
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
-            if self.options.on == "here" and (slow := imitated_bf16(self.options.precision)):
-                progress.say(slow)
+            for line in imitated_bf16(self.options):
+                progress.say(line)
             self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
             # names what is damaged before the work begins
             ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)

@@ -3,21 +3,26 @@
 from collections.abc import Collection
 
 from repro.results.processor import processor
+from repro.runs.options import Options
 from repro.runs.speed.rates import Machine, this_machine
 
 OF_BF16 = {"avx512_bf16", "avx_ne_convert", "amx_bf16", "bf16", "svebf16"}  # flags of x86, then of ARM
 
 
-def imitated_bf16(precision: str, machine: Machine | None = None, vectors: Collection[str] | None = None) -> str | None:
-    """What to say of runs in bfloat16 on a processor that lacks it; None where there is nothing to say.
+def imitated_bf16(
+    options: Options, machine: Machine | None = None, vectors: Collection[str] | None = None
+) -> list[str]:
+    """A line to say of runs in bfloat16 on this processor, if it lacks it; else none.
 
-    On a GPU, and where the system does not tell what the processor can do (`vectors` is empty), there is not.
+    None of runs on a GPU or on other machines, nor where the system does not tell what the processor can do (`vectors`
+    is empty).
     """
     machine = machine or this_machine()
     vectors = processor().vectors if vectors is None else vectors
-    if precision != "bf16" or machine.device != machine.cpu or not vectors or OF_BF16 & {*vectors}:
-        return None
-    return (
+    is_here = options.on == "here" and machine.device == machine.cpu
+    if options.precision != "bf16" or not is_here or not vectors or OF_BF16 & {*vectors}:
+        return []
+    return [
         f"--precision bf16: {machine.cpu} has no instructions for bfloat16 and imitates them, which can take ten times "
         "as long as fp32. Leave it out here, unless it is these digits that are wanted."
-    )
+    ]
