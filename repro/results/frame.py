@@ -434,6 +434,17 @@ def _names(records: Iterable[Record]) -> str:
 def _disagreements(facts: Facts) -> Iterable[str]:
     for (heading, name), values in facts.items():
         if len(values) > 1:
-            who = "; ".join(f"{value} ({', '.join(rows)})" for value, rows in values.items())
+            everyone = list(dict.fromkeys(row for rows in values.values() for row in rows))
+            who = "; ".join(f"{value} ({_of(rows, everyone)})" for value, rows in values.items())
             same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
-            yield f"Rows differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+            yield f"Runs differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+
+
+def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
+    """Whose a value is, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
+    others = [row for row in everyone if row not in rows]
+    fewest = others if len(others) < len(rows) and len(everyone) > 1 else rows
+    named = ", ".join(f'"{row}"' if "," in row else row for row in fewest)
+    if fewest is rows:
+        return named
+    return f"all rows but {named}" if others else "all rows"

@@ -446,20 +446,20 @@ def test_runs_that_share_everything_need_no_note() -> None:
     [
         (
             stamped(run("h=1"), commit="34" * 20),
-            "Rows differ in commit: 121212121212 (base); 343434343434 (h=1). The deciding code is the same.",
+            "Runs differ in commit: 121212121212 (base); 343434343434 (h=1). The deciding code is the same.",
         ),
         (
             stamped(run("h=1"), commit="34" * 20, fingerprint="01" * 32),
-            "Rows differ in commit: 121212121212 (base); 343434343434 (h=1).",
+            "Runs differ in commit: 121212121212 (base); 343434343434 (h=1).",
         ),
-        (stamped(run("h=1"), device="H200"), "Rows differ in device: a processor (base); H200 (h=1)."),
+        (stamped(run("h=1"), device="H200"), "Runs differ in device: a processor (base); H200 (h=1)."),
         (
             stamped(run("h=1"), versions={"torch": "2.11.0"}),
-            "Rows differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
+            "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
         ),
         (
             run("h=1", settings=run("h=1").settings | {"precision": "bf16"}),
-            "Rows differ in precision: fp32 (base); bf16 (h=1).",
+            "Runs differ in precision: fp32 (base); bf16 (h=1).",
         ),
     ],
 )
@@ -467,10 +467,27 @@ def test_what_rows_do_not_share_is_named(other: Record, note: str) -> None:
     assert note in frames.table([run("base"), other]).attrs["notes"]
 
 
+def test_rows_that_differ_are_named_in_the_fewest_words() -> None:
+    rows = ("base", "h=1", "h=4", "hard, sampled")
+    devices = {"base": "H200", "h=1": "CPU", "h=4": "CPU", "hard, sampled": "CPU"}
+    records = [stamped(run(row), device=devices[row]) for row in rows]
+    [note] = frames.table(records).attrs["notes"]
+    assert note == "Runs differ in device: H200 (base); CPU (all rows but base)."
+    [note] = frames.table([stamped(run(row, seed=seed), device=f"{seed}") for row in rows for seed in (1, 2)]).attrs[
+        "notes"
+    ]
+    assert note == "Runs differ in device: 1 (all rows); 2 (all rows)."
+    devices |= {"h=1": "H200"}
+    [note] = frames.table([stamped(run(row), device=devices[row]) for row in rows]).attrs["notes"]
+    assert note == 'Runs differ in device: H200 (base, h=1); CPU ("hard, sampled", h=4).'
+    [note] = frames.table([stamped(run("base", seed=seed), device=f"{seed}") for seed in (1, 2)]).attrs["notes"]
+    assert note == "Runs differ in device: 1 (base); 2 (base)."
+
+
 def test_another_corpus_is_named() -> None:
     corpus: Any = {**run("h=1").corpus, "sha256": "01" * 32}
     notes = frames.table([run("base"), run("h=1", corpus=corpus)]).attrs["notes"]
-    assert [note for note in notes if note.startswith("Rows differ in corpus: grammar en-de")]
+    assert [note for note in notes if note.startswith("Runs differ in corpus: grammar en-de")]
 
 
 # Records that cannot make a table

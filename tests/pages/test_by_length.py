@@ -47,7 +47,7 @@ def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert "FLOPs" in page
     assert "dev/bleu/longest" in sheet.partition("\n")[0]
-    assert "Rows differ in deciding code" not in page
+    assert "Runs differ in deciding code" not in page
 
 
 def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
