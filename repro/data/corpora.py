@@ -115,7 +115,7 @@ CORPORA = {
     "wsj": NamedCorpus(
         folders={"en-tree": "wsj"},
         of_trees=True,
-        licence="that of the Linguistic Data Consortium, LDC99T42: yours to keep, not to give on",
+        licence="that of the Linguistic Data Consortium, LDC99T42: yours to keep, not to pass on",
         origin="It is read from your own copy of Treebank-3: --data-dir FOLDER, with wsj/02 to wsj/23 in it.",
     ),
     "folder": NamedCorpus(
@@ -190,8 +190,7 @@ class Corpus:
             return replace(of_scale, whole=self.whole)
         if asked is not None:
             raise ValueError(
-                f"--vocab-size {asked}: the text comes split into sub-words of its own, {self.vocabulary} says so. "
-                "Leave it out."
+                f"--vocab-size {asked}: the text came split into sub-words, those of {self.vocabulary}. Leave it out."
             )
         return Subwords("given", 0)
 

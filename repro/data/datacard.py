@@ -276,8 +276,8 @@ def page(card: Mapping[str, Any]) -> Page:
             Heading("Text"),
             _splits(card),
             Text(
-                "Words are what stands between blanks. Tokens are counted with the end symbol of each sentence, and "
-                "without it where they are held against words, characters or a million."
+                "A word is what stands between blanks. Tokens are counted with the end symbol of each sentence, except "
+                "where they are set against words, characters or a million."
             ),
             _parts(card),
             Heading("Dropped"),
@@ -358,7 +358,7 @@ def _dropped(card: Mapping[str, Any]) -> tuple[Text | Listing | Table, ...]:
     limit = "no limit of length" if card["max_length"] is None else f"at most {card['max_length']:,} tokens a side"
     rules = {rule["name"]: f"{rule['meaning']} (version {rule['identity']})" for rule in card["rules"]}
     said = "Cleaning rules" if rules else "No cleaning rule, as in the paper and its first code"
-    shown = (Text(f"{said}; {limit}, and no line that is no text."), _list(rules))
+    shown = (Text(f"{said}; {limit}, and without lines that are not text."), _list(rules))
     if not train["dropped"]:
         return (*shown, Text("No pair was dropped."))
     of_parts = parts if len(parts) > 1 else []

@@ -237,7 +237,7 @@ def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
                 number += 1
                 yield _chosen(row or dict.fromkeys(names), sides, columns, f"{path}, row {number:,}")
     except (OSError, arrow.ArrowException) as error:
-        raise ValueError(f"{path} is no whole Parquet file ({_brief(error)}). Get it again.") from error
+        raise ValueError(f"{path} is not a whole Parquet file ({_brief(error)}). Get it again.") from error
 
 
 def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: str) -> tuple[str, str]:
@@ -305,7 +305,7 @@ def _unpacked(path: Path) -> Iterator[BinaryIO]:
                 file = stack.enter_context(open(path, "rb"))
             yield file
         except (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError) as error:
-            raise ValueError(f"{path} is no whole {path.suffix} file ({_brief(error)}). Get it again.") from error
+            raise ValueError(f"{path} is not a whole {path.suffix} file ({_brief(error)}). Get it again.") from error
         except OSError as error:  # as a ValueError, or it would pass for one of the file that is being written
             raise ValueError(f"{path} cannot be read ({_brief(error)}). Get it again.") from error
 

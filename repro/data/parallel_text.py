@@ -186,8 +186,9 @@ def slow_to_read(path: Path) -> str | None:
         if size < SLOW_GZIP or file.read(2) != GZIP:
             return None
     return (
-        f"{path} is {size / 1e6:,.0f} MB of gzip: each of its chunks of {CHUNK:,} lines is found by unpacking all "
-        f"that stands before it, so the time grows with the square of the size. Unpack it first: gunzip {path.name}"
+        f"{path} is {size / 1e6:,.0f} MB of gzip: to reach one of its chunks of {CHUNK:,} lines, all that "
+        f"stands before it is unpacked, so the time grows with the square of the size. Unpack it first: "
+        f"gunzip {path.name}"
     )
 
 
@@ -214,7 +215,7 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
                 reader.read(3)
             yield reader
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path} is no whole gzip file ({error}). Get it again.") from error
+            raise ValueError(f"{path} is not a whole gzip file ({error}). Get it again.") from error
 
 
 def _lines(path: Path, mark: int) -> Iterator[bytes]:

@@ -172,7 +172,7 @@ class Shards:
         head: list[int] = np.frombuffer(raw, HEAD).tolist() if len(raw) == length else []
         if size != (expected := self._places(head)[-1] if head else length):
             raise ValueError(
-                f"{path} is no whole shard: expected {expected:,} bytes, got {size:,}. "
+                f"{path} is not a whole shard: expected {expected:,} bytes, got {size:,}. "
                 "Delete its folder; it is made again."
             )
         return head

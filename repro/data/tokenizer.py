@@ -130,7 +130,7 @@ class Tokenizer:
         try:
             return cls(contents)
         except Exception as error:  # the library raises bare Exception
-            raise ValueError(f"{path} is no tokenizer ({error}). Delete its folder.") from None
+            raise ValueError(f"{path} is not a tokenizer ({error}). Delete its folder.") from None
 
 
 def _stands_alone(word: str) -> bool:

@@ -91,7 +91,7 @@ def read_tree(file: Path) -> MeasuredTree:
         for name in ("gold", "found"):
             tree_in(content[name])
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is no tree that was found ({error!r}). Delete it; it is made again.") from error
+        raise ValueError(f"{file} is not a tree that was found ({error!r}). Delete it; it is made again.") from error
     return content
 
 

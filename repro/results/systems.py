@@ -57,7 +57,9 @@ def _value(value: Any) -> str:
         return f"{_value(value.func)}({', '.join([*map(_value, value.args), *named])})"
     if inspect.isclass(value) or inspect.isfunction(value):
         if "<" in value.__qualname__:
-            raise ValueError(f"A system: expected what has a name of its own, got {value.__qualname__}. {ADVICE}")
+            raise ValueError(
+                f"A system: expected a class or a function with a name of its own, got {value.__qualname__}. {ADVICE}"
+            )
         return f"{_module(value)}.{value.__qualname__}"
     if value is None or isinstance(value, int | float):
         return repr(value)

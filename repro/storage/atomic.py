@@ -22,9 +22,9 @@ from typing import Any, TypeVar
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
 PROBE = 4_096  # bytes that a folder must take before work begins
 ADVICE = {  # what the system may refuse, and what to do about it
-    errno.ENOSPC: "Free space there; the same command then goes on.",
-    errno.EDQUOT: "Free some of your quota there; the same command then goes on.",
-    errno.EFBIG: "Raise the limit on the size of files (ulimit -f); the same command then goes on.",
+    errno.ENOSPC: "Free space there and type the same command: it goes on.",
+    errno.EDQUOT: "Free some of your quota there and type the same command: it goes on.",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and type the same command: it goes on.",
     errno.EROFS: "Nothing can be written on this file system: name another folder.",
     errno.EACCES: "Get the right to write there, or name another folder.",
     errno.EPERM: "Get the right to write there, or name another folder.",
@@ -35,7 +35,8 @@ ADVICE = {  # what the system may refuse, and what to do about it
     errno.ENFILE: "The system has too many open files: end what holds them.",
 }
 NO_INODES = (
-    "Delete files there, however small: the file system has room for no more of them; then the same command goes on."
+    "Delete files there, however small, since the file system has room for no more of them, and type the same command: "
+    "it goes on."
 )
 T = TypeVar("T")
 

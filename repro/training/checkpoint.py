@@ -87,13 +87,13 @@ def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
     except (SafetensorError, OSError) as error:
         raise DamagedCheckpoint(
-            f"{path} is no readable checkpoint ({error}). Delete it to go on from the one before."
+            f"{path} is not a readable checkpoint ({error}). Delete it, and the run goes on from the one before."
         ) from error
     is_first_format = about.get("format") == "1" and _DIGEST in about  # it had the digest among the words
     if not whole and not is_first_format:
         raise DamagedCheckpoint(
             f"{path} is damaged: its content does not have the SHA-256 written in it. "
-            f"Delete it to go on from the one before."
+            f"Delete it, and the run goes on from the one before."
         )
     if (found := about.get("format")) not in formats:
         raise CheckpointError(

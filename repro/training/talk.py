@@ -20,7 +20,7 @@ PATIENCE = timedelta(seconds=120)  # how long one process waits for the others b
 EVERY = 2.0  # seconds between two signs of life
 LOOK = 0.05  # seconds between two looks for a word
 REASON = 2.0  # seconds in which one that failed says why, when the others notice
-AGAIN = "The same command, on all nodes, goes on from the last checkpoint."
+AGAIN = "Type the same command on all nodes: it goes on from the last checkpoint."
 
 T = TypeVar("T")
 

@@ -319,7 +319,7 @@ def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixt
     ("argv", "message"),
     [
         (["fetch"], "Expected a corpus and a language pair like wmt14-en-de"),
-        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is no address of a folder"),
+        (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is not the address of a folder"),
         (["fetch", "tatoeba-en-de"], "https://www.manythings.org/anki"),
         (["fetch", "wmt14"], "Expected a corpus and a language pair like wmt14-en-de, got 'wmt14'"),
         (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),

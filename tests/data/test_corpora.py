@@ -73,9 +73,7 @@ def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path)
     given = opened(tmp_path / "given")
     assert (given.vocabulary, given.in_tokens) == (tmp_path / "given" / "vocab", True)
     assert given.subwords(chosen, asked=None) == Subwords("given", 0)
-    with pytest.raises(
-        ValueError, match="--vocab-size 300: the text comes split into sub-words of its own, .*vocab says so"
-    ):
+    with pytest.raises(ValueError, match="--vocab-size 300: the text came split into sub-words, those of .*vocab"):
         given.subwords(chosen, asked=300)
 
 
@@ -106,7 +104,7 @@ def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: 
             tell=lambda said, cache=cache: told.append((said, cache.exists())),
         )
     [(said, was_read)] = told  # nothing of the small file, and nothing of the plain ones
-    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: each of its chunks of 262,144 lines")
+    assert said.startswith(f"{folder / 'train.en.gz'} is 0 MB of gzip: to reach one of its chunks of 262,144 lines")
     assert said.endswith("Unpack it first: gunzip train.en.gz")
     assert not was_read
 

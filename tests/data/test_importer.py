@@ -230,10 +230,10 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
         ),
         ("a.jsonl", b'{"en": "a",\n', 'a.jsonl, line 1 is not a JSON object: .*, got \'{"en": "a",\''),
         ("a.jsonl", b"[" * 100_000, "a.jsonl, line 1 is not a JSON object"),
-        ("a.parquet", b"PAR1 and no more", r"a.parquet is no whole Parquet file \("),
+        ("a.parquet", b"PAR1 and no more", r"a.parquet is not a whole Parquet file \("),
         ("a.parquet.gz", b"", "a.parquet.gz is compressed, which Parquet is inside already"),
-        ("a.tsv.gz", b"no gzip", "a.tsv.gz is no whole .gz file"),
-        ("a.tsv.xz", b"no xz", "a.tsv.xz is no whole .xz file"),
+        ("a.tsv.gz", b"no gzip", "a.tsv.gz is not a whole .gz file"),
+        ("a.tsv.xz", b"no xz", "a.tsv.xz is not a whole .xz file"),
         ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read"),
         ("a.csv", b"a,b\n", "a.csv is a file of another kind: expected .tsv, .jsonl, .parquet, or two files of lines"),
         ("a.en", b"a\n", "a.en is a file of another kind"),
@@ -249,7 +249,7 @@ def test_bad_text_is_named_and_nothing_is_written(tmp_path: Path, name: str, con
 @pytest.mark.parametrize("packing", [".gz", ".xz", ".zst"])
 def test_a_packed_file_that_was_cut_off_is_named(tmp_path: Path, packing: str) -> None:
     text = put(tmp_path / f"a.tsv{packing}", PACKED[packing](tsv(PAIRS))[:-9])
-    with pytest.raises(ValueError, match=f"a.tsv{packing} (is no whole {packing} file|cannot be read)"):
+    with pytest.raises(ValueError, match=f"a.tsv{packing} (is not a whole {packing} file|cannot be read)"):
         imported(text, tmp_path)
     assert not (tmp_path / "made").exists()
 

@@ -86,7 +86,7 @@ def test_half_a_gzip_file_is_refused(tmp_path: Path) -> None:
     content = gzip.compress(b"".join(b"%d\n" % i for i in range(1000)))
     for damaged in (content[:-20], content + b"rest", content[:50] + b"\xff" + content[51:]):
         path = written(tmp_path, "x.en", damaged)
-        with pytest.raises(ValueError, match=r"x\.en is no whole gzip file .*Get it again"):
+        with pytest.raises(ValueError, match=r"x\.en is not a whole gzip file .*Get it again"):
             text_fingerprint(path)
 
 

@@ -145,5 +145,5 @@ def test_half_a_shard_is_named(tmp_path: Path, n: int) -> None:
     shards = written(tmp_path, SENTENCES, OTHERS)
     path = shard_folder(tmp_path, 3) / module.SHARD
     path.write_bytes(path.read_bytes()[:n])
-    with pytest.raises(ValueError, match=f"00003/pairs is no whole shard: expected .*, got {n}. Delete"):
+    with pytest.raises(ValueError, match=f"00003/pairs is not a whole shard: expected .*, got {n}. Delete"):
         len(Store(shards, "source"))

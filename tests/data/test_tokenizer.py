@@ -345,7 +345,7 @@ def test_a_file_that_is_no_tokenizer_is_refused(tmp_path: Path, tokenizer: Token
     path = tmp_path / "tokenizer.json"
     content = contents(tokenizer, tmp_path)
     path.write_bytes(content[:-30])
-    with pytest.raises(ValueError, match=r"tokenizer\.json is no tokenizer"):
+    with pytest.raises(ValueError, match=r"tokenizer\.json is not a tokenizer"):
         Tokenizer.load(path)
     path.write_bytes(content.replace(SPECIAL[EOS].encode(), b"<end>"))
     with pytest.raises(ValueError, match="must have .* at ids 0 and 1, got"):

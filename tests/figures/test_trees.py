@@ -51,6 +51,6 @@ def test_it_is_kept_and_drawn_to_the_same_bytes(tmp_path: Path) -> None:
 
 def test_what_is_no_tree_is_refused_and_without_a_run_there_is_none(tmp_path: Path) -> None:
     (tmp_path / "tree.json").write_text('{"gold": "(S (NN a)", "found": ""}')
-    with pytest.raises(ValueError, match="is no tree that was found"):
+    with pytest.raises(ValueError, match="is not a tree that was found"):
         read_tree(tmp_path / "tree.json")
     assert parser_run(tmp_path, "smoke") is None

@@ -104,7 +104,9 @@ def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(
     assert both[1 - killed].wait(timeout=200) != 0
     assert time.monotonic() - began < 130
     both[killed].wait()
-    assert "The same command, on all nodes, goes on from the last checkpoint." in said(tmp_path / str(1 - killed))
+    assert "Type the same command on all nodes: it goes on from the last checkpoint." in said(
+        tmp_path / str(1 - killed)
+    )
     assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
     assert same(made(tmp_path / "0"), one_node)
 

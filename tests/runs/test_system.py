@@ -244,7 +244,7 @@ def function(hyper: Hyper, vocab_size: int) -> Toy:
         ("toy_system.Toy", "A system: expected a class, got 'toy_system.Toy'"),
         (partial(function), "A system: expected a class, got <function function"),
         (partial(Toy, depth="3"), "expected classes, functions and numbers as its arguments, got '3'"),
-        (partial(Toy, depth=lambda: 3), "expected what has a name of its own, got <lambda>"),
+        (partial(Toy, depth=lambda: 3), "expected a class or a function with a name of its own, got <lambda>"),
         (partial(ConvS2S, kernel=4), "A kernel of 4 has no centre: expected an odd one"),
         (Huge, "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding, but"),
         (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked: expected a system with"),
@@ -265,7 +265,9 @@ def test_a_local_class_is_refused() -> None:
     class Local(Toy):
         pass
 
-    with pytest.raises(ValueError, match=r"expected what has a name of its own, got test_a_local_class"):
+    with pytest.raises(
+        ValueError, match=r"expected a class or a function with a name of its own, got test_a_local_class"
+    ):
         systems.system_text(Local)
 
 

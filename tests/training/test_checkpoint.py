@@ -182,7 +182,7 @@ def test_every_truncation_is_found(path: Path) -> None:
     good = path.read_bytes()
     for length in {*range(16), *range(16, len(good), 23), len(good) - 1}:
         path.write_bytes(good[:length])
-        with pytest.raises(DamagedCheckpoint, match="no readable checkpoint|is damaged"):
+        with pytest.raises(DamagedCheckpoint, match="not a readable checkpoint|is damaged"):
             load(path, RUN)
     path.write_bytes(good + b"\0")
     with pytest.raises(DamagedCheckpoint):
@@ -192,7 +192,7 @@ def test_every_truncation_is_found(path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\x80\x04K\x01.", b"\0" * 1_000, b"<html>404</html>"])
 def test_another_kind_of_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it to go on from the one before"):
+    with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it, and the run goes on from the one before"):
         load(path, RUN)
 
 

@@ -131,7 +131,7 @@ def _stream(archive: Path) -> Iterator[_Bounded]:
         try:
             yield stream
         except (EOFError, gzip.BadGzipFile, zlib.error, tarfile.TarError) as error:
-            raise ValueError(f"{archive} is no whole archive ({error}). {AGAIN}") from error
+            raise ValueError(f"{archive} is not a whole archive ({error}). {AGAIN}") from error
 
 
 def _members(archive: Path, stream: _Bounded) -> Iterator[tuple[tarfile.TarInfo, tarfile.TarFile]]:
@@ -183,7 +183,7 @@ def _contents(archive: Path, tar: tarfile.TarFile, info: tarfile.TarInfo, member
                     raise too_long
                 yield block
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{archive}: {member.name!r} is no whole gzip file ({error}). {AGAIN}") from error
+            raise ValueError(f"{archive}: {member.name!r} is not a whole gzip file ({error}). {AGAIN}") from error
 
 
 _KINDS = (

@@ -86,7 +86,7 @@ def copies(source: Source, mirror: str | None) -> list[str]:
         is_web = False
     if not is_web or address.query or address.fragment:
         raise ValueError(
-            f"--mirror {mirror[:200]!r} is no address of a folder; expected one like https://example.org/archives."
+            f"--mirror {mirror[:200]!r} is not the address of a folder; expected one like https://example.org/archives."
         )
     is_safe = address.scheme == "https" or source.is_pinned
     return [f"{mirror.rstrip('/')}/{source.archive}"] if is_safe else []

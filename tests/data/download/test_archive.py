@@ -269,13 +269,13 @@ def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
     for end in (0, 1, 2, 10, 20, len(whole) // 2, len(whole) - 9, len(whole) - 8, len(whole) - 1):
         path = tmp_path / "x.tgz"
         path.write_bytes(whole[:end])
-        refused(path, "is no whole archive|lacks")
+        refused(path, "is not a whole archive|lacks")
     plain = tar_bytes(GOOD)
     for end in (511, 512 * 5 + 4, 512 * 6 + 4):
         path = tmp_path / "x.tar"
         path.write_bytes(plain[:end])
         (tmp_path / "x.tgz").unlink(missing_ok=True)
-        refused(path, "is no whole archive|lacks")
+        refused(path, "is not a whole archive|lacks")
 
 
 def test_the_checksum_at_the_far_end_is_seen(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_the_checksum_at_the_far_end_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "x.tgz"
     for content in (whole[:-1], whole[:-8] + bytes(8)):
         path.write_bytes(content)
-        refused(path, "is no whole archive")
+        refused(path, "is not a whole archive")
     path.write_bytes(whole)
     unpack(path, WANTED, tmp_path / "out" / "inside")
 
@@ -293,11 +293,11 @@ def test_what_follows_a_gzip_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for rest in (b"rest", b"\x1f\x8b", gzip.compress(b"more")[:-3]):
         path.write_bytes(whole + rest)
-        refused(path, "is no whole archive")
+        refused(path, "is not a whole archive")
         made = nested(gzip.compress(EN) + rest, tmp_path)
-        refused(*reversed_arguments(made, r"'x\.en\.gz' is no whole gzip file"))
+        refused(*reversed_arguments(made, r"'x\.en\.gz' is not a whole gzip file"))
     for damaged in (gzip.compress(EN)[:-1], b"no gzip", gzip.compress(EN)[:-8] + bytes(8)):
-        refused(*reversed_arguments(nested(damaged, tmp_path), r"'x\.en\.gz' is no whole gzip file"))
+        refused(*reversed_arguments(nested(damaged, tmp_path), r"'x\.en\.gz' is not a whole gzip file"))
 
 
 def test_a_damaged_byte_never_passes_silently(tmp_path: Path) -> None:

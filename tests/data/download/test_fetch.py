@@ -54,7 +54,7 @@ def test_a_mirror_without_tls_gives_only_what_a_hash_vouches_for(
     "mirror", ["http://[::1/", "ftp://example.invalid/a", "copies", "https://", "https://x:y/", "https://x/a?b=c"]
 )
 def test_a_mirror_is_the_address_of_a_folder(tmp_path: Path, watched: Watched, mirror: str) -> None:
-    with pytest.raises(ValueError, match="--mirror '.*' is no address of a folder; expected one like https://"):
+    with pytest.raises(ValueError, match="--mirror '.*' is not the address of a folder; expected one like https://"):
         watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path, mirror=mirror)
 
 
