@@ -15,6 +15,8 @@ from repro.results.record import FOLDER, PaperNumbers
 from repro.results.task import TRANSLATION
 from repro.runs.task import Task
 
+LONGEST_NAME = 80  # characters of a row's name: it stands in tables, in pictures and in each line of progress
+
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
@@ -152,6 +154,12 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                 "Tables are found by the name of their file: rename one of them."
             )
         names = [row.name for row in table.rows]
+        for name in names:
+            if not name.strip() or not name.isprintable() or len(name) > LONGEST_NAME:
+                raise ValueError(
+                    f"Table {table.name}: expected row names in one line of 1 to {LONGEST_NAME} visible characters, "
+                    f"got {name[:LONGEST_NAME]!r}, {len(name)} long. Rename the row."
+                )
         if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
             raise ValueError(
                 f"Table {table.name}: expected a name of its own for each row, and {BASE_ROW.name!r} for none, got "

@@ -200,6 +200,12 @@ def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: s
         asked(Row("longer", steps(1), Paper()), table=name)
 
 
+@pytest.mark.parametrize("name", ["", " ", "two\nlines", "\x1b[31mred", "right to left\u202e", "a" * 81])
+def test_a_row_that_cannot_stand_in_a_line_of_progress_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="expected row names in one line of 1 to 80 visible characters, got"):
+        asked(Row("fine", steps(1), Paper()), Row(name, steps(2), Paper()))
+
+
 @pytest.mark.parametrize("names", [("a", "a"), ("a", "b", "a"), ("base",)])
 def test_two_rows_of_one_name_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(ValueError, match="expected a name of its own for each row"):
