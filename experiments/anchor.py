@@ -2,7 +2,7 @@
 
 Others: Wu et al. (2021), text-only Transformer-tiny: 41.02 BLEU on test_2016_flickr, lower-cased and tokenised.
 Run:    python experiments/anchor.py --scale captions --corpus multi30k_tok --steps 12000 --rows tiny
-        (two to three hours a seed, 1 CPU core; --precision bf16 takes two thirds of that where the processor has it)
+        (about two hours a seed, 1 CPU core; --precision bf16 takes two thirds of that where the processor has it)
 """
 
 from dataclasses import replace

@@ -33,6 +33,9 @@ class NamedCorpus:
     origin: str  # where it comes from and how to get it
     subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
+    further: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # other test sets by name: stems of their files
     of_trees: bool = False  # it is no parallel text, but becomes some (`treebanks.py`)
 
     @property
@@ -51,6 +54,7 @@ CORPORA = {
         folders={"en-de": "multi30k", "en-fr": "multi30k"},
         dev=("val",),
         test=("test_2016_flickr",),
+        further={name: (name,) for name in ("test_2017_flickr", "test_2017_mscoco")},
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
         origin="Get it with: python -m repro data fetch multi30k-en-de (or multi30k-en-fr).",
     ),
@@ -59,6 +63,7 @@ CORPORA = {
         train=("train", "train.lc.norm.tok"),
         dev=("val", "val.lc.norm.tok"),
         test=("test_2016_flickr", "test_2016_flickr.lc.norm.tok"),
+        further={name: (name, f"{name}.lc.norm.tok") for name in ("test_2017_flickr", "test_2017_mscoco")},
         in_tokens=True,
         licence="for non-commercial research and education (Elliott et al. 2016, 2017)",
         origin="Get it with: python -m repro data fetch multi30k_tok-en-de (or multi30k_tok-en-fr).",
@@ -183,6 +188,7 @@ class Corpus:
     whole: tuple[str, ...] = ()  # words that are never cut into tokens
     about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
     left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
+    further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files are there, by name
 
     def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
         """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
@@ -242,6 +248,7 @@ def open_corpus(
         files=files,
         licence=known.licence,
         origin=known.origin,
+        further=_further(folder, name, pair),
     )
 
 
@@ -274,6 +281,17 @@ def _subset(folder: Path, name: str, pair: str, test: Parallel) -> Subset | None
     part = Parallel(*sides)
     _recognised(part, name, pair, (fetched.subset,))
     return subset_of(fetched.subset, part, test)
+
+
+def _further(folder: Path, name: str, pair: str) -> dict[str, Parallel]:
+    """The other test sets of a corpus that lie beside its own, by name."""
+    found = {}
+    for test, by_hand in CORPORA[name].further.items():
+        stems = (*by_hand, f"{name}_{test}")  # the last as fetching names it
+        if sides := _sides(folder, stems, pair):
+            found[test] = Parallel(*sides)
+            _recognised(found[test], name, pair, stems)
+    return found
 
 
 def _wanted(folder: Path, name: str, pair: str) -> list[tuple[str, str, tuple[str, ...]]]:

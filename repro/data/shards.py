@@ -85,6 +85,11 @@ class Side(Protocol):
         """[sentences], each with its EOS."""
         ...
 
+    @property
+    def n_tokens(self) -> int:
+        """Of all sentences."""
+        ...
+
     def __len__(self) -> int: ...
 
     def sentence(self, i: int) -> Ids:
@@ -106,6 +111,10 @@ class Encoded:
     @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets).astype(np.int64)
+
+    @property
+    def n_tokens(self) -> int:
+        return len(self.ids)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -275,8 +284,8 @@ def pair_lengths(source: Side, target: Side) -> PairLengths:
 class Split:
     """One split on both sides, as ids and as text."""
 
-    source: Store
-    target: Store
+    source: Side
+    target: Side
     text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
     in_pieces: bool = False  # the text came in tokens

@@ -11,6 +11,7 @@ from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
 from repro.results.frame import ResultSet
+from repro.results.further_tests import with_further
 from repro.results.parts import with_brackets, with_parts
 from repro.results.record import BASE, Record
 from repro.results.summary import Summary, summary
@@ -52,7 +53,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     return ScaleData(
         result_set=result_set,
         runs=runs,
-        frames=frames if whole is None else frames | {table3.NAME: whole},
+        frames=frames if whole is None else frames | {table3.NAME: with_further(whole, result_set.everything, results)},
         evidence=evidence,
         judged=judge(evidence, result_set.rows, layers),
         stated=judge(evidence, result_set.rows, layers, STATEMENTS),
@@ -69,4 +70,5 @@ def _with_sentences(frame: "DataFrame", records: Sequence[Record], results: Path
     """The frame with what files beside records tell of single sentences, where its page shows it."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
+    frame = with_further(frame, records, results)
     return with_parts(frame, records, results) if has_systems(frame) else frame

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages.columns import DELTA, columns_of_dev, row_column, setting_columns, size_columns
+from repro.pages.further_tests import further_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import MADE_AGAIN, about_settings, claim, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
@@ -44,6 +45,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             explained_table(scores, ruled),
             (Heading("What the rows change"), *explained_table(varies, ruled)) if varies else (),
             about_settings(frame),
+            further_section(frame, ruled),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),

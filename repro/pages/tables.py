@@ -15,6 +15,7 @@ from repro.pages.columns import (
     setting_columns,
     size_columns,
 )
+from repro.pages.further_tests import further_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     MADE_AGAIN,
@@ -58,6 +59,7 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
             section(frame, ruled) if systems else (),
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
+            further_section(frame, ruled),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),
             notes(frame, Heading("Notes")),

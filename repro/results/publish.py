@@ -9,6 +9,7 @@ from pathlib import Path
 from repro.results import layer_costs, provenance, sentences
 from repro.results.brackets import copy_brackets, fault_of_brackets, file_of
 from repro.results.frame import ResultSet, note_rows
+from repro.results.further_tests import copy_further
 from repro.results.inside import copy_inside
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.record import BASE, Record, path
@@ -32,6 +33,7 @@ def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: R
         sentences.copy_sentences(path(own.folder.parent, record), place, record.run)
         copy_inside(path(own.folder.parent, record), place, record.run)
         copy_brackets(path(own.folder.parent, record), place, record.run)
+        copy_further(path(own.folder.parent, record), place, record.run)
         record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything

@@ -23,6 +23,7 @@ from repro.results.systems import system_text
 from repro.results.task import TRANSLATION, Named, Scores, without_value
 from repro.runs import determinism
 from repro.runs.changed import origin
+from repro.runs.further_tests import note_further
 from repro.runs.inside import note_inside
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
@@ -144,7 +145,8 @@ class Execution(Run):
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.folder / "record.json")
-            note_inside(self, done)  # a reader can do without it, so the record comes first
+            note_inside(self, done)  # a reader can do without these, so the record comes first
+            note_further(self, done, self._translating)
         if self.group:
             self._told(asdict(done))
         return done
@@ -265,16 +267,20 @@ class Execution(Run):
 
     def _evaluate(self, model: backends.Backend, name: str, split: Split) -> Scored:
         """What one split is worth; the translations go to `<name>.hyp`."""
-        self.progress.begin(f"{self.settings.name}, {name}", len(split))
+        scored = self.trial.score(model, split, between=self._translating(name, len(split)))
+        atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
+        return scored
+
+    def _translating(self, name: str, n: int) -> Callable[[int], None]:
+        """What tells how many of the n sentences of a text are translated, and ends that where the run shall stop."""
+        self.progress.begin(f"{self.settings.name}, {name}", n)
 
         def between(done: int) -> None:
             self.progress.step(done)
             if self.should_stop():
                 raise Stopped(f"{self.settings.name} is trained; stopped while translating {name}")
 
-        scored = self.trial.score(model, split, between=between)
-        atomic.write_text(self.folder / f"{name}.hyp", "".join(f"{line}\n" for line in scored.hypotheses))
-        return scored
+        return between
 
     def _score_subset(self, hypotheses: Sequence[str]) -> Named | None:
         """The scores of those lines of test that are a test set of their own, from the translation of all."""

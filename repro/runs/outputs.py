@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.data.pair import languages
 from repro.results.brackets import Brackets, are_brackets_of, file_of, has_brackets, write_brackets
+from repro.results.further_tests import is_further_of, read_further
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
@@ -24,7 +25,7 @@ from repro.results.sentences import (
     sha256_of,
     write_sentences,
 )
-from repro.results.task import SPLITS
+from repro.results.task import SPLITS, number
 
 if TYPE_CHECKING:
     from repro.data.shards import Split
@@ -131,6 +132,23 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
             again = bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
             if scored is None or abs(scored - again) > SAME_BLEU:
                 return f"its translations of {split} score {name} {again:.4f}, but the record says {scored}"
+    return _further_rescored(record, results, corpus)
+
+
+def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | None:
+    """As `rescored`, of the other test sets that lie here and that the run was scored on."""
+    place = path(results, record)
+    tests = read_further(place, record.run) if is_further_of(place, record.run) else {}
+    for test in (name for name in tests if name in corpus.further):
+        hypotheses, scores = tests[test].hypotheses, tests[test].scores
+        references = [target for _, target in corpus.further[test].pairs()]
+        if len(hypotheses) != len(references):
+            return f"{test} has {len(hypotheses):,} translations of {len(references):,} sentences"
+        found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
+        for name, counts in found.scorers.items():
+            scored, again = number(scores, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
+            if scored is None or abs(scored - again) > SAME_BLEU:
+                return f"its translations of {test} score {name} {again:.4f}, but their file says {scored}"
     return None
 
 

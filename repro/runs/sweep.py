@@ -19,6 +19,7 @@ from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
+from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds
@@ -177,7 +178,8 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
-            keep_inside(outcome.run, outcome.record, self.results)  # a reader can do without it
+            keep_inside(outcome.run, outcome.record, self.results)  # a reader can do without these
+            keep_further(outcome.run, outcome.record, self.results)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

@@ -47,7 +47,7 @@ def outputs(
 
     full = [line for line in lines if line]
     with opened(backend, trained.model, bf16=bf16) as ready:
-        ids = ready.translate(encoded(trained.tokenizer, full), search)
+        ids = ready.translate(as_ids(trained.tokenizer, full), search)
     texts = map(trained.tokenizer.decode, ids)
     return ((line, next(texts) if line else "") for line in lines)
 
@@ -145,11 +145,11 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
 def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
     from repro.data.datamodule import DevBatches
 
-    source, target = encoded(trained.tokenizer, sources), encoded(trained.tokenizer, targets)
+    source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
     return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
 
 
-def encoded(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
+def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
     """Lines as ids, each with its end symbol."""
     from repro.data.shards import Encoded
 

@@ -216,6 +216,9 @@ def test_news_commentary_on_its_own(tmp_path: Path, server: FileServer, capsys: 
     assert "train 100, dev 12, test 10 pairs" in said(capsys, "prepare", "news-commentary-en-de", *options)
 
 
+CAPTION_SPLITS = ("train", "val", "test_2016_flickr", "test_2017_flickr")
+
+
 def captions(texts: Mapping[str, bytes], mtime: int = 0) -> bytes:
     """An archive like that of multi30k/dataset."""
     file = io.BytesIO()
@@ -234,11 +237,11 @@ def test_captions_are_known_by_their_texts(
     monkeypatch.setenv("NO_PROXY", "*")
     texts = {
         f"{split}.{language}": f"{split} {language} {content}\n".encode()
-        for split in ("train", "val", "test_2016_flickr")
+        for split in CAPTION_SPLITS
         for language, content in (("en", "a dog"), ("de", "ein Hund"))
     }
     with FileServer() as server:
-        for split in ("train", "val", "test_2016_flickr"):
+        for split in CAPTION_SPLITS:
             known = sources.SOURCES[f"multi30k_{split}"]
             english, other = (
                 replace(side, sha256=hashlib.sha256(texts[f"{split}.{side.language}"]).hexdigest())
@@ -263,6 +266,10 @@ def test_captions_are_known_by_their_texts(
     by_hand = open_corpus("multi30k", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
     assert fetched.test.source.parent.name == "multi30k_test_2016_flickr-en-de"
     assert (fetched.sha256, by_hand.test.source.parent) == (by_hand.sha256, tmp_path)
+    for corpus in (fetched, by_hand):
+        assert {name: [*text.pairs()] for name, text in corpus.further.items()} == {
+            "test_2017_flickr": [("test_2017_flickr en a dog", "test_2017_flickr de ein Hund")]
+        }
 
 
 def test_fetch_stores_where_repro_data_says_and_prepare_finds_it_there(

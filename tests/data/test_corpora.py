@@ -361,3 +361,35 @@ def test_the_news_tests_are_recognised(real_text: Path, tmp_path: Path, pair: st
 )
 def test_choices_are_made_on_dev_and_scores_are_of_test(name: str, dev: list[str], test: list[str]) -> None:
     assert ([*CORPORA[name].dev], [*CORPORA[name].test]) == (dev, test)
+
+
+# Other test sets -------------------------------------------------------------------------------------------
+
+
+def test_other_test_sets_beside_a_corpus_are_found_and_decide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = six_files(tmp_path, dev="val")
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"test_2016_flickr.{language}")
+    monkeypatch.setattr(corpora, "SHA256", {})
+    without = opened(folder, "multi30k")
+    assert without.further == {}
+    written(folder, "test_2017_mscoco.en", b"five\n")
+    assert opened(folder, "multi30k").further == {}, "half of one is none"
+    (folder / "test_2017_mscoco.de.gz").write_bytes(gzip.compress(b"f\xc3\xbcnf\n"))
+    found = opened(folder, "multi30k")
+    assert {name: [*text.pairs()] for name, text in found.further.items()} == {"test_2017_mscoco": [("five", "fünf")]}
+    assert (found.sha256, found.files) == (without.sha256, without.files)
+
+
+def test_an_altered_test_set_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = six_files(tmp_path, dev="val")
+    for language in ("en", "de"):
+        (folder / f"test.{language}").rename(folder / f"test_2016_flickr.{language}")
+        written(folder, f"test_2017_flickr.{language}", b"five\n")
+    monkeypatch.setattr(corpora, "SHA256", {"multi30k/test_2017_flickr.de": "ef" * 32})
+    with pytest.raises(
+        ValueError, match=r"test_2017_flickr\.de is not the text known as multi30k: expected SHA-256 efef"
+    ):
+        opened(folder, "multi30k")

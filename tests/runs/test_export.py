@@ -22,7 +22,7 @@ from repro.results.search import Search
 from repro.runs.export import EXAMPLES, FORMATS
 from repro.runs.load import open_run
 from repro.runs.model_card import model_card
-from repro.runs.use import encoded
+from repro.runs.use import as_ids
 
 NEEDS = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
 
@@ -63,7 +63,7 @@ def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, t
     assert len(said) == len(lines) + 1
     assert said[-2:] == ["", ""]
     if to == "safetensors":
-        greedy = translate(run.model, encoded(run.tokenizer, lines[:-1]), Search(beam=1))
+        greedy = translate(run.model, as_ids(run.tokenizer, lines[:-1]), Search(beam=1))
         assert said[:-2] == [run.tokenizer.decode(ids) for ids in greedy]
 
 

@@ -87,12 +87,14 @@ class Collection:
     dev: str
     test: str
     subset: str | None = None  # lines of test that are a test set of their own
+    further: tuple[str, ...] = ()  # other test sets
     licence: str
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """Training text, dev, test and its subset."""
-        return tuple(source(name) for name in (*self.train, self.dev, self.test, self.subset) if name)
+        """Training text, dev, test, its subset and other test sets."""
+        names = (*self.train, self.dev, self.test, self.subset, *self.further)
+        return tuple(source(name) for name in names if name)
 
     @property
     def download_bytes(self) -> int:
@@ -327,6 +329,9 @@ CAPTIONS = {
     "multi30k/test_2016_flickr.en": "399a4382932c1aadd3ceb9bef1008d388a64c76d4ae4e9d4728c6f4301cac182",
     "multi30k/test_2016_flickr.de": "4be6b5b3236b79c25475c6bb829800a7ce559e9ba7a1f6c2394fe4d40be46d16",
     "multi30k/test_2016_flickr.fr": "cb3160d69b002bb638e66cc7612fcd56cb0af82eadc9c142dedc438afb885ef6",
+    "multi30k/test_2017_flickr.en": "ce1450ddc5ab0834502579d77a170849952e15a2938b34cc503bdc25ebb4fb98",
+    "multi30k/test_2017_flickr.de": "c3078bc3b36808bf9d20eb2347ed6137016179ef59ec0d2b9b8ecc3fb2880081",
+    "multi30k/test_2017_flickr.fr": "6f3764e31dac41e9455e612958bcfd4e877c5e15cd66df2c2b2be6d9bd83e5b6",
     "multi30k_tok/train.en": "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
     "multi30k_tok/train.de": "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
     "multi30k_tok/train.fr": "8fa41bb718412bcb7c5dfa58603842810a01543eae86a51279f9886b901266e1",
@@ -336,6 +341,9 @@ CAPTIONS = {
     "multi30k_tok/test_2016_flickr.en": "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
     "multi30k_tok/test_2016_flickr.de": "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
     "multi30k_tok/test_2016_flickr.fr": "1463bd5960f9bfe098ec3cd752d3df0c49c84dc646fb518964a29232658cd836",
+    "multi30k_tok/test_2017_flickr.en": "c9d1dfd7a26add989382e534af235af9f0f658b2a30e7eb0efdaf142496ee54f",
+    "multi30k_tok/test_2017_flickr.de": "02067e4a9402786a4fcb8c1b6f4307e4a5073ced64800abead5273b54f5f31f6",
+    "multi30k_tok/test_2017_flickr.fr": "c0583117a47b31e8a6c6a97cfe8de153e462074668f4e994764fcc80b21d33b4",
 }
 _CAPTIONS_AT = "a3d2e0d26b56f3846f66a952536ffed4e401d05a"
 
@@ -368,7 +376,7 @@ def _captions(corpus: str, split: str, name: str, form: Form, n_pairs: int) -> S
     )
 
 
-_CAPTION_SPLITS = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000}
+_CAPTION_SPLITS = {"train": 29_000, "val": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}
 _CAPTION_SOURCES = [
     one
     for split, n_pairs in _CAPTION_SPLITS.items()
@@ -416,6 +424,7 @@ COLLECTIONS = {
                 train=(f"{name}_train",),
                 dev=f"{name}_val",
                 test=f"{name}_test_2016_flickr",
+                further=(f"{name}_test_2017_flickr",),
                 licence=SOURCES[f"{name}_train"].licence,
             )
             for name in ("multi30k", "multi30k_tok")

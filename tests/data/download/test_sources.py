@@ -60,8 +60,8 @@ def test_a_collection_is_complete(key: str) -> None:
     one = COLLECTIONS[key]
     assert key == f"{one.name}-{one.pair}"
     assert collection(one.name, one.pair) is one
-    assert len({*one.train, one.dev, one.test, one.subset}) == len(one.train) + 3
-    assert len(one.sources) == len(one.train) + 2 + (one.subset is not None)
+    assert len({*one.train, one.dev, one.test, one.subset, *one.further}) == len(one.train) + 3 + len(one.further)
+    assert len(one.sources) == len(one.train) + 2 + (one.subset is not None) + len(one.further)
     assert all(one.pair in part.members for part in one.sources)
     assert one.n_train == sum(SOURCES[name].n_pairs[one.pair] for name in one.train)
     assert one.licence

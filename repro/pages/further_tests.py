@@ -1,0 +1,32 @@
+"""What a table shows of test sets beside that of its corpus."""
+
+from typing import TYPE_CHECKING
+
+from repro.pages.columns import MISSING, numbers, row_column, spreads
+from repro.pages.words import explained_table
+from repro.render.page import Block, Column, Heading, Text
+from repro.results.frame import SCORERS
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+ABOUT = (
+    "Test sets that lay beside the text of a run, translated and scored as its own. No verdict is read from them; n is "
+    "the number of seeds that were scored on one, which can be fewer than the row has."
+)
+
+
+def further_section(frame: "DataFrame", ruled: frozenset[int] | tuple[int, ...]) -> tuple[Block, ...]:
+    """Scores on other test sets, under a heading; nothing where no run has any."""
+    counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
+    if not counts:
+        return ()
+    shown = [row_column(frame)]
+    for count in counts:
+        of = count.removesuffix("/n")
+        group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
+        shown.append(Column(group, "n", numbers(frame[count], ".0f")))
+        for score, scorer in SCORERS.items():
+            texts, _ = spreads(scored, f"{of}/{score}", 1)
+            shown.append(Column(group, scorer, ["" if text == MISSING else text for text in texts]))
+    return Heading("Other test sets"), *explained_table(shown, ruled), Text(ABOUT)

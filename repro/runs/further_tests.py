@@ -1,0 +1,75 @@
+"""A finished run on the other test sets that lie beside its text: translated and scored as its own was.
+
+It comes after the record, which does not need it, and is made from the checkpoints that the run left: so the same
+command makes it for runs that finished before, or whose text lay alone then. Paper: none; for Multi30k others report
+test sets of 2016 and 2017, and of MSCOCO.
+"""
+
+import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
+from repro.results.record import Record, path
+from repro.training.checkpoint_files import path_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from repro.data.parallel_text import Parallel
+    from repro.runs.run import Run
+
+# told the name of a text and its number of sentences; what it gives is told how many are translated, and may raise
+Watch = Callable[[str, int], Callable[[int], None]]
+
+
+def note_further(run: "Run", record: Record, watch: Watch = lambda name, n: lambda done: None) -> None:
+    """Have the scores in the folder of the run, where its checkpoints are there; what is there is not made again."""
+    place, steps = run.folder / "record.json", run.settings.hyper.averaged_steps
+    there = all(path_of(run.folder / "checkpoints", step).exists() for step in steps)
+    if not run.corpus.further or not there or record.status != "finished":
+        return
+    try:
+        kept = read_further(place, record.run)
+    except ValueError:  # it can be made again
+        kept = {}
+    wanted = {name: _sha256(text) for name, text in run.corpus.further.items()}
+    lacking = [name for name, sha256 in wanted.items() if name not in kept or kept[name].sha256 != sha256]
+    if lacking:
+        made = _scored(run, {name: run.corpus.further[name] for name in lacking}, watch)
+        write_further(place, record.run, kept | made)
+
+
+def keep_further(run: "Run", record: Record, results: "Path") -> None:
+    """Have the same beside the record under `results`."""
+    note_further(run, record)
+    copy_further(run.folder / "record.json", path(results, record), record.run)
+
+
+def _scored(run: "Run", texts: "dict[str, Parallel]", watch: Watch) -> dict[str, FurtherTest]:
+    from repro.data.shards import Split
+    from repro.runs.trial import Trial
+    from repro.runs.use import as_ids
+
+    trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
+    model = trial.module().model
+    model.load_state_dict(trial.averaged(run.folder / "checkpoints", run.id))
+    made = {}
+    with trial.opened(model) as opened:
+        for name, text in texts.items():
+            sources, targets = zip(*text.pairs(), strict=True)
+            split = Split(
+                source=as_ids(tokenizer, sources),
+                target=as_ids(tokenizer, targets),
+                text=(text,),
+                dropped={},
+                in_pieces=run.prepared.test.in_pieces,
+            )
+            found = trial.score(opened, split, between=watch(name, len(split)))
+            made[name] = FurtherTest(_sha256(text), found.scores, found.hypotheses)
+    return made
+
+
+def _sha256(text: "Parallel") -> str:
+    """Of both sides."""
+    return hashlib.sha256("".join(f"{one.sha256}\n" for one in text.fingerprints()).encode()).hexdigest()

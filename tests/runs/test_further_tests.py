@@ -1,0 +1,217 @@
+"""A run on other test sets: scored as its own, kept beside its record, made once, shown and published."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from own_signals import own_signals
+from paper_runs import paper_run
+
+from repro.data.corpora import CORPORA, GrammarSizes, open_corpus
+from repro.experiment import main
+from repro.pages.further_tests import further_section
+from repro.render.page import Table
+from repro.results import further_tests as results
+from repro.results.frame import table
+from repro.results.further_tests import (
+    FurtherTest,
+    copy_further,
+    further_file,
+    read_further,
+    with_further,
+    write_further,
+)
+from repro.results.record import Record, load, path
+from repro.runs import further_tests, outputs
+from repro.storage.packed_json import write_packed
+
+SIDES = ("en", "de")
+RUN = "00000000000000ab"
+
+
+@pytest.fixture(autouse=True)
+def _own_signals() -> Iterator[None]:
+    with own_signals():
+        yield
+
+
+def launch(folder: Path) -> Record:
+    """A few updates on the text in `folder`; its own results are there too."""
+    options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=3"]
+    places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
+    main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"])
+    [file] = folder.glob("results/*/base/base-seed1.json")
+    return load(file)
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Text with a test set of five pairs, and with these five again under another name."""
+    known = replace(CORPORA["folder"], further={"again": ("again",), "absent": ("absent",)})
+    monkeypatch.setitem(CORPORA, "folder", known)
+    sizes = GrammarSizes(n_train=80, n_dev=5, n_test=5)
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=tmp_path / "cache", sizes=sizes)
+    folder = tmp_path / "text"
+    folder.mkdir()
+    for name, part in {"train": corpus.train[0], "dev": corpus.dev, "test": corpus.test, "again": corpus.test}.items():
+        for language, file in zip(SIDES, (part.source, part.target), strict=True):
+            (folder / f"{name}.{language}").write_bytes(file.read_bytes())
+    return folder
+
+
+def test_the_same_text_under_another_name_scores_the_same(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = launch(tmp_path)
+    tests = read_further(path(tmp_path / "results", record), record.run)
+    assert tests.keys() == {"again"}
+    assert tests["again"].scores == record.scores["test"]
+    assert (
+        tests["again"].hypotheses == (tmp_path / "runs" / record.run / "test.hyp").read_text("utf-8").split("\n")[:-1]
+    )
+    shown = (tmp_path / "results" / record.scale / "table3.md").read_text("utf-8")
+    [line] = [line for line in shown.split("## Other test sets")[1].splitlines() if line.startswith("| base")]
+    bleu = [record.scores["test"][name] for name in ("bleu", "bleu_published")]
+    assert [cell.strip() for cell in line.split("|")[2:-1]] == ["1", *(f"{value:.1f}" for value in bleu)]
+    assert "t  base seed 1, again  5/5" in capsys.readouterr().out
+
+
+def test_it_is_made_once_and_anew_where_text_or_file_changed(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[str]] = []
+    scored = further_tests._scored
+    monkeypatch.setattr(further_tests, "_scored", lambda run, of, go: made.append([*of]) or scored(run, of, go))
+    record = launch(tmp_path)
+    file = further_file(path(tmp_path / "results", record))
+    first = file.read_bytes()
+    launch(tmp_path)
+    assert made == [["again"]]
+    file.write_bytes(first[:-9])
+    launch(tmp_path)
+    assert (file.read_bytes(), made) == (first, [["again"]]), "the folder of the run has it"
+    for side in SIDES:
+        (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
+    launch(tmp_path)
+    assert made == [["again"], ["absent"]]
+    tests = read_further(path(tmp_path / "results", record), record.run)
+    assert (tests["again"].scores, tests["absent"].scores) == (record.scores["test"], record.scores["dev"])
+    for side in SIDES:
+        (text / f"again.{side}").write_bytes((text / f"dev.{side}").read_bytes())
+    launch(tmp_path)
+    assert made[2:] == [["again"]]
+    assert read_further(path(tmp_path / "results", record), record.run)["again"].scores == record.scores["dev"]
+
+
+def test_without_checkpoints_what_was_scored_stays(text: Path, tmp_path: Path) -> None:
+    record = launch(tmp_path)
+    for file in (tmp_path / "runs" / record.run / "checkpoints").iterdir():
+        file.unlink()
+    for side in SIDES:
+        (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
+    launch(tmp_path)
+    assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
+
+
+def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scored = further_tests._scored
+
+    def stopped(run: Any, *of: Any) -> Any:
+        object.__setattr__(run, "should_stop", lambda: True)
+        return scored(run, *of)
+
+    monkeypatch.setattr(further_tests, "_scored", stopped)
+    with pytest.raises(SystemExit):
+        launch(tmp_path)
+    [file] = tmp_path.glob("runs/*/record.json")
+    assert not further_file(file).exists()
+    monkeypatch.setattr(further_tests, "_scored", scored)
+    record = launch(tmp_path)
+    assert record == replace(load(file), **{"stamp": record.stamp})
+    assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
+
+
+def test_translations_that_do_not_score_what_their_file_says_are_found(text: Path, tmp_path: Path) -> None:
+    record = launch(tmp_path)
+    corpus = open_corpus("folder", "en-de", data_dir=text, cache=tmp_path / "cache")
+    place = path(tmp_path / "results", record)
+    assert outputs._further_rescored(record, tmp_path / "results", corpus) is None
+    right = read_further(place, record.run)["again"]
+    references = [target for _, target in corpus.test.pairs()]
+    write_further(place, record.run, {"again": right._replace(hypotheses=references)})
+    found = outputs._further_rescored(record, tmp_path / "results", corpus)
+    assert found
+    assert found.startswith("its translations of again score bleu 100.0000, but their file says 0.")
+    write_further(place, record.run, {"again": right._replace(hypotheses=references[:-1])})
+    found = outputs._further_rescored(record, tmp_path / "results", corpus)
+    assert found == "again has 4 translations of 5 sentences"
+
+
+# ---- the file
+
+
+def a_test(bleu: float | None) -> FurtherTest:
+    scores: Any = {"nll": 1.0, "bleu": bleu, "bleu_signature": "s", "bleu_published": None}
+    return FurtherTest("ef" * 32, scores, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ({"run": "00000000000000cd", "tests": {}}, "expected scores of run 00000000000000ab, got those of run"),
+        ({"run": RUN, "tests": {"x": {"sha256": "", "scores": {}}}}, "hypotheses"),
+        ({"run": RUN, "tests": {"x": {"sha256": "", "scores": [], "hypotheses": []}}}, "expected scores and transl"),
+        ({"run": RUN, "tests": []}, "items"),
+        ({"tests": {}}, "run"),
+    ],
+)
+def test_what_is_not_of_the_run_is_refused(content: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+    place = tmp_path / "x-seed1.json"
+    write_packed(further_file(place), {"format": results.FORMAT, **content})
+    with pytest.raises(ValueError, match=complaint):
+        read_further(place, RUN)
+
+
+def test_it_goes_with_its_record_and_not_with_another(tmp_path: Path) -> None:
+    own, there = tmp_path / "own.json", tmp_path / "there.json"
+    write_further(own, RUN, {"x": a_test(3.0)})
+    copy_further(own, there, RUN)
+    assert further_file(there).read_bytes() == further_file(own).read_bytes()
+    copy_further(tmp_path / "nowhere.json", there, RUN)
+    assert read_further(there, RUN) == {"x": a_test(3.0)}, "the checkpoints may be gone here"
+    copy_further(tmp_path / "nowhere.json", there, "00000000000000cd")
+    assert not further_file(there).exists()
+
+
+# ---- the table
+
+
+def test_a_mean_is_over_the_seeds_that_have_it_and_says_how_many(tmp_path: Path) -> None:
+    base = [paper_run(seed=seed, run=f"{seed:016x}") for seed in (1, 2, 3)]
+    other = [paper_run("h=1", "table3_A", seed=1, run="f" * 16)]
+    for record, bleu in zip(base[:2], (20.0, 30.0), strict=True):
+        write_further(path(tmp_path, record), record.run, {"x": a_test(bleu)})
+    write_further(path(tmp_path, other[0]), other[0].run, {"x": a_test(7.0), "y": a_test(None)})
+    frame = with_further(table([*base, *other]), [*base, *other], tmp_path)
+    assert frame["further/x/n"].tolist() == [2, 1]
+    assert frame["further/x/bleu"].tolist() == [25.0, 7.0]
+    assert frame["further/x/bleu_min"].tolist() == [20.0, 7.0]
+    _, shown, *_ = further_section(frame, frozenset())
+    assert isinstance(shown, Table)
+    columns = {(column.group, column.heading): list(column.texts) for column in shown.columns}
+    assert columns["x", "n"] == ["2", "1"]
+    assert columns["x", "sacreBLEU"] == ["25.0 [20.0, 30.0]", "7.0"]
+    assert columns["y", "n"] == ["", "1"]
+    assert columns["y", "sacreBLEU"] == ["", ""]
+
+
+def test_a_table_without_them_is_as_it_was(tmp_path: Path) -> None:
+    records = [paper_run(seed=1)]
+    frame = table(records)
+    pd.testing.assert_frame_equal(with_further(frame, records, tmp_path), frame)
+    assert further_section(frame, frozenset()) == ()
