@@ -26,6 +26,7 @@ from repro.results.further_tests import (
 )
 from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
+from repro.runs.outputs import rescored
 from repro.storage.packed_json import write_packed
 
 SIDES = ("en", "de")
@@ -136,19 +137,22 @@ def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
     assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
 
 
-def test_translations_that_do_not_score_what_their_file_says_are_found(text: Path, tmp_path: Path) -> None:
+def test_translations_that_do_not_score_what_their_file_says_are_found(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     record = launch(tmp_path)
     corpus = open_corpus("folder", "en-de", data_dir=text, cache=tmp_path / "cache")
+    monkeypatch.setattr(outputs, "at_hand", lambda record, cache: corpus)
     place = path(tmp_path / "results", record)
-    assert outputs._further_rescored(record, tmp_path / "results", corpus) is None
+    assert rescored(record, tmp_path / "results", tmp_path / "cache") is None
     right = read_further(place, record.run)["again"]
     references = [target for _, target in corpus.test.pairs()]
     write_further(place, record.run, {"again": right._replace(hypotheses=references)})
-    found = outputs._further_rescored(record, tmp_path / "results", corpus)
+    found = rescored(record, tmp_path / "results", tmp_path / "cache")
     assert found
     assert found.startswith("its translations of again score bleu 100.0000, but their file says 0.")
     write_further(place, record.run, {"again": right._replace(hypotheses=references[:-1])})
-    found = outputs._further_rescored(record, tmp_path / "results", corpus)
+    found = rescored(record, tmp_path / "results", tmp_path / "cache")
     assert found == "again has 4 translations of 5 sentences"
 
 
