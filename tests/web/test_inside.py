@@ -197,6 +197,14 @@ def test_only_what_scrolls_by_itself_is_wide(page: Any, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_a_page_of_paper_is_as_wide_as_the_whole_tree(page: Any) -> None:
+    wide = """() => [...document.querySelectorAll("#inside svg")].map(
+      (svg) => svg.clientWidth / svg.parentElement.clientWidth)"""
+    assert max(page.evaluate(wide)) > 1, "on a screen it is scrolled"
+    page.emulate_media(media="print")
+    assert max(page.evaluate(wide)) <= 1
+
+
 def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results, tmp_path / "results")
     file = inside_file(path(tmp_path / "results", its_record()))

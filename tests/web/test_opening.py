@@ -65,6 +65,34 @@ def test_a_print_has_every_view_at_once(made: Path, opened: Any) -> None:
     assert page.evaluate("printed") == [charts, plots], "a print waits for nothing"
 
 
+def test_a_dark_page_is_printed_on_white_and_dark_again(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT, dark=True)
+    page.evaluate(AT_REST)
+    page.locator(".chart").first.scroll_into_view_if_needed()
+    title = page.locator(".chart .role-axis-title text").first
+    title.wait_for()
+    page.evaluate("""() => addEventListener("afterprint", () => {
+      window.printed = document.querySelector(".chart .role-axis-title text").getAttribute("fill");
+    })""")
+    page.pdf()
+    assert page.evaluate("printed") == "rgb(26, 26, 26)"
+    expect(title).to_have_attribute("fill", "rgb(230, 228, 223)")
+
+
+def test_paper_has_what_is_folded_and_nothing_to_press(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT)
+    for place in ("#table3 .grid", '[data-chart="curves/all"]', "#runs"):
+        page.locator(place).first.scroll_into_view_if_needed()
+    runs, choice = page.locator("#runs details.many table"), page.locator("#curves .vega-bindings")
+    expect(runs).not_to_be_visible()
+    expect(choice).to_be_visible()
+    page.emulate_media(media="print")
+    expect(runs).to_be_visible()
+    expect(choice).not_to_be_visible()
+    arrow = "getComputedStyle(document.querySelector('.sort'), '::after').content"
+    assert page.evaluate(arrow) == "none"
+
+
 def test_of_two_addresses_the_last_one_is_shown(made: Path, opened: Any) -> None:
     page = opened(made / REPORT)
     page.evaluate("""() => {

@@ -170,7 +170,8 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
       keys.map((word, k) => el("svg:text", { x: wide - room + 6, y: y(k, keys.length) + 4 }, shown(word)))));
     const cell = Math.max(12, Math.min(24, 380 / high));
     const [left, top] = [110, 96];
-    matrix.replaceChildren(el("svg:svg", { width: left + keys.length * cell + 40, height: top + queries.length * cell + 4, role: "img", "aria-label": title.textContent },
+    const [across, down] = [left + keys.length * cell + 40, top + queries.length * cell + 4];
+    matrix.replaceChildren(el("svg:svg", { width: across, height: down, viewBox: `0 0 ${across} ${down}`, role: "img", "aria-label": title.textContent },
       keys.map((word, k) => el("svg:text", { transform: `translate(${left + (k + 0.5) * cell + 4} ${top - 6}) rotate(-55)` }, shown(word))),
       weights.map((row, q) => [
         el("svg:text", { x: left - 6, y: top + (q + 0.5) * cell + 4, "text-anchor": "end" }, shown(queries[q] ?? "")),
@@ -209,7 +210,8 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
       if (next !== undefined && next >= 0) go(next);
     };
     const scrolled = tree.scrollLeft;
-    tree.replaceChildren(el("svg:svg", { class: "tree", width: columns.length * wide + 50, height: top + rows * high + 6, role: "group", "aria-label": "The tree of hypotheses" },
+    const [across, down] = [columns.length * wide + 50, top + rows * high + 6];
+    tree.replaceChildren(el("svg:svg", { class: "tree", width: across, height: down, viewBox: `0 0 ${across} ${down}`, role: "group", "aria-label": "The tree of hypotheses" },
       columns.map((_, n) => el("svg:text", { class: "length", x: n * wide + 46, y: 14, "text-anchor": "middle" }, String(n + 1))),
       nodes.map(([parent, , , , fate], i) => {
         if (parent < 0) return null;

@@ -161,6 +161,23 @@ const report = (() => {
     for (const act of themed) act();
   }
 
+  /** Have the theme "light" or "dark"; without a name the system's. */
+  function wear(theme) {
+    if (theme) page.dataset.theme = theme;
+    else delete page.dataset.theme;
+    showTheme();
+  }
+
+  /** Paper is white, and a chart keeps the colours it was drawn in: what is dark is light for as long as it is printed. */
+  function print() {
+    const theme = page.dataset.theme;
+    if (isDark()) {
+      wear("light");
+      addEventListener("afterprint", () => wear(theme), { once: true });
+    }
+    [...unseen.keys()].forEach(see);
+  }
+
   function start() {
     const chosen = memory()?.getItem(THEME);
     if (chosen === "dark" || chosen === "light") page.dataset.theme = chosen;
@@ -179,7 +196,7 @@ const report = (() => {
     }
     dark.addEventListener("change", showTheme);
     addEventListener("hashchange", follow);
-    addEventListener("beforeprint", () => [...unseen.keys()].forEach(see));
+    addEventListener("beforeprint", print);
     showTheme();
     if (canUnpack) addEventListener("load", unpackAll);
     else if (document.querySelector("script[data-packed]")) refuse();
