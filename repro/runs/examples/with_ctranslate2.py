@@ -21,7 +21,7 @@ def main() -> None:
     source = [[*map(str, tokenizer.encode(line).ids), END] for line in lines]
     found = translator.translate_batch(source, beam_size=4, max_decoding_length=512, disable_unk=True)
     for line, result in zip(lines, found, strict=True):
-        print(tokenizer.decode([int(token) for token in result.hypotheses[0]]) if line else "")
+        print(tokenizer.decode([int(token) for token in result.hypotheses[0]]) if line.strip() else "")
 
 
 if __name__ == "__main__":

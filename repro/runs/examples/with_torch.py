@@ -81,7 +81,7 @@ def main() -> None:
     """Line by line; a line without text stays one."""
     tokenizer = Tokenizer.from_file(str(FOLDER / "tokenizer.json"))
     for line in (line.rstrip("\n") for line in sys.stdin):
-        print(tokenizer.decode(greedy([*tokenizer.encode(line).ids, END])) if line else "")
+        print(tokenizer.decode(greedy([*tokenizer.encode(line).ids, END])) if line.strip() else "")
 
 
 if __name__ == "__main__":

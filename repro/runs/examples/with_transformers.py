@@ -25,7 +25,7 @@ def main() -> None:
         some = lines[begin : begin + AT_ONCE]
         ids = model.generate(**tokenizer(some, return_tensors="pt", padding=True))
         texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
-        print(*(text if line else "" for line, text in zip(some, texts, strict=True)), sep="\n")
+        print(*(text if line.strip() else "" for line, text in zip(some, texts, strict=True)), sep="\n")
 
 
 if __name__ == "__main__":
