@@ -65,7 +65,9 @@ def test_it_is_typed() -> None:
 
 
 @pytest.mark.usefixtures("_own_signals")
-def test_every_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_example_of_the_page_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     page = (ROOT / "docs" / "python.md").read_text("utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 6
@@ -80,6 +82,7 @@ def test_every_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert table["n"].tolist() == [0, 0, 1, 0, 0]
     assert table.loc["h=4", "dev/ppl"] == names["record"].scores["dev"]["ppl"]
     assert repro.table("own", scale="smoke").loc["narrow", "n"] == 1
+    assert "experiments/own.py" not in capsys.readouterr().out, "there is no such file to type"
     again = repro.run("table3_A/h=4", scale="smoke")
     assert again.run == names["record"].run
     assert len(list((tmp_path / "runs").glob("*/record.json"))) == 2

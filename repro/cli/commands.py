@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, ended, ours
+from repro.runs.command import BAD_INPUT, ended, ours, python, script
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -75,7 +75,7 @@ def overview() -> str:
             *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
             f"{ours('COMMAND', '--help')} says more. `run TABLE` does what the file in experiments/ does:",
-            "  python experiments/table3_A.py --help",
+            f"  {python()} {script('table3_A')} --help",
         ]
     )
 

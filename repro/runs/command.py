@@ -103,9 +103,10 @@ def ours(*words: str) -> str:
 def script(name: str) -> str:
     """How the user calls the experiment file of that name: the one that runs, wherever it is, or ours."""
     running = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
-    if running.stem == name and running.parent == PACKAGE / EXPERIMENTS:
-        return f"-m repro run {name}"
-    return shlex.quote(os.path.relpath(running)) if running.stem == name else f"experiments/{name}.py"
+    installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
+    if running.stem == name and running.parent != installed:
+        return shlex.quote(os.path.relpath(running))
+    return f"-m repro run {name}" if installed.is_dir() else f"experiments/{name}.py"
 
 
 # A reader that has had enough: `| head` ---------------------------------------------------------------------

@@ -208,7 +208,15 @@ class Sweep:
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
                 f"{len(records)} runs{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
-                *what_next(self.name, self.tables[0].name, scale, self.options.typed, self.cells[-1].task, self.peer),
+                *what_next(
+                    self.name,
+                    self.tables[0].name,
+                    scale,
+                    self.options.typed,
+                    self.cells[-1].task,
+                    self.peer,
+                    has_file=self.tables[0].file is not None,
+                ),
             ]
         )
 
@@ -235,12 +243,19 @@ def _page(folder: Path, written: Sequence[Path]) -> str:
 
 
 def what_next(
-    name: str, table: str, scale: str, typed: Mapping[str, Any], task: Task, peer: Peer | None = None
+    name: str,
+    table: str,
+    scale: str,
+    typed: Mapping[str, Any],
+    task: Task,
+    peer: Peer | None = None,
+    *,
+    has_file: bool = True,
 ) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
     `task` is that of the run which ended last. Of processes that `peer` is one of, on several nodes, what starts those
-    is a part of the command.
+    is a part of the command. A row that a program made, and no file has, has no command for more seeds.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = command.python(), ""
@@ -253,8 +268,9 @@ def what_next(
     commands = {
         f"{command.ours('ui')} {view}": "compare the runs in MLflow",
         use: f"{task.command} with the newest run",
-        f"{start} {command.script(name)} {command.command_line(more)}": f"intervals over seeds{where}",
     }
+    if has_file:
+        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = f"intervals over seeds{where}"
     width = max(map(len, commands))
     return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.cli import run
+from repro.cli import commands, run
 from repro.results import places
 from repro.runs import command
 
@@ -53,4 +53,8 @@ def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypat
     monkeypatch.setattr(
         sys.modules["__main__"], "__file__", str(tmp_path / "experiments" / "table3_A.py"), raising=False
     )
+    (tmp_path / "experiments").mkdir()
     assert command.script("table3_A") == "-m repro run table3_A"
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "of_mine.py"))
+    assert command.script("table3_A") == "-m repro run table3_A", "a program of one's own has no folder of experiments"
+    assert "python -m repro run table3_A --help" in commands.overview()
