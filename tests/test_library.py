@@ -100,15 +100,28 @@ def test_signals_do_afterwards_what_they_did_before() -> None:
 @pytest.mark.parametrize(
     ("row", "options", "expected"),
     [
-        ("h=4", {}, "expected a row as TABLE/ROW, such as table3_A/h=4, or base; got 'h=4'"),
+        ("h=4", {}, "expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got 'h=4'"),
         ("table3_A/h=5", {}, "Unknown row 'h=5' of table3_A; expected some of base, h=1"),
         ("table9/h=4", {}, "expected a row as TABLE/ROW"),
         ("figures/h=4", {}, "figures trains no rows of its own"),
         ("base", {"jobs": 2}, "jobs: expected options of one run, some of corpus, pair,"),
         ("base", {"scale": "huge"}, "Unknown scale 'huge'"),
+        (None, {}, "expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got None"),
+        (Path("table3_A/h=4"), {}, "or base, or a Row; got PosixPath('table3_A/h=4')"),
+        ("base", {"seed": "1"}, "expected a whole number from 1 on as seed, got '1'"),
+        ("base", {"seed": -1}, "expected a whole number from 1 on as seed, got -1"),
+        ("base", {"steps": "3"}, "--steps: expected int, got '3'"),
+        ("base", {"steps": 2.5}, "--steps: expected int, got 2.5"),
+        ("base", {"precision": "fp16"}, "--precision: expected one of fp32, bf16, got 'fp16'"),
+        ("base", {"batch_by": "words"}, "--batch-by: expected one of padded_tokens, tokens, got 'words'"),
+        ("base", {"backend": "tpu"}, "--backend: expected one of torch, ctranslate2, ctranslate2-int8, got 'tpu'"),
+        ("base", {"clean": "duplicates"}, "--clean: expected tuple, got 'duplicates'"),
+        ("base", {"clean": ["twins"]}, "Unknown cleaning rule 'twins'"),
+        ("base", {"runs_dir": None}, "--runs-dir: expected Path, got None"),
+        ("base", {"data_dir": None, "steps": 0}, "--steps must be at least 1"),
     ],
 )
-def test_what_cannot_be_run_is_named(row: str, options: dict[str, Any], expected: str) -> None:
+def test_what_cannot_be_run_is_named(row: Any, options: dict[str, Any], expected: str) -> None:
     with pytest.raises(ValueError, match=re.escape(expected)):
         repro.run(row, **options)
 
@@ -230,6 +243,14 @@ def test_bad_lines_are_named(loaded: Loaded) -> None:
     for nothing in (None, 5):
         with pytest.raises(ValueError, match=f"lines: expected a list of lines, got {nothing}"):
             loaded.translate(nothing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"), [(None, "laptop"), ("table3_A", None), (["table3_A"], "laptop"), ("base", "")]
+)
+def test_a_table_without_a_name_is_named(name: Any, scale: Any) -> None:
+    with pytest.raises(ValueError, match="expected the names of a table and of a scale, got"):
+        repro.table(name, scale=scale)
 
 
 @pytest.mark.parametrize("search", [{"beam": 1.5}, {"beam": "4"}, {"alpha": "0.6"}, {"alpha": None}])

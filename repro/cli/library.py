@@ -8,6 +8,7 @@ import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,7 +128,9 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, some of {', '.join(TAKEN)}.")
-    given: dict[str, Any] = {one: Path(value) if one.endswith("_dir") else value for one, value in options.items()}
+    if not isinstance(seed, Integral) or seed < 1:
+        raise ValueError(f"expected a whole number from 1 on as seed, got {seed!r}.")
+    given = {name: _as_typed(name, value) for name, value in options.items()}
     return made_here(table, Options(scale=scale, seeds=Seeds(seed, seed), rows=(name,), **given))
 
 
@@ -142,6 +145,8 @@ def table(
     """
     from repro.results.frame import ResultSet
 
+    if not (isinstance(name, str) and isinstance(scale, str) and name and scale):
+        raise ValueError(f"expected the names of a table and of a scale, got {name!r} and {scale!r}.")
     places = [Path(results_dir)] if results_dir else [OWN, PUBLISHED]
     for place in places:
         own = place.resolve() != PUBLISHED.resolve()
@@ -168,18 +173,25 @@ def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
 def _meant(row: "str | Row") -> "tuple[Table, str]":
     """The table of a row, and its name there."""
     from repro.runs.load import experiment
-    from repro.runs.table import Table
+    from repro.runs.table import Row, Table
 
-    if not isinstance(row, str):
+    if isinstance(row, Row):
         return Table(name="own", rows=[row], title=row.name), row.name
-    of, _, name = (FIRST if row == BASE else row).partition("/")
+    of, _, name = (FIRST if row == BASE else str(row)).partition("/")
     files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
-    if of not in files or not name:
-        raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base; got {row!r}.")
+    if not isinstance(row, str) or of not in files or not name:
+        raise ValueError(f"expected a row as TABLE/ROW, such as table3_A/h=4, or base, or a Row; got {row!r}.")
     found = experiment(files[of])
     if "ROWS" not in found:
         raise ValueError(f"{of} trains no rows of its own; expected another table.")
     return Table(name=of, rows=found["ROWS"], title=of, file=files[of]), name
+
+
+def _as_typed(name: str, value: Any) -> Any:
+    """The value of an option as the command line makes it: a folder, or several words."""
+    if isinstance(value, list):
+        return tuple(value)
+    return Path(value) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:

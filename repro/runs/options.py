@@ -7,7 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
 from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
@@ -210,6 +211,7 @@ def _choices(annotation: Any) -> tuple[Any, ...]:
 
 def chosen_scale(options: Options) -> Scale:
     """The scale with the budget and the text that the options ask for. Raises ValueError for what cannot be."""
+    _refuse_kinds(options)
     if options.scale not in SCALES:
         raise ValueError(f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}.")
     scale = SCALES[options.scale]
@@ -264,6 +266,18 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     from repro.data.filters import check_rules
 
     return check_rules(names)
+
+
+def _refuse_kinds(options: Options) -> None:
+    """What nobody can type, but a program can give: a word among none of the choices, or a value of another kind."""
+    for name, annotation in get_type_hints(Options).items():
+        value, choices = getattr(options, name), _choices(annotation)
+        kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+        known = tuple(get_origin(kind) or kind for kind in kinds if get_origin(kind) is not Literal)
+        if value not in choices and not isinstance(value, known):
+            expected = ", ".join(choices) or " or ".join(kind.__name__ for kind in known if kind is not type(None))
+            of = "one of " if choices else ""
+            raise ValueError(f"--{name.replace('_', '-')}: expected {of}{expected}, got {value!r}.")
 
 
 def _refuse_numbers(options: Options) -> None:
