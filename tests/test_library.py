@@ -259,6 +259,12 @@ def test_a_search_of_no_numbers_is_named(loaded: Loaded, search: dict[str, Any])
         loaded.translate(["a"], **search)
 
 
+def test_a_beam_that_no_memory_holds_is_named(loaded: Loaded) -> None:
+    for beam in (1_001, 10**6, 2**70):
+        with pytest.raises(ValueError, match=f"expected a beam of at most 1,000, got {beam:,}: memory and time grow"):
+            loaded.translate(["a"], beam=beam)
+
+
 def test_a_head_that_is_no_number_is_named(loaded: Loaded) -> None:
     found = loaded.attention("a", "b")
     with pytest.raises(ValueError, match="expected a head, from 1 on, .*got cross 1, head 1"):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from repro.data.tokenizer import Tokenizer
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
+WIDEST = 1_000  # hypotheses: a step weighs 2 W of each of W, which at 1,000,000 no memory holds
 PARTS = {"encoder.self_attention": "encoder", "decoder.self_attention": "decoder", "decoder.cross_attention": "cross"}
 
 
@@ -42,8 +43,14 @@ def check_parses(run: Record) -> None:
 def outputs(
     trained: Trained, lines: Sequence[str], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Each line with what the run makes of it; of an empty line nothing."""
+    """Each line with what the run makes of it; of an empty line nothing. ValueError: a beam that is too wide."""
     from repro.decoding.backend import opened
+
+    if search.beam > WIDEST:
+        raise ValueError(
+            f"expected a beam of at most {WIDEST:,}, got {search.beam:,}: memory and time grow with its square. The "
+            "paper's is 4."
+        )
 
     full = [line for line in lines if line]
     with opened(backend, trained.model, bf16=bf16) as ready:
