@@ -55,11 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.html:
             return _report(results, own=options.own, cache=options.cache_dir)
         failed = _tested(options.results or PUBLISHED) if options.tests else False
-        return _made(build_all(results, own=options.own), check=options.check) or int(failed)
+        texts = build_all(results, own=options.own)
+        if not texts and not options.tests:
+            raise ValueError(f"{results}: expected records of finished runs, found none. {_where(options)}")
+        return _made(texts, check=options.check) or int(failed)
     except ValueError as error:
         parser.exit(1, f"{error}\n")
     except DiskError as error:
         parser.exit(DISK, f"error: {error}\n")
+
+
+def _where(options: argparse.Namespace) -> str:
+    """Where records are instead, or how they are made."""
+    own_alone = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
+    return f"Your own are in {OWN}: add --own." if own_alone else "Run an experiment first."
 
 
 def _report(results: Path, *, own: bool, cache: Path) -> int:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from report_records import fill
 
 from repro.claims import tested
 from repro.claims.statements import LISTED
@@ -59,3 +60,19 @@ def test_writing_and_not_writing_exclude_each_other(tmp_path: Path, capsys: pyte
         main(["--tests", "--check", "--results", str(tmp_path)])
     assert ended.value.code == 2
     assert "expected one of them, got both" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", [[], ["--check"]])
+def test_results_without_records_are_named(
+    word: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("results").mkdir()
+    with pytest.raises(SystemExit) as stopped:
+        main(word)
+    assert stopped.value.code == 1
+    assert "results: expected records of finished runs, found none. Run an experiment first." in capsys.readouterr().err
+    fill(Path("results", "own"))
+    with pytest.raises(SystemExit):
+        main(word)
+    assert "found none. Your own are in results/own: add --own." in capsys.readouterr().err
