@@ -67,7 +67,10 @@ def _refusals(
     again = "Type its command again: finished runs are kept."
     for table in dict.fromkeys(record.table for record in own):
         file = experiments / f"{table}.py"
-        if table != BASE and not provenance.is_committed(file):
+        is_committed = table == BASE or provenance.is_committed(file)
+        if is_committed is None and not file.exists():  # as where the package is installed without a clone
+            yield f"{table}: expected {file}, which has its rows, found none. Publish in a clone, with --from."
+        elif not is_committed:
             yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
     for record in own:
         if (record.table, record.row) not in rows:

@@ -1,6 +1,7 @@
 """What is published is whole rows, from committed code and committed experiments, or nothing is written."""
 
 import hashlib
+import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import replace
@@ -141,6 +142,16 @@ def test_an_experiment_that_is_not_committed_is_refused(
     else:
         monkeypatch.setenv("PATH", "")
     assert "lab: experiments/lab.py is not committed, so nobody else has its rows. Commit it." in refused(capsys)
+
+
+def test_where_no_clone_is_the_way_leads_to_one(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own(run("x", 1))
+    shutil.rmtree(project / "experiments")
+    monkeypatch.setenv("PATH", "")
+    said = refused(capsys)
+    assert "lab: expected experiments/lab.py, which has its rows, found none. Publish in a clone, with --from." in said
 
 
 def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
