@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from repro.cli.library import load as load
     from repro.cli.library import run as run
     from repro.cli.library import table as table
@@ -11,7 +12,11 @@ __all__ = ["load", "run", "table"]
 
 
 def __getattr__(name: str) -> Any:
-    """What is called is imported when it is called."""
+    """What is called is imported when it is called; `__version__` is that of the package that is installed."""
+    if name == "__version__":
+        from repro.runs.command import release
+
+        return release()
     if name not in __all__:
         raise AttributeError(f"repro has no {name}; it has {', '.join(__all__)}")
     from repro.cli import library

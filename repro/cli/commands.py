@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, ended, ours, python, script
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, ours, python, release, script
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -30,6 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in ("-h", "--help"):
         print(overview())
+        return 0
+    if words == ["--version"]:
+        print(_version())
         return 0
     if words[0] not in COMMANDS:
         print(f"error: {_unknown(words[0])}", file=sys.stderr)
@@ -74,10 +77,18 @@ def overview() -> str:
             "",
             *(f"  {name:<{width}}{does}" for name, does in COMMANDS.items()),
             "",
-            f"{ours('COMMAND', '--help')} says more. `run TABLE` does what the file in experiments/ does:",
+            f"{ours('COMMAND', '--help')} says more, {ours('--version')} which code this is.",
+            "`run TABLE` does what the file in experiments/ does:",
             f"  {python()} {script('table3_A')} --help",
         ]
     )
+
+
+def _version() -> str:
+    """Of the package, and of the code that decides results: what a record calls its fingerprint."""
+    from repro.results.provenance import fingerprint
+
+    return f"{DISTRIBUTION} {release()}, code {fingerprint()[:12]}"
 
 
 def _unknown(word: str) -> str:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import importlib.metadata
 import io
 import os
 import shlex
@@ -15,6 +16,7 @@ from typing import Any, NoReturn
 from repro.render import console
 from repro.results.places import EXPERIMENTS, PACKAGE
 
+DISTRIBUTION = "attention-repro"  # what pip knows this package by
 BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
 
 Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
@@ -47,6 +49,11 @@ class Parser(argparse.ArgumentParser):
         self.exit(
             BAD_INPUT, f"error: {message}" + ("\n" if "--help" in message else "; --help says what is expected\n")
         )
+
+
+def release() -> str:
+    """The version of this package as it was installed."""
+    return importlib.metadata.version(DISTRIBUTION)
 
 
 def modern(words: Sequence[str], renamed: Renamed) -> list[str]:

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from first_words import ROOT
 
+import repro
 from repro.cli import commands
 from repro.cli.commands import COMMANDS, main, of_today, overview
+from repro.results.provenance import fingerprint
 
 # each command of each command, with what it must be given
 WORDS = {
@@ -54,6 +56,13 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
         "tracking",
         "ui",
     ]
+
+
+def test_it_says_which_code_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert repro.__version__ == version
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"attention-repro {version}, code {fingerprint()[:12]}\n"
 
 
 @pytest.mark.parametrize(
