@@ -15,13 +15,13 @@ def run_folder(typed: str, runs: Path) -> Path:
         return _latest(runs)
     if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
         return Path(typed)
-    found = sorted(path for path in runs.glob("*") if path.name.startswith(typed) and path.is_dir())
+    found = sorted(path for path in runs.glob("*") if typed and path.name.startswith(typed) and path.is_dir())
     if len(found) == 1:
         return found[0]
     if not found:
         raise ValueError(
-            f"{runs} holds no run {typed}; expected {LATEST}, the folder of a run, its id or the beginning of it. "
-            "If it is elsewhere, name the folder of runs (--runs-dir, or runs_dir in Python)."
+            f"{runs} holds no run {typed or 'without a name'}; expected {LATEST}, the folder of a run, its id or the "
+            "beginning of it. If it is elsewhere, name the folder of runs (--runs-dir, or runs_dir in Python)."
         )
     more = ", ..." if len(found) > SHOWN else ""
     raise ValueError(

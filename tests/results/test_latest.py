@@ -46,12 +46,20 @@ def test_a_folder_is_itself_wherever_it_is(runs: Path, tmp_path: Path, monkeypat
         ("1a", "2 runs in .*runs begin with 1a: 1a2b, 1a3c. Type more of the id."),
         ("2", "runs holds no run 2; expected latest, the folder of a run, its id or the beginning of it"),
         ("1a2b0", "runs holds no run 1a2b0"),
+        ("", "runs holds no run without a name; expected latest"),
         ("1" * 5_000, "runs holds no run 1111"),
     ],
 )
 def test_what_means_no_run_or_several_is_named(runs: Path, typed: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         run_folder(typed, runs)
+
+
+def test_an_empty_name_is_not_the_only_run_there_is(runs: Path) -> None:
+    for name in ("1a3c", "7f00", "9e11"):
+        (runs / name).rename(runs.parent / name)
+    with pytest.raises(ValueError, match="holds no run without a name"):
+        run_folder("", runs)
 
 
 def test_without_a_finished_run_there_is_no_latest(runs: Path) -> None:
