@@ -1,5 +1,6 @@
 """What a table shows of test sets beside that of its corpus."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import MISSING, numbers, row_column, spreads
@@ -16,8 +17,8 @@ ABOUT = (
 )
 
 
-def further_section(frame: "DataFrame", ruled: frozenset[int] | tuple[int, ...]) -> tuple[Block, ...]:
-    """Scores on other test sets, under a heading; nothing where no run has any."""
+def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ...]:
+    """Scores of the rows that have any on other test sets, under a heading; nothing where no run has."""
     counts = [name for name in frame.columns if name.startswith("further/") and name.endswith("/n")]
     if not counts:
         return ()
@@ -29,4 +30,7 @@ def further_section(frame: "DataFrame", ruled: frozenset[int] | tuple[int, ...])
         for score, scorer in SCORERS.items():
             texts, _ = spreads(scored, f"{of}/{score}", 1)
             shown.append(Column(group, scorer, ["" if text == MISSING else text for text in texts]))
-    return Heading("Other test sets"), *explained_table(shown, ruled), Text(ABOUT)
+    kept = [i for i, scored in enumerate(frame[counts].notna().any(axis="columns")) if scored]
+    columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
+    rules = {sum(i < rule for i in kept) for rule in ruled} - {0, len(kept)}
+    return Heading("Other test sets"), *explained_table(columns, rules), Text(ABOUT)

@@ -198,16 +198,21 @@ def test_it_goes_with_its_record_and_not_with_another(tmp_path: Path) -> None:
 def test_a_mean_is_over_the_seeds_that_have_it_and_says_how_many(tmp_path: Path) -> None:
     base = [paper_run(seed=seed, run=f"{seed:016x}") for seed in (1, 2, 3)]
     other = [paper_run("h=1", "table3_A", seed=1, run="f" * 16)]
+    without = [paper_run("h=16", "table3_A", seed=1, run="e" * 16)]
     for record, bleu in zip(base[:2], (20.0, 30.0), strict=True):
         write_further(path(tmp_path, record), record.run, {"x": a_test(bleu)})
     write_further(path(tmp_path, other[0]), other[0].run, {"x": a_test(7.0), "y": a_test(None)})
-    frame = with_further(table([*base, *other]), [*base, *other], tmp_path)
-    assert frame["further/x/n"].tolist() == [2, 1]
-    assert frame["further/x/bleu"].tolist() == [25.0, 7.0]
-    assert frame["further/x/bleu_min"].tolist() == [20.0, 7.0]
-    _, shown, *_ = further_section(frame, frozenset())
+    everything = [*base, *without, *other]
+    frame = with_further(table(everything), everything, tmp_path)
+    of = dict(zip(frame["row"], frame.to_dict("records"), strict=True))
+    assert [of[row]["further/x/n"] for row in ("base", "h=1")] == [2, 1]
+    assert [of[row]["further/x/bleu"] for row in ("base", "h=1")] == [25.0, 7.0]
+    assert [of[row]["further/x/bleu_min"] for row in ("base", "h=1")] == [20.0, 7.0]
+    _, shown, *_ = further_section(frame, [1, 2])
     assert isinstance(shown, Table)
+    assert shown.ruled == {1}, "below the base, and not below the last row"
     columns = {(column.group, column.heading): list(column.texts) for column in shown.columns}
+    assert columns["", "row"] == ["base", "h=1 (here 8)"], "rows that were not scored stay away"
     assert columns["x", "n"] == ["2", "1"]
     assert columns["x", "sacreBLEU"] == ["25.0 [20.0, 30.0]", "7.0"]
     assert columns["y", "n"] == ["", "1"]
