@@ -25,7 +25,7 @@ from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, open_run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
-from repro.runs.use import check_translates, encoded, outputs, score_sentences
+from repro.runs.use import as_ids, check_translates, outputs, score_sentences
 from repro.storage import atomic
 
 SEARCHES = {
@@ -46,7 +46,7 @@ def with_ctranslate2(folder: Path, trained: Trained) -> Translator:
     translator = load(folder, threads=1)
     decode = trained.tokenizer.decode
     return lambda lines, search: [
-        decode(ids) for ids in translate_ctranslate2(translator, encoded(trained.tokenizer, lines), search)
+        decode(ids) for ids in translate_ctranslate2(translator, as_ids(trained.tokenizer, lines), search)
     ]
 
 

@@ -5,10 +5,12 @@ from its newest good checkpoint.
 """
 
 import logging
+import os
 import signal
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -137,7 +139,8 @@ def fit(
     trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group, strategy)
     diverged = None
     try:
-        trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
+        with _threads_kept():
+            trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
         if checkpoint_callback.owes_validation(trainer):  # training had ended before; it was killed while validating
             trainer.validate(module, stream, verbose=False)
     except _StopRequested:
@@ -151,6 +154,22 @@ def fit(
             raise gone from error
         raise
     return Fitted(cost=journal_callback.total, reproducibility=replay_check.report, diverged=diverged)
+
+
+@contextmanager
+def _threads_kept() -> Iterator[None]:
+    """The threads of this process are part of a run, so they stay as they are.
+
+    Where several processes train, Lightning divides the processors it counts among them, unless the environment says
+    how many threads each has; then sums are made in another order, on each machine in its own.
+    """
+    is_said = "OMP_NUM_THREADS" in os.environ
+    os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))
+    try:
+        yield
+    finally:
+        if not is_said:
+            del os.environ["OMP_NUM_THREADS"]
 
 
 def _trainer(

@@ -64,4 +64,11 @@ DEFECTS: tuple[Defect, ...] = (
         "if False:",
         (f"{TALKS}test_the_first_stays_until_all_have_heard",),
     ),
+    Defect(
+        "Lightning says how many threads a run of several processes has",
+        "repro/training/loop.py",
+        '    os.environ.setdefault("OMP_NUM_THREADS", str(torch.get_num_threads()))\n',
+        "    is_said = True\n",
+        (f"{TALKS}test_threads_are_those_of_the_run_and_not_lightnings_share_of_the_processors",),
+    ),
 )

@@ -108,8 +108,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "an uncommitted experiment is published",
         PUBLISH,
-        "        if table != BASE and not provenance.is_committed(file):",
-        "        if False:",
+        "        elif not is_committed:",
+        "        elif False:",
         (f"{OF_PUBLISH}an_experiment_that_is_not_committed_is_refused",),
     ),
     Defect(

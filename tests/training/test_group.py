@@ -26,6 +26,7 @@ from training.test_loop import RUN, Every, Journal, bytes_of, digest, train
 from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, talk
 from repro.training.group import Group
+from repro.training.module import TranslationModule
 from repro.training.peer import Peer
 from repro.training.talk import OthersGone, Talk
 
@@ -60,7 +61,9 @@ def test_who_fails_says_why_and_who_falls_silent_is_named(pair: tuple[Talk, Talk
     first, second = pair
     until = time.monotonic() + 10
     first._closing.set()  # as if it were killed
-    with pytest.raises(OthersGone, match=r"^Process 0 was not heard of for 0 s\. The same command, on all nodes, goes"):
+    with pytest.raises(
+        OthersGone, match=r"^Process 0 was not heard of for 0 s\. Type the same command on all nodes: it goes"
+    ):
         second.told(None, should_stop=lambda: time.monotonic() > until)
     first.close(ValueError("no text here"))
     with pytest.raises(
@@ -148,13 +151,21 @@ class Two(NamedTuple):
     first: dict[str, tuple[str, Journal]]
     second: dict[str, str]
     before: dict[str, bytes]  # the second node's folder
+    threads: set[int]  # that the first node had while it trained
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
     """A run that goes on where the first node's folder is newer; and one whose model is shared out."""
-    folder, whole = tmp_path_factory.mktemp("two"), Journal()
+    folder, whole, threads, step = tmp_path_factory.mktemp("two"), Journal(), set(), TranslationModule.training_step
+
+    def counted(module: TranslationModule, *of: Any) -> Any:
+        threads.add(torch.get_num_threads())
+        return step(module, *of)
+
     with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OMP_NUM_THREADS", raising=False)  # which Lightning would obey
+        patch.setattr(TranslationModule, "training_step", counted)
         patch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
         train(folder / "whole", whole, **FEW)
         train(folder / "0" / "on", stop_at=7, **FEW)
@@ -166,7 +177,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Two:
         first = be_node(folder / "0", 0, 2, port, trainings)
         said = other.communicate(timeout=200)[0]
     assert other.returncode == 0, said
-    return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before)
+    return Two(folder, whole, first, json.loads(said.strip().rpartition("\n")[2]), before, threads)
 
 
 def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Two) -> None:
@@ -174,6 +185,10 @@ def test_nodes_without_a_common_folder_go_on_from_what_the_first_one_has(two: Tw
     assert bytes_of(two.folder / "1" / "on") == two.before
     assert digest(two.folder / "0" / "on") == digest(two.folder / "whole")
     assert two.second["on"] == two.first["on"][0]  # in the memory of both
+
+
+def test_threads_are_those_of_the_run_and_not_lightnings_share_of_the_processors(two: Two) -> None:
+    assert two.threads == {1}
 
 
 def test_a_model_in_parts_loses_as_a_whole_one_and_either_goes_on_from_the_other(two: Two) -> None:
