@@ -33,9 +33,7 @@ class NamedCorpus:
     origin: str  # where it comes from and how to get it
     subwords: Mapping[str, Subwords] = field(default_factory=dict)  # language pair -> the paper's vocabulary for it
     in_tokens: bool = False  # the text is Moses tokens, with their escapes
-    further: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # other test sets by name: stems of their files
+    further: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # other test sets: name -> stems of files
     of_trees: bool = False  # it is no parallel text, but becomes some (`treebanks.py`)
 
     @property

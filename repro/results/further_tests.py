@@ -1,8 +1,8 @@
 """What a run scores on test sets beside that of its corpus, in a file beside its record: `<row>-seed<k>.further.gz`.
 
-Of each set, by name: its text by SHA-256, how many sentences, the scores of the run's task with their signatures, and
-what was written. The test set of the record stays the one that verdicts are read from; these decide nothing, and a run
-has those that lay beside its text. Others report Multi30k on three test sets, for one.
+Of each set, by name: its text by SHA-256, the scores of the run's task with their signatures, and what was written. The
+test set of the record stays the one that verdicts are read from; these decide nothing, and a run has those that lay
+beside its text. Others report Multi30k on three test sets, for one.
 """
 
 from collections.abc import Iterable, Mapping

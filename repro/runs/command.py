@@ -52,8 +52,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def release() -> str:
-    """The version of this package as it was installed."""
-    return importlib.metadata.version(DISTRIBUTION)
+    """The version of this package as it was installed; code that runs where it lies has none."""
+    try:
+        return importlib.metadata.version(DISTRIBUTION)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def modern(words: Sequence[str], renamed: Renamed) -> list[str]:

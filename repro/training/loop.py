@@ -141,8 +141,8 @@ def fit(
     try:
         with _threads_kept():
             trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
-        if checkpoint_callback.owes_validation(trainer):  # training had ended before; it was killed while validating
-            trainer.validate(module, stream, verbose=False)
+            if checkpoint_callback.owes_validation(trainer):  # training had ended, and it was killed while validating
+                trainer.validate(module, stream, verbose=False)
     except _StopRequested:
         pass
     except NonFinite as error:

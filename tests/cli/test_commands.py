@@ -65,6 +65,14 @@ def test_it_says_which_code_it_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"attention-repro {version}, code {fingerprint()[:12]}\n"
 
 
+def test_code_that_was_not_installed_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repro.runs.command.DISTRIBUTION", "nothing-that-pip-knows")
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("attention-repro not installed, code ")
+
+
 @pytest.mark.parametrize(
     ("word", "said"),
     [
