@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.results.beside import copy_beside
 from repro.results.columns import column_of, numbers_in
 from repro.results.record import Record, path
 from repro.results.task import SPLITS
-from repro.storage import atomic
 from repro.storage.packed_json import read_packed, write_packed
 
 FORMAT = 1
@@ -112,10 +112,7 @@ def are_brackets_of(place: Path, run: str) -> bool:
 
 def copy_brackets(source: Path, target: Path, run: str) -> None:
     """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    if are_brackets_of(source, run):
-        atomic.write_bytes(file_of(target), file_of(source).read_bytes())
-    elif not are_brackets_of(target, run):
-        file_of(target).unlink(missing_ok=True)
+    copy_beside(file_of, are_brackets_of, source, target, run)
 
 
 def fault_of_brackets(results: Path, record: Record) -> str | None:

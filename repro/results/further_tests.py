@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from repro.results.beside import copy_beside
 from repro.results.frame import SCORERS, spread
 from repro.results.record import Record, path
 from repro.results.task import Named, number
-from repro.storage import atomic
 from repro.storage.packed_json import read_packed, write_packed
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def is_further_of(place: Path, run: str) -> bool:
 
 def copy_further(source: Path, target: Path, run: str) -> None:
     """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    if is_further_of(source, run):
-        atomic.write_bytes(further_file(target), further_file(source).read_bytes())
-    elif not is_further_of(target, run):
-        further_file(target).unlink(missing_ok=True)
+    copy_beside(further_file, is_further_of, source, target, run)
 
 
 def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":

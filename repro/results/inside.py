@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.results.beside import copy_beside
 from repro.storage import atomic, signed_json
 from repro.storage.packed_json import packed, unpacked
 
@@ -80,12 +81,4 @@ def is_inside_of(place: Path, run: str) -> bool:
 
 def copy_inside(source: Path, target: Path, run: str) -> None:
     """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    if is_inside_of(source, run):
-        atomic.write_bytes(inside_file(target), inside_file(source).read_bytes())
-    elif not is_inside_of(target, run):
-        drop_inside(target)
-
-
-def drop_inside(place: Path) -> None:
-    """Remove what stands beside the record at `place`."""
-    inside_file(place).unlink(missing_ok=True)
+    copy_beside(inside_file, is_inside_of, source, target, run)

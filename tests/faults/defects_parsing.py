@@ -118,11 +118,14 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_BRACKETS}scores_by_hand",),
     ),
     Defect(
-        "brackets of another run are published",
-        "repro/results/brackets.py",
-        "    if are_brackets_of(source, run):\n",
+        "what stands beside another run's record is published",
+        "repro/results/beside.py",
+        "    if is_of(source, run):\n",
         "    if file_of(source).exists():\n",
-        (f"{OF_BRACKETS}copies_take_the_place_of_another_runs",),
+        (
+            f"{OF_BRACKETS}copies_take_the_place_of_another_runs",
+            "tests/runs/test_further_tests.py::test_it_goes_with_its_record_and_not_with_another",
+        ),
     ),
     Defect(
         "F1 of a draw is the mean of its sentences'",

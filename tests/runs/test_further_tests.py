@@ -188,6 +188,9 @@ def test_it_goes_with_its_record_and_not_with_another(tmp_path: Path) -> None:
     assert further_file(there).read_bytes() == further_file(own).read_bytes()
     copy_further(tmp_path / "nowhere.json", there, RUN)
     assert read_further(there, RUN) == {"x": a_test(3.0)}, "the checkpoints may be gone here"
+    write_further(own, "00000000000000cd", {"x": a_test(4.0)})
+    copy_further(own, there, RUN)
+    assert read_further(there, RUN) == {"x": a_test(3.0)}, "what is of another run is not copied"
     copy_further(tmp_path / "nowhere.json", there, "00000000000000cd")
     assert not further_file(there).exists()
 
