@@ -3,7 +3,7 @@
 from faults.defect import Defect
 
 STAMP, OF_STAMP = "repro/results/provenance.py", "tests/results/test_provenance.py::test_"
-KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tests/pages/test_build.py::test_"
+KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tests/results/test_frame.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
 RECORD, OF_RECORD = "repro/results/record.py", "tests/results/test_record.py::test_"
 FOLDER, OF_FOLDER = "repro/tracking/run_folder.py", "tests/tracking/test_run_folder.py::test_"

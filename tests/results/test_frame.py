@@ -1,0 +1,390 @@
+"""Frames say what their records say: means by hand, the base first, and nothing left out in silence."""
+
+import math
+import re
+import shutil
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from table_records import (
+    BASE,
+    EXPECTED,
+    FULL,
+    SIGNATURE,
+    at_the_end,
+    cell,
+    diverged,
+    laptop,
+    own,
+    page_of,
+    run,
+    save,
+    stamped,
+)
+
+from repro.pages import build
+from repro.pages.columns import HEADINGS, columns
+from repro.results import frame as frames
+from repro.results.record import Record
+
+# Numbers
+
+
+def test_the_interval_by_hand() -> None:
+    # 61, 62, 63: standard deviation 1, and t(2 degrees of freedom, 97.5 %) is 0.95 / sqrt(0.04875)
+    mean, half_width = frames.interval([61.0, 62.0, 63.0])
+    assert mean == 62.0
+    assert half_width == pytest.approx(0.95 / math.sqrt(0.04875) / math.sqrt(3), rel=1e-9)
+    # 1, 2, 3, 4, 10: mean 4, variance 50 / 4, and t(4) is 2.776445
+    assert frames.interval([1, 2, 3, 4, 10]) == (4.0, pytest.approx(2.776445 * math.sqrt(12.5 / 5), abs=1e-5))
+
+
+def test_below_three_seeds_there_is_no_interval() -> None:
+    assert frames.interval([60.0, 61.0]) == (60.5, None)
+    assert frames.interval([60.0]) == (60.0, None)
+
+
+def test_mean_and_interval_are_over_the_seeds_of_a_row() -> None:
+    frame = frames.table(FULL).set_index("row")
+    assert list(frame["n"]) == [3, 3, 3, 3]
+    assert frame.loc["h=1", "dev/bleu"] == 63.0
+    assert frame.loc["h=1", "dev/bleu_half_width"] == pytest.approx(2.484138, abs=1e-6)
+    assert frame.loc["h=1", ["dev/bleu_min", "dev/bleu_max"]].tolist() == [62.0, 64.0]
+    assert frame.loc["h=1", "test/bleu_published"] == 63.0
+    assert frame.loc["h=4", "dev/bleu_to_base"] == 2.0
+    assert frame.loc["h=4", "paper/bleu_to_base"] == pytest.approx(-0.3)
+    assert frame.loc["h=4", "dev/ppl_to_base"] == pytest.approx(-0.2)
+
+
+def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
+    frame = frames.table([*FULL[:3], *FULL[3:5], FULL[6]])
+    assert cell(frame, "BLEU (dev)", "ours") == {
+        "base": "62.0 ± 2.5",
+        "h=1": "62.5 [62.0, 63.0]",
+        "h=4": "63.0",
+    }
+    assert cell(frame, "BLEU (dev)", "Δ") == {"base": "", "h=1": "+0.5", "h=4": "+1.0"}
+    assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {
+        "base": "",
+        "h=1": "\N{MINUS SIGN}0.9",
+        "h=4": "\N{MINUS SIGN}0.3",
+    }
+    assert cell(frame, "PPL (dev)", "paper") == {"base": "4.92", "h=1": "5.29", "h=4": "5.00"}
+    assert cell(frame, "BLEU (test)", "multi-bleu") == {
+        "base": "62.0 ± 2.5",
+        "h=1": "62.5 [62.0, 63.0]",
+        "h=4": "63.0",
+    }
+    assert cell(frame, "parameters (M)", "here") == {"base": "1.23", "h=1": "1.23", "h=4": "1.23"}
+    assert cell(frame, "parameters (M)", "at paper size") == {"base": "65.1", "h=1": "65.1", "h=4": "65.1"}
+    assert cell(frame, "parameters (M)", "paper") == {"base": "65", "h=1": "", "h=4": ""}
+    assert cell(frame, "", "n") == {"base": "3", "h=1": "2", "h=4": "1"}
+
+
+def test_an_interval_never_reads_zero() -> None:
+    frame = frames.table([run("base", seed, ppl=1.5 + seed / 2000) for seed in (1, 2, 3)])
+    assert cell(frame, "PPL (dev)", "ours") == {"base": "1.501 ± 0.001"}
+    frame = frames.table([run("base", seed) for seed in (1, 2, 3)])  # unless it is
+    assert cell(frame, "PPL (dev)", "ours") == {"base": "2.00 ± 0.00"}
+
+
+def test_a_row_that_learned_nothing_gives_the_others_no_decimals() -> None:
+    lost = [run("h=1", seed, bleu=bleu) for seed, bleu in ((1, 0.001), (2, 0.002), (3, 0.003))]
+    learned = [run("base", seed, bleu=60.0 + seed) for seed in (1, 2, 3)]
+    assert cell(frames.table([*learned, *lost]), "BLEU (dev)", "ours") == {"base": "62.0 ± 2.5", "h=1": "0.0 ± 0.0"}
+
+
+# Rows
+
+
+def test_the_base_comes_first_and_the_rest_in_the_papers_order() -> None:
+    assert list(frames.table(FULL[::-1])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    assert list(frames.table(FULL[3:][::-1], base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
+    early = [replace(record, table="a_table") for record in FULL[3:]]  # by its name before "base"
+    assert list(frames.table(early, base=FULL[:3])["row"]) == ["base", "h=1", "h=4", "h=16"]
+
+
+def test_the_base_in_full_and_of_others_what_they_change() -> None:
+    wide = run("h=4", 1, hyper=asdict(replace(BASE, d_ff=1024, learned_positions=True)))
+    frame = frames.table([run("base"), run("h=1"), wide])
+    headings = [column.heading for column in columns(frame) if not column.group]
+    assert headings == ["row", "d_ff", "h", "d_k", "d_v", "positions", "n"]
+    assert cell(frame, "", "d_ff") == {"base": "512", "h=1": "", "h=4": "1,024"}
+    assert cell(frame, "", "h") == {"base": "8", "h=1": "1", "h=4": ""}
+    assert cell(frame, "", "positions") == {"base": "sinusoidal", "h=1": "", "h=4": "learned"}
+
+
+def test_every_hyper_parameter_has_a_column() -> None:
+    assert list(HEADINGS) == list(asdict(BASE))
+
+
+def test_a_row_without_a_record_shows_with_n_0() -> None:
+    frame = frames.table([run("base"), run("h=4")], rows=EXPECTED)
+    assert list(frame["row"]) == ["base", "h=1", "h=4", "h=16"]
+    assert list(frame["n"]) == [1, 0, 1, 0]
+    assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "missing"
+    assert cell(frame, "BLEU (dev)", "paper")["h=1"] == "24.9"
+    assert "No finished run to show: h=1, h=16." in frame.attrs["notes"]
+
+
+def test_a_gap_between_records_shows_too() -> None:
+    frame = frames.table([run("base"), run("h=1"), run("h=16")])
+    assert list(frame["row"]) == ["base", "h=1", "(row 2)", "h=16"]
+    assert frame["n"][2] == 0
+
+
+def test_without_a_base_there_is_no_difference() -> None:
+    frame = frames.table([run("h=1")])
+    assert cell(frame, "BLEU (dev)", "Δ") == {"h=1": ""}
+    assert "No record of the base row, so no difference to it." in frame.attrs["notes"]
+
+
+def test_nothing_at_all_is_no_table() -> None:
+    with pytest.raises(ValueError, match="expected records or the names of its rows"):
+        frames.table([])
+
+
+def test_names_alone_make_a_table_of_what_is_missing() -> None:
+    frame = frames.table([], rows=EXPECTED)
+    assert list(frame["n"]) == [0, 0, 0, 0]
+    assert "24.9" in at_the_end(frame)
+
+
+# What a reader is told
+
+
+def test_uncommitted_code_stays_out_and_is_named() -> None:
+    records = [*FULL[:5], run("h=1", 3, bleu=99.0, dirty=True)]
+    frame = frames.table(records)
+    assert list(frame["n"]) == [3, 2]
+    assert frame["dev/bleu_max"][1] == 63.0
+    assert frame.attrs["notes"][0] == "Run from uncommitted code, so left out: h=1 (seed 3)."
+
+
+def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> None:
+    # it was said to be missing, and that every run kept to the paper's recipe
+    save(tmp_path, [run("base"), run("h=1", bleu=55.25, dirty=True), run("h=4", bleu=61.5)])
+    result_set = own(tmp_path, tmp_path / "nothing")
+    shown = build.console(result_set, ["table3_A"])
+    assert re.search(r"h=1 †  .* 55\.2 ", shown)
+    assert re.search(r"h=4  .* 61\.5 ", shown)
+    note = "† Made by code that is in no commit (not committed: repro/paper.py): commit it and type the command"
+    assert f"{note}\n  again. Finished runs are kept." in shown
+    assert "left out" not in shown
+    page = build.texts(build.build_scale(result_set))[tmp_path / "laptop/table3_A.md"]
+    assert "| h=1 † |" in page
+    assert f"- {note}" in page
+    shown = build.console(own(tmp_path, tmp_path / "nothing", "table3_A"), ["table3_A"])
+    assert "h=1 *†" in shown
+    assert "h=4 *" in shown
+    assert re.search(r"base  ", shown)
+    assert "* Nobody else has these rows yet: commit table3_A.py and type the same command again." in shown
+    assert "*" not in build.console(own(tmp_path, tmp_path / "nothing"), ["table3_A"])
+
+
+def test_yours_stand_beside_the_published_and_the_papers(tmp_path: Path) -> None:
+    save(tmp_path / "results")
+    save(tmp_path / "own", [run("base", bleu=50.25), run("h=1", bleu=45.5)])
+    result_set = own(tmp_path / "own", tmp_path / "results")
+    frame = result_set.frame(["table3_A"])
+    assert cell(frame, "BLEU (dev)", "yours") == {"base": "50.2", "h=1": "45.5", "h=4": "missing", "h=16": "missing"}
+    assert cell(frame, "BLEU (dev)", "published")["h=1"] == "63.0 ± 2.5"
+    assert cell(frame, "BLEU (dev)", "paper")["h=1"] == "24.9"
+    assert cell(frame, "BLEU (dev)", "Δ")["h=1"] == "\N{MINUS SIGN}4.8"  # of yours to yours
+    assert cell(frame, "", "n")["h=1"] == "1"
+    assert "63.0 ± 2.5" in build.console(result_set, ["table3_A"])
+    assert cell(result_set.published.frame(["table3_A"]), "BLEU (dev)", "ours")["h=1"] == "63.0 ± 2.5"  # type: ignore
+
+
+def test_ones_own_cells_never_mix_what_is_no_repetition(tmp_path: Path) -> None:
+    older = [run("base", seed, bleu=70.0) for seed in (1, 2, 3)]
+    newer = [stamped(run("base", seed, bleu=60.0), started="2026-11-22T00:00:00+00:00") for seed in (1, 3)]
+    other = [stamped(one, fingerprint="01" * 32) for one in newer]
+    save(tmp_path, [*older, run("h=1", bleu=55.0)])
+    save(tmp_path, other)  # takes the place of seeds 1 and 3
+    result_set = own(tmp_path, tmp_path / "nothing")
+    frame = result_set.frame(["table3_A"])
+    assert cell(frame, "BLEU (dev)", "yours")["base"] == "60.0 [60.0, 60.0]"
+    left = "Left out of base: seed 2, made before with other code or settings. The same command with --seeds 2 makes"
+    assert [note for note in frame.attrs["notes"] if note.startswith(left)]  # type: ignore[union-attr]
+    assert [record.seed for record in result_set.everything if record.row == "base"] == [1, 3]
+
+
+def test_a_row_that_was_renamed_stands_in_ones_own_table_once(tmp_path: Path) -> None:
+    save(tmp_path, [run("base"), run("h=1"), run("one head", position=0)])
+    frames.note_rows(tmp_path / "laptop", {("base", "base"): EXPECTED["base", "base"]})
+    frames.note_rows(tmp_path / "laptop", {("table3_A", "one head"): EXPECTED["table3_A", "h=1"]})
+    frame = frames.ResultSet.read_own(tmp_path / "laptop", tmp_path / "nothing").frame(["table3_A"])
+    assert frame is not None
+    assert list(frame["row"]) == ["base", "one head"]
+    assert "Left out: h=1 (seed 1), which table3_A.py has no more." in frame.attrs["notes"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda one: stamped(one, fingerprint="01" * 32), "deciding code"),
+        (lambda one: stamped(one, n_threads=4), "threads"),
+        (lambda one: replace(one, settings={**one.settings, "precision": "bf16"}), "precision"),
+        (lambda one: replace(one, corpus={**one.corpus, "sha256": "00" * 32}), "text"),
+        (lambda one: replace(one, hyper=one.hyper | {"warmup": 7}), "warmup"),
+    ],
+)
+def test_a_published_cell_that_mixes_is_an_error(change: Any, named: str, tmp_path: Path) -> None:
+    save(tmp_path, [run("base", 1), change(run("base", 2))])
+    with pytest.raises(ValueError, match=f"base, row 'base': seeds 1 and 2 differ in {named}, so they have no mean"):
+        laptop(tmp_path).frame(["base"])
+
+
+def test_where_no_run_is_shown_nothing_is_said_to_be_kept() -> None:
+    assert "every run follows" not in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "No run to compare with it." in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+
+
+def test_diverged_runs_are_counted() -> None:
+    frame = frames.table([*FULL[:5], diverged("h=1", 3)])
+    assert cell(frame, "", "n") == {"base": "3", "h=1": "2 (1 diverged)"}
+    assert "Diverged, so in no mean: h=1 (seed 3)." in frame.attrs["notes"]
+
+
+def test_a_row_that_always_diverges_is_missing() -> None:
+    frame = frames.table([*FULL[:3], diverged("h=1", 1)])
+    assert cell(frame, "BLEU (dev)", "ours")["h=1"] == "missing"
+    assert cell(frame, "", "n")["h=1"] == "0 (1 diverged)"
+
+
+@pytest.mark.parametrize("seeds", [[1], [1, 2], [1, 2, 3]])
+def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why(seeds: list[int]) -> None:
+    nothing = {"bleu_published": None, "bleu_published_signature": None}
+    records = [
+        replace(one, pair="en-es", scores={name: score | nothing for name, score in one.scores.items()})  # type: ignore
+        for one in (run("h=1", seed, bleu=60 + seed) for seed in seeds)
+    ]
+    frame = frames.table(records, rows=EXPECTED)
+    assert cell(frame, "BLEU (test)", "multi-bleu")["h=1"] == ""
+    assert cell(frame, "BLEU (test)", "sacreBLEU")["h=1"].startswith("6")
+    note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
+    assert note in frame.attrs["notes"]
+    assert not [note for note in frames.table([run("base")]).attrs["notes"] if "published" in note]
+
+
+def test_repeated_text_is_noted_once_and_only_where_it_counts(tmp_path: Path) -> None:
+    clean = {"dev_sources": 0.002, "dev_pairs": 0.001, "test_sources": 0.0, "test_pairs": 0.0, "same_sides": 0.0}
+
+    def of(row: str, **shares: float) -> Record:
+        one = run(row)
+        return replace(one, corpus={**one.corpus, "repeats": {**clean, **shares}})  # type: ignore[typeddict-item]
+
+    told = "grammar en-de: 9.1 % of the dev pairs and 12.5 % of the dev source sentences are in the training text."
+    repeating = [of(row, dev_sources=0.125, dev_pairs=0.091) for row in ("base", "h=1")]
+    assert [note for note in frames.table(repeating).attrs["notes"] if "training text" in note] == [told]
+    for quiet in ([of("base"), of("h=1")], [run("base"), run("h=1")]):
+        assert not [note for note in frames.table(quiet).attrs["notes"] if "training" in note]
+    save(tmp_path, repeating)
+    [page] = [
+        text for path, text in build.texts(build.build_scale(laptop(tmp_path))).items() if path.name == "table3_A.md"
+    ]
+    assert f"- {told}" in page
+
+
+def test_runs_that_share_everything_need_no_note() -> None:
+    frame = frames.table(FULL)
+    assert frame.attrs["notes"] == []
+    assert frame.attrs["shared"]["commit", ""] == "12" * 6
+    assert frame.attrs["shared"]["sacreBLEU", ""] == SIGNATURE
+
+
+@pytest.mark.parametrize(
+    ("other", "note"),
+    [
+        (
+            stamped(run("h=1"), commit="34" * 20),
+            "Runs differ in commit: 121212121212 (base); 343434343434 (h=1). The deciding code is the same.",
+        ),
+        (
+            stamped(run("h=1"), commit="34" * 20, fingerprint="01" * 32),
+            "Runs differ in commit: 121212121212 (base); 343434343434 (h=1).",
+        ),
+        (stamped(run("h=1"), device="H200"), "Runs differ in device: a processor (base); H200 (h=1)."),
+        (
+            stamped(run("h=1"), versions={"torch": "2.11.0"}),
+            "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
+        ),
+        (
+            run("h=1", settings=run("h=1").settings | {"precision": "bf16"}),
+            "Runs differ in precision: fp32 (base); bf16 (h=1).",
+        ),
+    ],
+)
+def test_what_rows_do_not_share_is_named(other: Record, note: str) -> None:
+    assert note in frames.table([run("base"), other]).attrs["notes"]
+
+
+def test_rows_that_differ_are_named_in_the_fewest_words() -> None:
+    rows = ("base", "h=1", "h=4", "hard, sampled")
+    devices = {"base": "H200", "h=1": "CPU", "h=4": "CPU", "hard, sampled": "CPU"}
+    records = [stamped(run(row), device=devices[row]) for row in rows]
+    [note] = frames.table(records).attrs["notes"]
+    assert note == "Runs differ in device: H200 (base); CPU (all rows but base)."
+    [note] = frames.table([stamped(run(row, seed=seed), device=f"{seed}") for row in rows for seed in (1, 2)]).attrs[
+        "notes"
+    ]
+    assert note == "Runs differ in device: 1 (all rows); 2 (all rows)."
+    devices |= {"h=1": "H200"}
+    [note] = frames.table([stamped(run(row), device=devices[row]) for row in rows]).attrs["notes"]
+    assert note == 'Runs differ in device: H200 (base, h=1); CPU ("hard, sampled", h=4).'
+    [note] = frames.table([stamped(run("base", seed=seed), device=f"{seed}") for seed in (1, 2)]).attrs["notes"]
+    assert note == "Runs differ in device: 1 (base); 2 (base)."
+
+
+def test_another_corpus_is_named() -> None:
+    corpus: Any = {**run("h=1").corpus, "sha256": "01" * 32}
+    notes = frames.table([run("base"), run("h=1", corpus=corpus)]).attrs["notes"]
+    assert [note for note in notes if note.startswith("Runs differ in corpus: grammar en-de")]
+
+
+# Records that cannot make a table
+
+
+def test_two_records_of_one_seed_are_refused() -> None:
+    with pytest.raises(ValueError, match="runs 0000000000000001 and 00000000000000ff have seed 1"):
+        frames.table([run("base"), run("base", run="00000000000000ff")])
+
+
+def test_two_files_of_one_seed_are_both_named(tmp_path: Path) -> None:
+    folder = save(tmp_path) / "laptop" / "table3_A"
+    shutil.copy(folder / "h=1-seed1.json", folder / "h=1-seed9.json")
+    with pytest.raises(ValueError, match="both hold seed 1 of row 'h=1'") as error:
+        frames.load_records(folder)
+    assert f"{folder / 'h=1-seed1.json'} and {folder / 'h=1-seed9.json'}" in str(error.value)
+
+
+def test_every_file_at_fault_is_named(tmp_path: Path) -> None:
+    folder = save(tmp_path) / "laptop" / "table3_A"
+    edited, moved = folder / "h=1-seed2.json", folder / "h=2-seed1.json"
+    edited.write_bytes(edited.read_bytes().replace(b"63.0", b"73.0"))
+    (folder / "h=4-seed1.json").rename(moved)
+    with pytest.raises(ValueError, match="edited by hand or damaged") as error:
+        frames.load_records(folder)
+    assert [line.split(":")[0].split(" ")[0] for line in str(error.value).split("\n")] == [
+        str(edited),
+        str(moved),
+    ]
+    assert f"belongs at {folder / 'h=4-seed1.json'}" in str(error.value)
+
+
+def test_a_folder_that_is_not_there_holds_no_records(tmp_path: Path) -> None:
+    assert frames.load_records(tmp_path / "laptop" / "base") == []
+
+
+def test_seeds_of_different_models_have_no_mean() -> None:
+    other = run("h=1", 2, hyper=asdict(replace(BASE, n_heads=1, d_k=128, d_v=128, steps=300)))
+    with pytest.raises(ValueError, match="row 'h=1': seeds 1 and 2 differ in steps, so they have no mean"):
+        frames.table([run("h=1", 1), other])
+
+
+def test_two_scales_are_two_tables() -> None:
+    with pytest.raises(ValueError, match="expected scale laptop, got smoke"):
+        frames.table([run("base"), run("h=1", scale="smoke")])
