@@ -146,7 +146,7 @@ class Execution(Run):
                 lease.check()
                 done.save(self.folder / "record.json")
             note_inside(self, done)  # a reader can do without these, so the record comes first
-            note_further(self, done, self._translating)
+            note_further(self, done, self.tracker, self._translating)
         if self.group:
             self._told(asdict(done))
         return done

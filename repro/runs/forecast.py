@@ -38,7 +38,7 @@ class Estimate:
 
     train_seconds: float  # all updates
     validation_seconds: float  # dev read along the way
-    decode_seconds: float  # dev and test, searched and scored
+    decode_seconds: float  # dev, test and other test sets, searched and scored
     measured: bool  # here, on this row; False: guessed from its operations
 
     @property
@@ -64,6 +64,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: floa
         step = expected_flops(hyper, scale, pair, cell.row.system) / hyper.steps / guess
     forward = step / BACKWARD_AND_FORWARD / scale.batch_tokens  # seconds of a pair of tokens
     n_dev, n_test = held_out(scale, pair)
+    n_further = further_sentences(scale, pair)
     length, search = scale.sentence_tokens, cell.task.search
     sentence = rates.sentence if rates else None
     if sentence is None:
@@ -73,7 +74,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: floa
     return Estimate(
         train_seconds=hyper.steps * step,
         validation_seconds=hyper.steps // scale.validate_every * n_dev * length * forward,
-        decode_seconds=(n_dev + n_test) * sentence,
+        decode_seconds=(n_dev + n_test + n_further) * sentence,
         measured=rates is not None,
     )
 
@@ -93,6 +94,12 @@ def held_out(scale: Scale, pair: str) -> tuple[int, int]:
         return HELD_OUT, HELD_OUT
     n_dev, n_test = (source(name).n_pairs.get(pair, HELD_OUT) for name in (collection.dev, collection.test))
     return n_dev, n_test
+
+
+def further_sentences(scale: Scale, pair: str) -> int:
+    """How many sentences other test sets have, as fetching brings them; those that somebody lays beside are more."""
+    collection = COLLECTIONS.get(f"{scale.corpus}-{pair}")
+    return sum(source(name).n_pairs.get(pair, 0) for name in collection.further) if collection else 0
 
 
 def forecast(

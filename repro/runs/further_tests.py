@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
 from repro.results.record import Record, path
+from repro.tracking.mirror import Mirror
+from repro.tracking.run_folder import RECORD
 from repro.training.checkpoint_files import path_of
 
 if TYPE_CHECKING:
@@ -18,14 +20,20 @@ if TYPE_CHECKING:
 
     from repro.data.parallel_text import Parallel
     from repro.runs.run import Run
+    from repro.tracking.tracker import Tracker
 
 # told the name of a text and its number of sentences; what it gives is told how many are translated, and may raise
 Watch = Callable[[str, int], Callable[[int], None]]
 
 
-def note_further(run: "Run", record: Record, watch: Watch = lambda name, n: lambda done: None) -> None:
-    """Have the scores in the folder of the run, where its checkpoints are there; what is there is not made again."""
-    place, steps = run.folder / "record.json", run.settings.hyper.averaged_steps
+def note_further(
+    run: "Run", record: Record, tracker: "Tracker", watch: Watch = lambda name, n: lambda done: None
+) -> None:
+    """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
+
+    What is there is not made again.
+    """
+    place, steps = run.folder / RECORD, run.settings.hyper.averaged_steps
     there = all(path_of(run.folder / "checkpoints", step).exists() for step in steps)
     if not run.corpus.further or not there or record.status != "finished":
         return
@@ -38,12 +46,13 @@ def note_further(run: "Run", record: Record, watch: Watch = lambda name, n: lamb
     if lacking:
         made = _scored(run, {name: run.corpus.further[name] for name in lacking}, watch)
         write_further(place, record.run, kept | made)
+        Mirror(tracker, run.folder).close()  # that of the training was closed with the record
 
 
-def keep_further(run: "Run", record: Record, results: "Path") -> None:
+def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker") -> None:
     """Have the same beside the record under `results`."""
-    note_further(run, record)
-    copy_further(run.folder / "record.json", path(results, record), record.run)
+    note_further(run, record, tracker)
+    copy_further(run.folder / RECORD, path(results, record), record.run)
 
 
 def _scored(run: "Run", texts: "dict[str, Parallel]", watch: Watch) -> dict[str, FurtherTest]:

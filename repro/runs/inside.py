@@ -18,13 +18,13 @@ from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_insi
 from repro.results.record import Record, path
 from repro.results.search import Search
 from repro.results.sentences import has_sentences
+from repro.tracking.run_folder import RECORD
 from repro.training.checkpoint_files import path_of
 
 if TYPE_CHECKING:
     from repro.decoding.inside import Glimpse, LookedAt
     from repro.runs.run import Run
 
-RECORD = "record.json"  # of a run in its folder
 N_OWN, SHORTEST, LONGEST = 3, 8, 18  # sentences of dev, and tokens of one: as a page has room for
 MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}

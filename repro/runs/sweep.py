@@ -115,7 +115,7 @@ class Sweep:
             outcomes, order = [], self._in_order(work, expected, executor.n_workers, progress)
             for outcome in made_by(executor, order, progress, group):
                 outcomes.append(outcome)
-                self._keep(outcome, progress)
+                self._keep(outcome, progress, tracker)
                 progress.finish_run(next(one.cell for one in work if one.run is outcome.run))
             not_begun = bool(signals.received) and len(outcomes) < len(work)
             if not_begun or any(outcome.code > 128 for outcome in outcomes):
@@ -170,7 +170,7 @@ class Sweep:
             atomic.check_folder(folder)
             atomic.sweep(folder, alone=False)
 
-    def _keep(self, outcome: Made, progress: Progress) -> None:
+    def _keep(self, outcome: Made, progress: Progress, tracker: Tracker) -> None:
         """Put the record of a run where the tables are made from, and note which rows these have."""
         if outcome.record and self.is_first:
             of_scale = self.workshop.scale  # noted with each: a sweep that is killed leaves what can be published
@@ -179,7 +179,7 @@ class Sweep:
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
             keep_inside(outcome.run, outcome.record, self.results)  # a reader can do without these
-            keep_further(outcome.run, outcome.record, self.results)
+            keep_further(outcome.run, outcome.record, self.results, tracker)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

@@ -18,7 +18,18 @@ from typing import Any
 from repro.storage import atomic
 from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain_values
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
-from repro.tracking.run_folder import APART, JOURNALS, UNKNOWN, Point, describe, measured, outcome, printed_points
+from repro.tracking.run_folder import (
+    APART,
+    JOURNALS,
+    RECORD,
+    UNKNOWN,
+    Point,
+    describe,
+    further_points,
+    measured,
+    outcome,
+    printed_points,
+)
 from repro.tracking.system import measure_system
 from repro.tracking.tracker import NOWHERE, Tracker
 
@@ -100,7 +111,7 @@ class Remote:
         )
         self._tags = tags
         settle(self.client, self._experiment, tags)
-        self._printed = printed_points(run)
+        self._apart = [*printed_points(run), *further_points(folder / RECORD, run["run"])]
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
         self._stored = {  # what MLflow had before: the time of each step of each key
@@ -127,16 +138,16 @@ class Remote:
 
     def _missing(self) -> Iterator[Point]:
         lines = (line for tail in self._tails for line in tail.lines())
-        for point in chain(self._printed, (point for line in lines for point in self._first(line))):
+        for point in chain(self._apart, (point for line in lines for point in self._first(line))):
             stored = self._stored.get(point.key, {}).get(point.step)
-            if stored is None:
+            if stored is None or (stored < point.time and point in self._apart):
                 yield point
-            elif stored != point.time and point not in self._printed:
+            elif stored != point.time and point not in self._apart:
                 raise ValueError(
                     f"run {self.run_id} in MLflow was written from another copy of this journal: its {point.key} at "
                     f"step {point.step} was measured at another time. Delete it in MLflow to show this one"
                 )
-        self._printed = []
+        self._apart = []
 
     def _first(self, line: Line) -> list[Point]:
         """The points of a line, none if a line of its kind and step came before."""

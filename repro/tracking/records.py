@@ -14,7 +14,7 @@ from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
-from repro.tracking.run_folder import PRINTED_SCORES, UNKNOWN, Point, printed_points
+from repro.tracking.run_folder import PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
 
 
 def show_record(uri: str, file: Path) -> dict[str, str]:
@@ -26,6 +26,9 @@ def show_record(uri: str, file: Path) -> dict[str, str]:
     began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
     identity = {"repro.runs.run": record.run, "repro.execution": hashlib.sha256(file.read_bytes()).hexdigest()[:32]}
     run = one_run(client, experiment, identity, began, f"{record.row}, seed {record.seed} (published)", tags)
+    further = [one for one in further_points(file, record.run) if one.key not in run.data.metrics]
+    if further:  # may have come after the record
+        client.log_batch(run.info.run_id, [Metric(one.key, one.value, one.time, one.step) for one in further])
     if run.info.status == "RUNNING":  # new, or left half made
         client.log_batch(
             run.info.run_id,

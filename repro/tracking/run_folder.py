@@ -1,8 +1,9 @@
 """A run's folder, as MLflow shows it.
 
-runs/<id>/run.json        what the run is: tags, parameters, the paper's numbers
-runs/<id>/journal.jsonl   what it measured
-runs/<id>/system.jsonl    what the machine did meanwhile
+runs/<id>/run.json             what the run is: tags, parameters, the paper's numbers
+runs/<id>/journal.jsonl        what it measured
+runs/<id>/system.jsonl         what the machine did meanwhile
+runs/<id>/record.further.gz    what it scored on other test sets
 """
 
 import json
@@ -12,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
+from repro.results.further_tests import further_file, read_further
 from repro.storage import atomic
 from repro.storage.journal import FINAL, FRAME, Line, locked
 
@@ -20,6 +22,7 @@ PrintedScore = Literal["ppl", "bleu", "f1"]
 PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # of which the paper prints numbers
 UNKNOWN = "unknown"  # of runs that were described before these tags
 JOURNALS = ("journal.jsonl", "system.jsonl")
+RECORD = "record.json"
 
 
 class Point(NamedTuple):
@@ -97,6 +100,21 @@ def printed_points(run: Mapping[str, Any]) -> list[Point]:
     return [Point(f"paper/{name}", 0, float(value), 0) for name, value in numbers.items() if value is not None]
 
 
+def further_points(place: Path, run: str) -> list[Point]:
+    """The scores of other test sets, where they stand beside the record at `place`: `further/<set>/<score>`.
+
+    Their time is the file's: what is scored anew, since the text changed, is newer and takes the place of the old.
+    """
+    tests = read_further(place, run)
+    time = max(0, round(further_file(place).stat().st_mtime * 1000)) if tests else 0
+    return [
+        Point(f"further/{name}/{score}", 0, value, time)
+        for name, test in tests.items()
+        for score, value in test.scores.items()
+        if isinstance(value, float)
+    ]
+
+
 def measured(line: Line) -> list[Point]:
     """The points of a journal line."""
     # of a clock that stands before 1970 MLflow takes no time at all
@@ -116,7 +134,7 @@ def is_training(folder: Path) -> bool:
 def outcome(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
     try:
-        status = json.loads((folder / "record.json").read_bytes())["status"]
+        status = json.loads((folder / RECORD).read_bytes())["status"]
     except FileNotFoundError:
         return "RUNNING" if is_training(folder) else "KILLED"
     return "FINISHED" if status == "finished" else "FAILED"

@@ -27,6 +27,20 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_RUN}it_is_made_once_and_anew_where_text_or_file_changed",),
     ),
     Defect(
+        "MLflow keeps the score of a test set that changed",
+        "repro/tracking/mirror.py",
+        "stored is None or (stored < point.time and point in self._apart)",
+        "stored is None",
+        (f"{OF_RUN}it_is_made_once_and_anew_where_text_or_file_changed",),
+    ),
+    Defect(
+        "MLflow never learns of other test sets",
+        "repro/runs/further_tests.py",
+        "        Mirror(tracker, run.folder).close()",
+        "        None",
+        (f"{OF_RUN}the_same_text_under_another_name_scores_the_same",),
+    ),
+    Defect(
         "an altered test set is believed",
         "repro/data/corpora.py",
         "            _recognised(found[test], name, pair, stems)\n",

@@ -78,7 +78,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "two copies of a journal are mixed",
         MIRROR,
-        "elif stored != point.time and point not in self._printed:",
+        "elif stored != point.time and point not in self._apart:",
         "elif stored < 0:",
         (f"{OF_FAULTS}a_stale_copy_that_goes_on_is_refused",),
     ),

@@ -7,7 +7,16 @@ import pytest
 
 from repro.data.corpora import GrammarSizes
 from repro.model.config import Hyper
-from repro.runs.forecast import FLOPS_PER_CORE, estimate, estimates, expected_flops, forecast, held_out, run_memory
+from repro.runs.forecast import (
+    FLOPS_PER_CORE,
+    estimate,
+    estimates,
+    expected_flops,
+    forecast,
+    further_sentences,
+    held_out,
+    run_memory,
+)
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed.at_once import runs_at_once
@@ -88,6 +97,7 @@ def test_how_much_is_translated() -> None:
     assert held_out(SCALES["captions"], "en-de") == (1014, 1000)
     assert held_out(SCALES["paper"], "en-fr") == (3000, 3003)
     assert held_out(replace(LAPTOP, corpus="folder"), "en-de") == (3000, 3000)
+    assert [further_sentences(SCALES[name], "en-de") for name in ("laptop", "captions", "paper")] == [0, 1000, 0]
 
 
 def said(tmp_path: Path, seeds: int = 1) -> str:

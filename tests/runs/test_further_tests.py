@@ -28,6 +28,7 @@ from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
 from repro.runs.outputs import rescored
 from repro.storage.packed_json import write_packed
+from repro.tracking.client import connect
 
 SIDES = ("en", "de")
 RUN = "00000000000000ab"
@@ -46,6 +47,14 @@ def launch(folder: Path) -> Record:
     main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"])
     [file] = folder.glob("results/*/base/base-seed1.json")
     return load(file)
+
+
+def in_mlflow(folder: Path) -> dict[str, float]:
+    """What the tracker of `launch` shows of its run on other test sets."""
+    client = connect(f"sqlite:///{folder / 'mlflow.db'}")
+    [run] = client.search_runs([one.experiment_id for one in client.search_experiments()])
+    assert run.info.status == "FINISHED"
+    return {key: value for key, value in run.data.metrics.items() if key.startswith("further/")}
 
 
 @pytest.fixture
@@ -78,6 +87,9 @@ def test_the_same_text_under_another_name_scores_the_same(
     bleu = [record.scores["test"][name] for name in ("bleu", "bleu_published")]
     assert [cell.strip() for cell in line.split("|")[2:-1]] == ["1", *(f"{value:.1f}" for value in bleu)]
     assert "t  base seed 1, again  5/5" in capsys.readouterr().out
+    scores = {f"further/again/{name}": value for name, value in tests["again"].scores.items()}
+    assert in_mlflow(tmp_path) == {key: value for key, value in scores.items() if isinstance(value, float)}
+    assert "further/again/bleu" in in_mlflow(tmp_path)
 
 
 def test_it_is_made_once_and_anew_where_text_or_file_changed(
@@ -100,10 +112,12 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
     assert made == [["again"], ["absent"]]
     tests = read_further(path(tmp_path / "results", record), record.run)
     assert (tests["again"].scores, tests["absent"].scores) == (record.scores["test"], record.scores["dev"])
+    assert in_mlflow(tmp_path)["further/absent/nll"] == record.scores["dev"]["nll"]
     for side in SIDES:
         (text / f"again.{side}").write_bytes((text / f"dev.{side}").read_bytes())
     launch(tmp_path)
     assert made[2:] == [["again"]]
+    assert in_mlflow(tmp_path)["further/again/nll"] == record.scores["dev"]["nll"], "and no longer that of test"
     assert read_further(path(tmp_path / "results", record), record.run)["again"].scores == record.scores["dev"]
 
 

@@ -10,6 +10,7 @@ from paper_runs import paper_run
 from tracked_runs import describe, stored
 
 from repro.cli.tracking import main
+from repro.results.further_tests import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
 from repro.tracking.mirror import sync
@@ -32,6 +33,21 @@ def published(results: Path, row: str = "h=1", seed: int = 1, table: str = "tabl
 def runs(uri: str) -> list[Any]:
     client = connect(uri)
     return list(client.search_runs([client.get_experiment_by_name(experiment_name("laptop")).experiment_id]))
+
+
+def test_scores_of_other_test_sets_come_with_their_record_or_after_it(
+    new_store: Callable[[], str], tmp_path: Path
+) -> None:
+    uri, file = new_store(), published(tmp_path)
+    show_record(uri, file)
+    scores: Any = {"nll": 1.0, "bleu": 30.5, "bleu_signature": "s", "bleu_published": None}
+    write_further(file, f"{sum(map(ord, 'h=1')) + 1:016x}", {"x": FurtherTest("ef" * 32, scores, ["a"])})
+    for _ in range(2):
+        show_record(uri, file)
+    [run] = runs(uri)
+    found = [(one.key, one.value) for one in stored(uri, run.info.run_id) if one.key.startswith("further/")]
+    assert sorted(found) == [("further/x/bleu", 30.5), ("further/x/nll", 1.0)], "each once"
+    assert run.info.status == "FINISHED"
 
 
 def test_a_record_is_a_run_once(new_store: Callable[[], str], tmp_path: Path) -> None:

@@ -2,7 +2,15 @@
 
 from collections.abc import Sequence
 
-from repro.runs.forecast import BACKWARD_AND_FORWARD, disk_needed, expected_flops, forecast_rows, held_out, texts_of
+from repro.runs.forecast import (
+    BACKWARD_AND_FORWARD,
+    disk_needed,
+    expected_flops,
+    forecast_rows,
+    further_sentences,
+    held_out,
+    texts_of,
+)
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.hardware import Hardware, card_of
@@ -42,11 +50,12 @@ def hours_of(cell: Cell, scale: Scale, card: Hardware, devices: int) -> float:
     """Hours of a run that so many cards share: training and validation; then one of them translates."""
     pair, scale = cell.task.name, cell.task.at(scale)
     n_dev, n_test = held_out(scale, pair)
+    translated = (n_dev + n_test + further_sentences(scale, pair)) * scale.sentence_tokens
     flops = expected_flops(cell.hyper, scale, pair, cell.row.system)
     speed = card.rate(cell.hyper).flops * devices * card.efficiency(devices)
     read = cell.hyper.steps // scale.validate_every * n_dev * scale.sentence_tokens  # tokens of dev along the way
     share = read / (cell.hyper.steps * scale.batch_tokens) / BACKWARD_AND_FORWARD
-    return (flops * (1 + share) / speed + (n_dev + n_test) * scale.sentence_tokens / card.translated) / 3600
+    return (flops * (1 + share) / speed + translated / card.translated) / 3600
 
 
 def _scaling(card: Hardware, n: int, tokens: int) -> list[str]:
