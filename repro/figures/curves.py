@@ -1,59 +1,18 @@
 """How the rows of a table learned, from their records alone."""
 
 import functools
-import itertools
-import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.numbers import save_numbers
-from repro.results.labels import label
+from repro.results.curves import Band, bands, compared, over_operations, rows_of
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Kind = Literal["train", "dev"]
-
-
-@dataclass(frozen=True)
-class Band:
-    """The loss of one row over its seeds, in nats per word-piece, unsmoothed."""
-
-    row: str
-    n: int  # finished runs
-    step: tuple[float, ...]  # that all of them have
-    mean: tuple[float, ...]
-    low: tuple[float, ...]
-    high: tuple[float, ...]
-
-
-def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
-    """Finished runs by row: base first, then the paper's order. Uncommitted code is in no figure, as in no table."""
-    rows: dict[str, list[Record]] = {}
-    for record in sorted(records, key=lambda record: (record.table != BASE, record.position, record.row, record.seed)):
-        if record.status == "finished" and not record.stamp["dirty"]:
-            rows.setdefault(record.row, []).append(record)
-    return rows
-
-
-def bands(records: Iterable[Record], kind: Kind) -> list[Band]:
-    """One band for each row."""
-    found = (_band_of(runs, kind) for runs in rows_of(records).values())
-    return [band for band in found if band.step]
-
-
-def _band_of(runs: Sequence[Record], kind: Kind) -> Band:
-    """That of one row; without a step where its runs share none."""
-    curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
-    steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
-    at = [[curve[step] for curve in curves] for step in steps]
-    mean, low, high = tuple(map(statistics.fmean, at)), tuple(map(min, at)), tuple(map(max, at))
-    return Band(label(runs[0].row, runs[0].hyper), len(runs), steps, mean, low, high)
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -65,41 +24,13 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
 
 
-def over_operations(records: Iterable[Record]) -> list[Band]:
-    """The dev loss of each row over the operations of training so far, in FLOPs, as its runs counted them."""
-    found = []
-    for runs in rows_of(records).values():
-        of_update = statistics.fmean(run.cost["flops"] / run.cost["steps"] for run in runs)
-        band = _band_of(runs, "dev")
-        found.append(replace(band, step=tuple(step * of_update for step in band.step)))
-    return [band for band in found if band.step]
-
-
-def crossings(one: Band, other: Band) -> list[float]:
-    """Where the means of two rows cross, on straight lines between what was measured, as far as both go."""
-    begin, end = max(one.step[0], other.step[0]), min(one.step[-1], other.step[-1])
-    at = sorted({x for x in (*one.step, *other.step) if begin <= x <= end})
-    gaps = [_between(one, x) - _between(other, x) for x in at]
-    return [
-        x + (x_next - x) * gap / (gap - gap_next)
-        for (x, gap), (x_next, gap_next) in itertools.pairwise(zip(at, gaps, strict=True))
-        if gap * gap_next < 0
-    ]
-
-
-def _between(band: Band, x: float) -> float:
-    import numpy as np
-
-    return float(np.interp(x, band.step, band.mean))
-
-
 def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
-    """The dev loss of all rows over updates and over operations, and where they cross the base."""
+    """The dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
     updates, operations = bands(records, "dev"), over_operations(records)
     if len(updates) < 2 or updates[0].row != BASE:
         raise ValueError(f"{table}: no base beside another row, so nothing to compare. Run experiments/{table}.py.")
-    said = [_crossing(updates[0], one, "updates", ",.0f") for one in updates[1:]]
-    said += [_crossing(operations[0], one, "FLOPs", ".2g") for one in operations[1:]]
+    found = [one for of in compared([*rows_of(records).values()]).values() for one in of]
+    said = [(one.row, one.beside, one.over, one.places(), one.gap) for one in found]
     columns = ("row", "seeds", "update", "FLOPs", "dev loss", "lowest", "highest")
     rows = [
         (band.row, band.n, step, flops, *of)
@@ -112,13 +43,10 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     return [
         *style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
         save_numbers(folder, name, columns, rows),
-        save_numbers(folder, f"crossings_{table}", ("row", "over", "crosses the base at"), said),
+        save_numbers(
+            folder, f"crossings_{table}", ("row", "beside", "over", "cross at", "difference at the end"), said
+        ),
     ]
-
-
-def _crossing(base: Band, other: Band, over: str, form: str) -> tuple[str, str, str]:
-    places = ", ".join(format(x, form) for x in crossings(base, other))
-    return other.row, over, places or "nowhere"
 
 
 def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Sequence[Band], title: str) -> None:

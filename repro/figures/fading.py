@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.figures import style
-from repro.figures.curves import rows_of
 from repro.figures.numbers import save_numbers
+from repro.results.curves import rows_of
 from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.parts import LENGTHS, POSITIONS, SPLIT, THIRDS, bleu_of_parts

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.figures import style
-from repro.figures.curves import rows_of
+from repro.results.curves import rows_of
 from repro.results.frame import interval
 from repro.results.labels import label
 from repro.results.record import BASE, Record

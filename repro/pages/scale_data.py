@@ -10,6 +10,7 @@ from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence
 from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
+from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
 from repro.results.further_tests import with_further
 from repro.results.parts import with_brackets, with_parts
@@ -45,7 +46,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     whole, *single = result_set.frames([third, *({name} for name in names)])
     results = result_set.folder.parent
     frames = {
-        name: _with_sentences(frame, result_set.everything, results)
+        name: _whole(frame, result_set.everything, results)
         for name, frame in zip(names, single, strict=True)
         if frame is not None
     }
@@ -66,9 +67,9 @@ def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
     return {name for name in names if name.startswith(beginning)}
 
 
-def _with_sentences(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
-    """The frame with what files beside records tell of single sentences, where its page shows it."""
+def _whole(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
+    """The frame with what its page shows beside scores: what single sentences and curves tell."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_further(frame, records, results)
-    return with_parts(frame, records, results) if has_systems(frame) else frame
+    return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
+from repro.pages.along_training import along_training
 from repro.pages.by_length import operations_column, section, unequal
 from repro.pages.columns import (
     closing,
@@ -57,6 +58,7 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
             explained(size),
             unequal(frame) if systems else (),
             section(frame, ruled) if systems else (),
+            along_training(frame) if systems else (),
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
             further_section(frame, ruled),

@@ -11,11 +11,11 @@ from typing import Any
 from markupsafe import Markup
 
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
-from repro.figures.curves import bands
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.scale_data import ScaleData
 from repro.pages.table3 import PARTS
+from repro.results.curves import bands
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION

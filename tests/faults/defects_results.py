@@ -209,4 +209,18 @@ DEFECTS: tuple[Defect, ...] = (
         "not low <= value",
         (f"{OF_RECORD}a_number_beyond_its_range_is_refused_where_it_is_written_and_where_it_is_read",),
     ),
+    Defect(
+        "a row of more updates is held against the base",
+        "repro/results/curves.py",
+        "    return next(alike, rows[0])\n",
+        "    return rows[0]\n",
+        ("tests/results/test_curves.py::test_a_row_is_beside_the_transformer_with_as_many_updates_else_the_base",),
+    ),
+    Defect(
+        "curves that meet at a measurement do not cross",
+        "repro/results/curves.py",
+        "        if gap == 0:\n            touched = x if touched is None else touched\n            continue\n",
+        "",
+        ("tests/results/test_curves.py::test_where_two_curves_cross",),
+    ),
 )

@@ -1,6 +1,8 @@
 """The page of a table of systems: rows that took other operations are named, parts stand where there are any."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from kept_sentences import ladder_run
@@ -9,6 +11,7 @@ from repro.pages import by_length
 from repro.pages.build import build_scale, texts
 from repro.render.page import Text, plain
 from repro.results.frame import ResultSet
+from repro.results.record import path
 
 
 def frame(flops: dict[str, float]) -> pd.DataFrame:
@@ -53,3 +56,22 @@ def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
 def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
     ladder_run("Other", 2, tmp_path, places=False)
     assert "## By length" not in texts(build_scale(ResultSet.read(tmp_path / "lab")))[tmp_path / "lab" / "ladder.md"]
+
+
+def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
+    curves: Any = {"One": {10: 3.0, 20: 2.5}, "Other": {10: 1.5, 20: 1.25}, "silent": {}, "base": {10: 2.0, 20: 3.0}}
+    for row, dev in curves.items():
+        found = ladder_run(row, 1, tmp_path)
+        (path(tmp_path, found)).unlink()
+        of = {"table": "base", "system": None} if row == "base" else {}
+        curve = {"step": [*dev], "nll": [*dev.values()]}
+        cost = {**found.cost, "steps": 20, "flops": 2e10}
+        changed: Any = {**of, "curves": {"train": curve, "dev": curve}, "cost": cost}
+        replace(found, **changed).save(path(tmp_path, replace(found, **changed)))
+    page = texts(build_scale(ResultSet.read(tmp_path / "lab")))[tmp_path / "lab" / "ladder.md"]
+    part = page.partition("## Dev loss along the training")[2].partition("##")[0]
+    lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.split("\n") if line.startswith("|")]
+    assert sorted(lines[2:]) == [
+        ["One", "base", "17", "−0.500", "1.7e10", "−0.500"],
+        ["Other", "base", "nowhere", "−1.750", "nowhere", "−1.750"],
+    ]

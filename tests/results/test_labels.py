@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from paper_runs import PAPER_SETTINGS, changed, paper_run
 
-from repro.figures.curves import bands
 from repro.figures.quality import points
 from repro.model.config import BASE
 from repro.pages import build, tables
@@ -21,6 +20,7 @@ from repro.pages.sheet import sheet
 from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
 from repro.results import frame as frames
+from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.labels import FIELDS, SYMBOLS, both, label, relation, setting, system_label
 from repro.results.record import Record, path

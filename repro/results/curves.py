@@ -1,0 +1,168 @@
+"""How rows learned: the loss over their seeds along the training, and which of two is ahead, from where on.
+
+Two systems whose updates cost unlike are compared twice, over updates and over operations of training. A row is held
+against the Transformer that made as many updates, which is the base for most. Paper: Table 2 compares systems by the
+operations of their training.
+"""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
+
+from repro.results.labels import label
+from repro.results.record import BASE, Record
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Kind = Literal["train", "dev"]
+Over = Literal["updates", "FLOPs"]
+OVERS: tuple[Over, ...] = get_args(Over)
+
+
+@dataclass(frozen=True)
+class Band:
+    """The loss of one row over its seeds, in nats per word-piece, unsmoothed."""
+
+    row: str
+    n: int  # finished runs
+    step: tuple[float, ...]  # that all of them have
+    mean: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+
+class Comparison(NamedTuple):
+    """The mean dev loss of a row beside that of another, as far as both go."""
+
+    row: str
+    beside: str
+    over: Over
+    crossings: tuple[float, ...]  # in updates or FLOPs
+    gap: float  # in nats at the end of what both have: below 0 the row is ahead
+
+    def places(self) -> str:
+        """Where they cross, in words."""
+        form = ",.0f" if self.over == "updates" else ".2g"
+        return ", ".join(format(x, form).replace("e+0", "e").replace("e+", "e") for x in self.crossings) or "nowhere"
+
+
+def rows_of(records: Iterable[Record]) -> dict[str, list[Record]]:
+    """Finished runs by row: base first, then the paper's order. Uncommitted code is in no figure, as in no table."""
+    rows: dict[str, list[Record]] = {}
+    for record in sorted(records, key=lambda record: (record.table != BASE, record.position, record.row, record.seed)):
+        if record.status == "finished" and not record.stamp["dirty"]:
+            rows.setdefault(record.row, []).append(record)
+    return rows
+
+
+def bands(records: Iterable[Record], kind: Kind) -> list[Band]:
+    """One band for each row."""
+    found = (band_of(runs, kind) for runs in rows_of(records).values())
+    return [band for band in found if band.step]
+
+
+def band_of(runs: Sequence[Record], kind: Kind) -> Band:
+    """That of the runs of one row; without a step where they share none."""
+    curves = [dict(zip(run.curves[kind]["step"], run.curves[kind]["nll"], strict=True)) for run in runs]
+    steps = tuple(sorted(set.intersection(*(set(curve) for curve in curves))))
+    at = [[curve[step] for curve in curves] for step in steps]
+    mean, low, high = tuple(map(statistics.fmean, at)), tuple(map(min, at)), tuple(map(max, at))
+    return Band(label(runs[0].row, runs[0].hyper), len(runs), steps, mean, low, high)
+
+
+def over_operations(records: Iterable[Record]) -> list[Band]:
+    """The dev loss of each row over the operations of training so far, in FLOPs, as its runs counted them."""
+    return [band for runs in rows_of(records).values() if (band := band_over(runs, "FLOPs")).step]
+
+
+def band_over(runs: Sequence[Record], over: Over) -> Band:
+    """The dev loss of the runs of one row, over updates or over the operations of training so far."""
+    band = band_of(runs, "dev")
+    if over == "updates":
+        return band
+    of_update = statistics.fmean(run.cost["flops"] / run.cost["steps"] for run in runs)
+    return replace(band, step=tuple(step * of_update for step in band.step))
+
+
+def crossings(one: Band, other: Band) -> tuple[float, ...]:
+    """Where the means of two rows cross, on straight lines between what was measured, as far as both go.
+
+    Where they only touch they do not cross; a stretch on which they are equal is crossed at its beginning.
+    """
+    found, touched = [], None
+    before: tuple[float, float] | None = None  # the last place at which they differed, and by how much
+    for x in _shared(one, other):
+        gap = _between(one, x) - _between(other, x)
+        if gap == 0:
+            touched = x if touched is None else touched
+            continue
+        if before and before[1] * gap < 0:
+            x_before, gap_before = before
+            line = x_before + (x - x_before) * gap_before / (gap_before - gap)
+            found.append(line if touched is None else touched)
+        before, touched = (x, gap), None
+    return tuple(found)
+
+
+def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
+    """Every row beside the Transformer that made as many updates, or the base: over updates, then over operations.
+
+    `rows` has the runs of each, the base's first. Rows that have no stretch in common with their other are left out.
+    """
+    found: dict[str, list[Comparison]] = {}
+    for runs in rows[1:]:
+        for over in OVERS:
+            one, other = band_over(runs, over), band_over(_reference(runs, rows), over)
+            if one.step and other.step and (shared := _shared(one, other)):
+                gap = _between(one, shared[-1]) - _between(other, shared[-1])
+                made = Comparison(one.row, other.row, over, crossings(one, other), gap)
+                found.setdefault(runs[0].row, []).append(made)
+    return found
+
+
+def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFrame":
+    """The frame with what `compared` finds of each row: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
+
+    No such column where no row can be compared.
+    """
+    import pandas as pd
+
+    runs = {(one.table, one.row, one.seed): one for one in records}
+    names = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
+    rows = [[runs[table, row, int(seed)] for seed in seeds.split()] for table, row, seeds in names]
+    rows = [row for row in rows if row]  # the others are missing
+    found = compared(rows) if rows and rows[0][0].table == BASE else {}
+    lines: list[dict[str, str | float]] = []
+    for row in frame["row"]:
+        line: dict[str, str | float] = {}
+        for one in found.get(row, ()):
+            line["along/beside"] = one.beside
+            line |= {f"along/{one.over}/crossings": one.places(), f"along/{one.over}/gap": one.gap}
+        lines.append(line)
+    if not found:
+        return frame
+    made = frame.join(pd.DataFrame(lines, index=frame.index))
+    made.attrs = frame.attrs
+    return made
+
+
+def _reference(runs: Sequence[Record], rows: Sequence[Sequence[Record]]) -> Sequence[Record]:
+    """The first Transformer with as many updates as these runs, other than they; the base where there is none."""
+    alike = (
+        of for of in rows if of is not runs and not of[0].system and of[0].hyper["steps"] == runs[0].hyper["steps"]
+    )
+    return next(alike, rows[0])
+
+
+def _shared(one: Band, other: Band) -> list[float]:
+    """The places at which either was measured, of the stretch that both go."""
+    begin, end = max(one.step[0], other.step[0]), min(one.step[-1], other.step[-1])
+    return sorted({x for x in (*one.step, *other.step) if begin <= x <= end})
+
+
+def _between(band: Band, x: float) -> float:
+    import numpy as np
+
+    return float(np.interp(x, band.step, band.mean))
