@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from repro.claims.bootstrap import Place, over_sentences
-from repro.claims.judge import Judged
+from repro.claims.judge import Judged, may_judge_sizes
 from repro.pages import claims, statements
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
@@ -14,6 +14,11 @@ from repro.results.resampled import Interval
 from repro.web.grid import SCRIPT, outcome_html
 from repro.web.keys import FirstRuns, first_runs
 from repro.web.section import Section
+
+BOUNDS = (
+    "Beside the verdict stand the bounds that it was decided by. They allow for all that is judged on this page, so "
+    "they are wider than the intervals: an interval may leave out 0 where the verdict is still open."
+)
 
 
 def claims_section(data: ScaleData) -> Section:
@@ -38,6 +43,9 @@ def _section(
     body = Markup("<p>{} {}: {} Click one to see the numbers behind it.</p>").format(
         len(judged), of.name, claims.told_counts(judged)
     )
+    if any(one.found for one in judged):
+        said = Text((*claims.ABOUT_NUMBERS, f"{claims.OF_POWER * may_judge_sizes(data.runs.scale)}. ", BOUNDS))
+        body += Markup(html(blocks(said, Text(claims.ABOUT_SENTENCES if over else ""))))
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')
     for name, members in groups.items():
         if members:
@@ -52,9 +60,8 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     head = Markup('<summary><span class="id">{}</span> {} {}</summary>').format(
         claim.id, one.sentence, outcome_html(one.verdict)
     )
-    inside = Markup("<p><strong>{}</strong>: {}{}.</p>").format(
-        one.verdict, one.reason, f". {claim.note}" * bool(claim.note)
-    )
+    told = ". ".join(text.removesuffix(".") for text in (one.reason, claim.note) if text)  # some end with a stop
+    inside = Markup("<p><strong>{}</strong>: {}.</p>").format(one.verdict, told)
     if one.found:
         runs = Column("", "runs of each row", [" ".join(map(str, one.found[0].runs))])
         numbers = tuple(claims.claim_numbers([one], over))

@@ -116,8 +116,18 @@ def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> N
     behind = claims.locator("#claim-C28b").inner_text()
     assert f"{by_claim['C28b']['verdict']}: " in behind
     assert "BLEU" in behind
+    about = claims.locator("> p").all_inner_texts()
+    assert any("detectable is the size of a difference" in text and "decided by" in text for text in about)
     claims.locator("#claim-C28b a", has_text="table3_A/h=1").click()
     assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
+
+
+@pytest.mark.parametrize("key", ["claims", "statements"])
+def test_what_stands_behind_a_verdict_ends_with_one_stop(made: Path, opened: Any, key: str) -> None:
+    page = opened(made / REPORT)
+    told = page.locator(f"#{key} .item > p:first-of-type").all_text_contents()
+    assert told
+    assert [text for text in told if ".." in text or not text.endswith(".")] == []
 
 
 @pytest.mark.parametrize("width", [360, 1600])
