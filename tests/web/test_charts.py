@@ -171,6 +171,25 @@ def test_long_names_are_told_apart_where_there_is_room(opened: Any, tmp_path: Pa
     assert [f"ladder_rates {name}" for name in names] == [label for label in labels if "rate" in label]
 
 
+def test_every_table_of_the_legend_is_seen_on_a_narrow_screen(opened: Any, tmp_path: Path) -> None:
+    tables = ["lab_parts", "lab_positions", "lab_scores", "lab_selection", "ladder", "ladder_rates"]
+    for one in [scored("base", "base", 1, 60.0), *(unprinted("no norm", table, 1, 50.0) for table in tables)]:
+        one.save(path(tmp_path / "results", one))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, width=360)
+    seen(page, "curves/all")
+    place = page.locator('[data-chart="curves/all"]').bounding_box()
+    names = page.locator('[data-chart="curves/all"] .role-legend-label text')
+    assert names.all_text_contents() == ["base", *tables]
+    boxes = [name.bounding_box() for name in names.all()]
+    assert max(box["x"] + box["width"] for box in boxes) <= place["x"] + place["width"]
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.wait_for_function(
+        "new Set([...document.querySelectorAll('.role-legend-label text')]"
+        ".map((one) => Math.round(one.getBoundingClientRect().x))).size === 4"
+    )
+
+
 def test_the_papers_rows_come_first_and_have_axes_of_their_own(opened: Any, tmp_path: Path) -> None:
     for seed in (1, 2):
         for one in (

@@ -10,6 +10,7 @@
   const places = new Map([...document.querySelectorAll(".chart[data-chart]")].map((at) => [at.dataset.chart, at]));
   const drawn = new Map();
   const BESIDE = 66; // pixels: the axis and its labels, beside a chart that stands among others
+  const LEGEND = { symbol: 28, letter: 6.8 }; // pixels of an entry: its symbol with the gaps, and a letter of its name
 
   /** Makes `vegaEmbed` of what the page holds as text; once. */
   function start() {
@@ -50,6 +51,14 @@
     for (const part of [...(spec.vconcat ?? []), ...(spec.hconcat ?? [])]) fit(part, width, axes);
   }
 
+  /** No more columns of a legend than there is room for with the longest of its names. */
+  function fitLegend(part, width) {
+    if (!part?.legend?.columns || !part.scale?.domain) return;
+    const longest = Math.max(...part.scale.domain.map((name) => name.length));
+    const room = Math.floor((width - BESIDE) / (LEGEND.symbol + LEGEND.letter * longest));
+    part.legend.columns = Math.max(1, Math.min(part.legend.columns, room));
+  }
+
   async function draw(key) {
     const [specs, data] = await Promise.all([report.values("charts"), report.data(key.split("/")[0])]);
     start();
@@ -57,8 +66,10 @@
     const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
     const place = places.get(key);
     const [colours, spec] = [config(place.clientWidth), specs[key]];
-    const coloured = JSON.parse(JSON.stringify(spec), (_, value) =>
-      typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value);
+    const coloured = JSON.parse(JSON.stringify(spec), (_, value) => {
+      fitLegend(value, place.clientWidth);
+      return typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value;
+    });
     fit(coloured, place.clientWidth, coloured.vconcat || coloured.hconcat ? BESIDE : 0);
     drawn.get(key)?.finalize();
     const { view } = await vegaEmbed(place, { ...coloured, datasets: { ...coloured.datasets, ...datasets } }, {
