@@ -56,7 +56,7 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "source_gradients": "Which positions of the source the first word written depends on, in three systems",
     "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
     "head_similarity": "How similar the heads of our base model are, within a layer and between layers (section 3.2.2)",
-    "differences": "Each row of Table 3 minus the base, beside what the paper prints",
+    "differences": "Each row of Table 3 against the base, beside what the paper prints",
     "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
     "quality_and_cost": "Quality against the cost of training",
 }

@@ -56,7 +56,7 @@ def differences_section(data: ScaleData) -> Section | None:
         for endpoint, name in LETTERS.items()
     }
     said = Markup(
-        '<p>Each row minus the base; further right is better. <span class="key this">ours, with the '
+        '<p>Each row against the base; further right is better. <span class="key this">ours, with the '
         '95 % interval over seeds</span> where row and base have three or more; <span class="key other">95 % interval '
         'over sentences</span> where translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
@@ -186,10 +186,10 @@ def curves_section(data: ScaleData) -> Section | None:
         return None
     tables = list(dict.fromkeys(line["table"] for line in curves))
     said = Markup(
-        "<p>The loss of every row, in nats per word-piece and not smoothed: the mean over its seeds, and a band from "
-        "the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the lower chart, and "
-        "only these rows keep their colour above; click a name in the legend to keep its table. Double-click to "
-        "reset.</p>"
+        "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
+        "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the "
+        "lower chart, and only these rows keep their colour above; click a name in the legend to keep its table. "
+        "Double-click to reset.</p>"
     )
     return Section(
         key="curves",
