@@ -77,7 +77,8 @@ def _said(shown: int, missing: int, too_many: int) -> Markup:
         else Markup()
     )
     if too_many:
-        left += Markup('<p class="small">This page has no room for the files of {} more rows.</p>').format(too_many)
+        rows = f"{too_many} more row{'s' * (too_many != 1)}"
+        left += Markup('<p class="small">This page has no room for the files of {}.</p>').format(rows)
     if not shown:
         return left
     return (

@@ -9,9 +9,12 @@ FirstRuns = dict[tuple[str, str], str]  # (table, row) -> the key of the first r
 
 
 def run_keys(result_set: ResultSet) -> dict[str, Record]:
-    """Every record by what its address ends in: its run, and where two are one run "-2"."""
+    """Every record by what its address ends in: its run, and where two are one run "-2"; tables of the paper first."""
     found: dict[str, Record] = {}
-    ordered = sorted(result_set.everything, key=lambda one: (one.table != BASE, one.table, one.position, one.seed))
+    ordered = sorted(
+        result_set.everything,
+        key=lambda one: (one.table != BASE, not one.table.startswith("table"), one.table, one.position, one.seed),
+    )
     for record in ordered:
         names = itertools.chain([record.run], (f"{record.run}-{n}" for n in itertools.count(2)))
         found[next(name for name in names if name not in found)] = record

@@ -107,6 +107,23 @@ def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
     assert read == ["h=1-seed1"]
 
 
+def test_rows_of_the_paper_have_room_before_those_of_our_own(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    ours = replace(its_record(run=f"{2:016x}"), table="lab_parts", row="no norm")
+    ours.save(path(tmp_path / "results", ours))
+    packed = inside_file(path(tmp_path / "results", its_record())).read_bytes()
+    inside_file(path(tmp_path / "results", ours)).write_bytes(packed)
+    monkeypatch.setattr("repro.web.inside.is_inside_of", lambda place, run: True)
+    monkeypatch.setattr("repro.web.inside.ROOM", len(packed))
+    section = inside_section(data_of(tmp_path / "results"))
+    assert section
+    assert section.data
+    assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
+    assert "no room for the files of 1 more row." in section.body
+
+
 WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
   const content = await report.inside.unpacked((await report.data("inside")).models[0].file);
   const sentence = content.sentences[i];
