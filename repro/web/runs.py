@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from repro.data.corpora import CORPORA
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Column, Table
 from repro.results.departures import departures
@@ -140,6 +141,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "is_of_today": is_of_today(record),
         "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
         "lines": _lines(record, data.result_set),
+        "is_generated": record.corpus["name"] in CORPORA and CORPORA[record.corpus["name"]].is_generated,
     }
 
 
@@ -156,7 +158,8 @@ def _written(value: Any) -> str:
 
 
 def _cost(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) and value < 1e12 else f"{value:.4g}"
+    is_whole = value == int(value) or value >= 1000  # what is behind the point of thousands of seconds tells nobody
+    return f"{value:,.0f}" if is_whole and value < 1e12 else f"{value:.4g}"
 
 
 def _world(record: Record) -> list[list[str]]:

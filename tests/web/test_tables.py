@@ -4,12 +4,18 @@ import csv
 import io
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packed_values import packed_at, unpacked
-from report_records import HOSTILE
+from report_records import HOSTILE, scored
+
+from repro.pages.build import read_results
+from repro.pages.scale_data import scale_data
+from repro.results.record import Record, path
+from repro.web.runs import runs_section
 
 
 def rows_shown(page: Any, at: str = "#table3 .grid >> nth=0") -> list[str]:
@@ -122,6 +128,33 @@ def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, 
     page.locator("[data-theme-switch]").click()
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != ground
     assert page.evaluate("getComputedStyle(document.body).color") != ink
+
+
+def runs_of(record: Record, results: Path) -> list[dict[str, Any]]:
+    """What the report knows of the only run of a scale."""
+    record.save(path(results, record))
+    (found,) = read_results(results, own=False)
+    data = scale_data(found)
+    assert data
+    return list(runs_section(data).data["runs"].values())
+
+
+@pytest.mark.parametrize("seconds", [1208.6, 12345.6])
+def test_seconds_are_written_as_numbers_are_everywhere(tmp_path: Path, seconds: float) -> None:
+    one = scored("base", "base", 1, 60.0)
+    one = replace(one, cost=one.cost | {"decode_seconds": seconds})  # type: ignore[arg-type]
+    [run] = runs_of(one, tmp_path / "results")
+    assert ["decode seconds", f"{seconds:,.0f}"] in run["cost"]
+
+
+@pytest.mark.parametrize(("corpus", "is_generated"), [("grammar", True), ("multi30k", False), ("folder", False)])
+def test_only_text_that_is_not_generated_is_said_to_be_kept_back(
+    tmp_path: Path, corpus: str, is_generated: bool
+) -> None:
+    one = scored("base", "base", 1, 60.0)
+    one = replace(one, corpus=one.corpus | {"name": corpus})  # type: ignore[arg-type]
+    [run] = runs_of(one, tmp_path / "results")
+    assert run["is_generated"] == is_generated
 
 
 def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:

@@ -113,7 +113,8 @@
   function translations(run) {
     if (!run.lines.length) return [el("p", {}, "None were kept beside the record.")];
     return [
-      el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts; the references may not be redistributed."),
+      el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts.",
+        run.is_generated ? "" : " References are not shown: the text may not be redistributed."),
       table(["line", "translation", "words", "of the reference"],
         run.lines.map(([line, text, words, wanted]) => [String(line), el("bdi", {}, text), String(words ?? ""), String(wanted ?? "")]), [1]),
     ];
