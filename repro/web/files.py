@@ -51,7 +51,9 @@ def scale_report(data: ScaleData) -> str:
 def index_report(shown: Iterable[ScaleData]) -> str:
     """The index over scales."""
     items = [
-        Markup('<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. It shows {}.<br>{}</li>').format(
+        Markup(
+            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. It shows {}. Text: {}.<br>{}</li>'
+        ).format(
             data.runs.scale,
             NAME,
             data.runs.scale,
@@ -59,6 +61,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
             several(data.runs.n_rows, "row"),
             f"{data.runs.hours:,.1f}",
             data.runs.claim,
+            _texts(data),
             outcome_counts(data.judged),
         )
         for data in shown
@@ -70,3 +73,9 @@ def index_report(shown: Iterable[ScaleData]) -> str:
         lead="A scale fixes the size of the model, the text and the budget. Each says what it may claim.",
         origin=f"Made by {COMMAND} --html from the records under results/.",
     )
+
+
+def _texts(data: ScaleData) -> str:
+    """grammar en-de, 3,000 pairs; grammar_trees en-tree, 2,000: what the runs of a scale were trained on."""
+    told = {(one.corpus["name"], one.pair, one.corpus["n_train"]): None for one in data.result_set.everything}
+    return "; ".join(f"{name} {pair}, {n:,} pairs" for name, pair, n in told)

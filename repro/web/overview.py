@@ -40,6 +40,6 @@ def overview_section(data: ScaleData) -> Section:
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:
-    """✓ same sign 12, ? open 3: each leads to the verdicts of that outcome."""
+    """✓ same sign 12, ? open 3."""
     counts = Counter(one.verdict for one in judged)
     return Markup(" ").join(outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])

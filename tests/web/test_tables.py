@@ -162,3 +162,4 @@ def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:
     link = page.locator(".scales a")
     assert link.all_inner_texts() == ["laptop"]
     assert (made / link.get_attribute("href")).is_file()
+    assert re.search(r"Text: \w+ en-de, [\d,]+ pairs\.", page.locator(".scales li").inner_text())
