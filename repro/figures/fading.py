@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+BESIDE = 0.36  # of the way from one third to the next: as far as the points of all rows go beside each other
+
 
 @dataclass(frozen=True)
 class Fading:
@@ -83,7 +85,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
 
 
 def _paint(axes: "Axes", parts: Sequence[Sequence[float]], i: int, row: str, n_rows: int) -> None:
-    shift = 0.02 * (i - (n_rows - 1) / 2)
+    shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means, halves = zip(*map(interval, parts), strict=True)
     look = style.look(i)

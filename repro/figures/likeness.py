@@ -154,7 +154,7 @@ def _paint_means(axes: "Axes", found: Sequence[Alike]) -> None:
                 va="center", fontsize=8.5,
             )  # fmt: skip
     axes.set_yticks(range(len(kinds)), [KINDS[kind] for kind in kinds])
-    axes.set(xlim=(0, 1.08), ylim=(len(kinds) - 0.4, -0.9), xlabel="mean cosine")
+    axes.set(xlim=(0, 1.08), ylim=(len(kinds) - 0.4, -0.5), xlabel="mean cosine")
     axes.tick_params(axis="y", length=0)
     axes.grid(True, axis="x")
-    axes.legend(loc="upper right", ncols=2, columnspacing=1, handletextpad=0.3)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, columnspacing=1, handletextpad=0.3)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 from kept_sentences import ladder_run
+from matplotlib.figure import Figure
 
 from repro.figures import style
-from repro.figures.fading import draw_fading, fading_rows
+from repro.figures.fading import _paint, draw_fading, fading_rows
 from repro.results.parts import THIRDS, bleu_of_parts
 
 
@@ -29,6 +30,16 @@ def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(tmp_
     assert [row.mean for row in fading_rows(records, tmp_path)] == sorted(
         (row.mean for row in found.values()), reverse=True
     )
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 48])
+def test_points_of_all_rows_stand_nearer_to_their_third_than_to_another(n_rows: int) -> None:
+    axes = Figure().subplots()
+    for i in range(n_rows):
+        _paint(axes, [(40.0,), (30.0,), (20.0,)], i, "One", n_rows)
+    places = [line.get_xdata() for line in axes.get_lines()]
+    assert len(places) == n_rows
+    assert max(abs(place - third) for of_row in places for third, place in enumerate(of_row)) < 0.25
 
 
 def test_the_picture_and_its_numbers(tmp_path: Path) -> None:
