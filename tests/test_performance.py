@@ -89,3 +89,19 @@ def test_the_benchmark_of_forecasts_finds_the_clocks_of_a_run() -> None:
     for name in runpy.run_path(str(BENCHMARKS / "forecast.py"), run_name="forecast")["CLOCKED"]:
         with mock.patch(name) as clock:  # raises AttributeError where a run has no such clock any more
             assert clock
+
+
+def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:
+    records = performance.load()
+    panels = [panel for name, record in records.items() for panel in performance._panels(name, record)]
+    titles = [title for title, _ in panels]
+    assert any("small (N 2, d_model 128, d_ff 512, h 4)" in title for title in titles)
+    names = {bar.name for _, bars in panels for bar in bars}
+    assert {"Hugging Face MarianMT", "torch.nn.Transformer", "fairseq", "ours"} <= names
+    assert "marian" not in names
+    assert all(bar.low <= bar.speed <= bar.high for _, bars in panels for bar in bars)
+    assert any(bar.low < bar.speed < bar.high for _, bars in panels for bar in bars)
+    assert records["train-1-small-fp32"]["stamp"]["device"] in performance._note(records)
+    made = performance.page(records)
+    assert "| Hugging Face MarianMT |" in made
+    assert "| marian |" not in made
