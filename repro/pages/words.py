@@ -8,7 +8,7 @@ from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
 from repro.render.page import Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
-from repro.results.labels import AT_PAPER_SIZE, both
+from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def departure_notes(frame: "DataFrame") -> Text | Listing:
     lines = []
     found: list[Departure] = frame.attrs["departures"]
     for name, paper, here, everywhere in found:
-        done = "; ".join(text if everywhere else f"{text} ({', '.join(rows)})" for text, rows in here.items())
+        done = "; ".join(text if everywhere else f"{text} ({listed_rows(rows)})" for text, rows in here.items())
         lines.append(f"{name}: {done}. Paper: {paper}.")
     if not frame["n"].sum() and not frame["diverged"].sum():
         return Text("No run to compare with it.")

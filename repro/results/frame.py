@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest, shared_code
-from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
+from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size, listed_rows
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
 from repro.results.repeats import repeated
@@ -402,7 +402,7 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
     if diverged:
         yield f"Diverged, so in no mean: {_names(diverged)}."
     if missing := list(frame.loc[frame["n"] == 0, "row"]):
-        yield f"No finished run to show: {', '.join(missing)}."
+        yield f"No finished run to show: {listed_rows(missing)}."
     if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
         yield "No record of the base row, so no difference to it."
 
@@ -444,7 +444,6 @@ def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
     """Whose a value is, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
     others = [row for row in everyone if row not in rows]
     fewest = others if len(others) < len(rows) and len(everyone) > 1 else rows
-    named = ", ".join(f'"{row}"' if "," in row else row for row in fewest)
     if fewest is rows:
-        return named
-    return f"all rows but {named}" if others else "all rows"
+        return listed_rows(fewest)
+    return f"all rows but {listed_rows(fewest)}" if others else "all rows"

@@ -6,7 +6,7 @@ whose base has 3 it is 1. Both numbers are shown wherever they differ.
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from repro.model.config import BASE as PAPER_BASE
@@ -61,6 +61,11 @@ def both(here: Any, paper: Any, name: str = "") -> str:
     """1 (2): a value here, and that at the paper's size where it is another."""
     texts = setting(here, name), setting(paper, name)
     return texts[0] if here is None or paper is None or here == paper else f"{texts[0]} ({texts[1]})"
+
+
+def listed_rows(rows: Iterable[str]) -> str:
+    """d_k=16, "hard, sampled": names that hold a comma stand in quotes, or nobody knows where one ends."""
+    return ", ".join(f'"{row}"' if "," in row else row for row in rows)
 
 
 def system_label(text: str | None) -> str:

@@ -17,6 +17,7 @@ from repro.model.config import BASE
 from repro.pages import build, tables
 from repro.pages.columns import columns
 from repro.pages.sheet import sheet
+from repro.pages.words import departure_notes
 from repro.render.escape import NO_BREAK
 from repro.render.latex import latex
 from repro.results import frame as frames
@@ -268,3 +269,13 @@ def test_a_system_is_shown_without_its_modules() -> None:
     assert shown == "Transformer(clip=2, mix=UnscaledDot)"
     assert system_label("toy_system.Toy(scale=0.25)") == "Toy(scale=0.25)"
     assert system_label(None) == ""
+
+
+def test_rows_with_a_comma_in_their_name_are_told_apart_where_departures_name_them() -> None:
+    names = ("one, small", "two, small", "plain")
+    rows = [paper_run(name, "mine", run=f"{i:016x}", position=i) for i, name in enumerate(names)]
+    rows = [
+        replace(one, settings=one.settings | {"precision": "bf16"} if "," in one.row else one.settings) for one in rows
+    ]
+    told = departure_notes(frames.table(rows))
+    assert 'precision: bf16 ("one, small", "two, small"). Paper: fp32.' in told.items
