@@ -150,8 +150,8 @@ def _about(own: OwnSentence, full: float) -> str:
     record, n_heads = own.record, own.weights["cross"].shape[1]
     commit = (record.stamp["commit"] or "none")[:12]
     text = (
-        f"Columns: pieces of the source, {own.told['about']}. Rows: pieces of the translation, as the run’s search "
-        f"wrote it; each shows where the decoder looked when it wrote that piece, mean over {n_heads} heads, darkest "
+        f"Columns: tokens of the source, {own.told['about']}. Rows: tokens of the translation, as the run’s search "
+        f"wrote it; each shows where the decoder looked when it wrote that token, mean over {n_heads} heads, darkest "
         f"at {full:.2f}. Weights of our own model, not the paper’s: scale {record.scale}, corpus "
         f"{record.corpus['name']} {record.pair}, row {record.row}, seed {record.seed}, run {record.run}, "
         f"commit {commit}."

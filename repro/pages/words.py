@@ -64,10 +64,9 @@ ABOUT_SIZE: Words = (
     Strong("here"),
     "; of the same row ",
     Strong("at paper size"),
-    ", which is that of the paper's base with 40,960 word-pieces; ",
-    Strong("paper"),
-    ": as printed in Table 3.",
+    ", with 40,960 word-pieces.",
 )
+ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
 
 
 MADE_AGAIN = "How far these runs can be made again"
@@ -90,6 +89,7 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
     (_has(SIZE), ABOUT_SIZE),
+    (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
     (_in_cells(MISSING), ABOUT_MISSING),
     (_in_cells("diverged)"), ABOUT_DIVERGED),

@@ -239,7 +239,8 @@ def table(
     shown = [record for record in everything if own or not record.stamp["dirty"]]
     runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
     scores = _scores(shown)
-    frame = pd.DataFrame([_line(key, known[key], runs[key], scores) for key in known], dtype=object)
+    settings = {key: (rows[key].here if key in rows else None) or {} for key in known}
+    frame = pd.DataFrame([_line(key, known[key], runs[key], scores, settings[key]) for key in known], dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
     sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
@@ -317,13 +318,22 @@ def _scores(records: Sequence[Record]) -> list[str]:
     return [f"{split}/{name}" for split in SPLITS for name in names]
 
 
-def _line(key: tuple[str, str], paper: PaperNumbers, runs: Sequence[Record], scores: Sequence[str]) -> dict[str, Any]:
-    """What the runs of one row come to; means and intervals are over the finished ones."""
+def _line(
+    key: tuple[str, str],
+    paper: PaperNumbers,
+    runs: Sequence[Record],
+    scores: Sequence[str],
+    settings: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What the runs of one row come to; means and intervals are over the finished ones.
+
+    `settings` are those that the row would have if it were run.
+    """
     finished = sorted((vars(run) for run in runs if run.status == "finished"), key=lambda run: run["seed"])
     line: dict[str, Any] = {"table": key[0], "row": key[1], "n": len(finished)}
     line["diverged"] = len(runs) - len(finished)
     line["seeds"] = " ".join(str(run["seed"]) for run in finished)
-    line |= {name: runs[0].hyper[name] if runs else None for name in SYMBOLS}
+    line |= {name: runs[0].hyper[name] if runs else settings.get(name) for name in SYMBOLS}
     line["system"] = runs[0].system if runs else None
     if line["average"] == 1:
         line["average_every"] = None  # nothing is averaged, so it decides nothing

@@ -388,3 +388,11 @@ def test_seeds_of_different_models_have_no_mean() -> None:
 def test_two_scales_are_two_tables() -> None:
     with pytest.raises(ValueError, match="expected scale laptop, got smoke"):
         frames.table([run("base"), run("h=1", scale="smoke")])
+
+
+def test_a_row_without_a_run_shows_what_it_would_be() -> None:
+    row = frames.Listed(0, EXPECTED["table3_A", "h=1"].paper, None, {**asdict(BASE), "n_heads": 1, "d_k": 128})
+    frame = frames.table([run("base")], rows={("table3_A", "h=1"): row})
+    [line] = frame[frame["row"] == "h=1"].to_dict("records")
+    assert (line["n"], line["n_heads"], line["d_k"], line["d_model"]) == (0, 1, 128, 128)
+    assert math.isnan(line["params/here"]), "nobody has counted them"

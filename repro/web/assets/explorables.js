@@ -121,7 +121,7 @@ report.whenSeen(document.getElementById("explorables"), async () => {
   const { paper, own } = values;
   const power = (from, min, max) => ({ min, max, from: Math.log2(from), to: (value) => 2 ** value, shown: (value) => String(2 ** value) });
 
-  explore("rate", [["warmup", "warmup steps", { min: 100, max: 16000, step: 100, shown: whole.format }]], { warmup: paper.warmup },
+  explore("rate", [["warmup", "steps of warm-up", { min: 100, max: 16000, step: 100, shown: whole.format }]], { warmup: paper.warmup },
     [key("this slider, the paper's width", "--c1"), key(`the paper's ${whole.format(paper.warmup)} steps`, "--c0", "dotted"),
       ...(own ? [key(`the base here (${own.scale}): d_model ${own.d_model}, ${own.warmup} steps`, "--c2", "dashed")] : [])],
     ({ warmup }) => {
