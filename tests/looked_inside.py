@@ -14,6 +14,8 @@ from repro.data.vocabulary import Subwords
 from repro.model.build import build
 from repro.model.config import Hyper
 from repro.results.record import Record
+from repro.runs.recipe import Recipe
+from repro.runs.task import Translation
 from repro.training import checkpoint
 from repro.training.checkpoint_files import path_of
 
@@ -34,12 +36,28 @@ def looked_at(folder: Path, corpus: str = "grammar", system: Any = None, lines: 
     checkpoint.save(path_of(folder / "checkpoints", 2), {"state_dict": weights}, RUN)
     ids = [tokenizer.encode([line])[0] for line in lines]
     source = SimpleNamespace(lengths=np.array([len(one) for one in ids], np.uint16), sentence=lambda i: ids[i])
+    prepared: Any = SimpleNamespace(tokenizer=tokenizer, dev=SimpleNamespace(source=source))
     return SimpleNamespace(
         id=RUN,
         folder=folder,
         corpus=SimpleNamespace(name=corpus, in_tokens=False),
-        prepared=SimpleNamespace(tokenizer=tokenizer, dev=SimpleNamespace(source=source)),
-        settings=SimpleNamespace(hyper=HYPER, system=system, task=SimpleNamespace(name="en-de")),
+        prepared=prepared,
+        settings=SimpleNamespace(hyper=HYPER, system=system, task=SimpleNamespace(name="en-de"), name="h=1 seed 1"),
+        recipe=Recipe(
+            prepared=prepared,
+            task=Translation("en-de"),
+            in_tokens=False,
+            hyper=HYPER,
+            seed=1,
+            batch_tokens=7,
+            batch_by="padded_tokens",
+            devices=1,
+            accumulate=1,
+            threads=1,
+            precision="fp32",
+            backend="torch",
+            system=system,
+        ),
     )
 
 

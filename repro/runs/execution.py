@@ -145,8 +145,8 @@ class Execution(Run):
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.folder / "record.json")
-            note_inside(self, done)  # a reader can do without these, so the record comes first
-            note_further(self, done, self.tracker, self._translating)
+            note_inside(self, done, self.progress.say)  # a reader can do without these, so the record comes first
+            note_further(self, done, self.tracker, self.progress.say, self._translating)
         if self.group:
             self._told(asdict(done))
         return done

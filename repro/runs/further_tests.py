@@ -6,17 +6,19 @@ test sets of 2016 and 2017, and of MSCOCO.
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
 from repro.results.record import Record, path
+from repro.runs.afterwards import Tell, as_trained, has_checkpoints, kept_weights
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import RECORD
-from repro.training.checkpoint_files import path_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from torch import Tensor
 
     from repro.data.parallel_text import Parallel
     from repro.runs.run import Run
@@ -27,15 +29,14 @@ Watch = Callable[[str, int], Callable[[int], None]]
 
 
 def note_further(
-    run: "Run", record: Record, tracker: "Tracker", watch: Watch = lambda name, n: lambda done: None
+    run: "Run", record: Record, tracker: "Tracker", tell: Tell, watch: Watch = lambda name, n: lambda done: None
 ) -> None:
     """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
 
     What is there is not made again.
     """
-    place, steps = run.folder / RECORD, run.settings.hyper.averaged_steps
-    there = all(path_of(run.folder / "checkpoints", step).exists() for step in steps)
-    if not run.corpus.further or not there or record.status != "finished":
+    place = run.folder / RECORD
+    if not run.corpus.further or not has_checkpoints(run) or record.status != "finished":
         return
     try:
         kept = read_further(place, record.run)
@@ -43,26 +44,29 @@ def note_further(
         kept = {}
     wanted = {name: _sha256(text) for name, text in run.corpus.further.items()}
     lacking = [name for name, sha256 in wanted.items() if name not in kept or kept[name].sha256 != sha256]
-    if lacking:
-        made = _scored(run, {name: run.corpus.further[name] for name in lacking}, watch)
+    if lacking and (weights := kept_weights(run, tell)) is not None:
+        with as_trained(run):
+            made = _scored(run, weights, {name: run.corpus.further[name] for name in lacking}, watch)
         write_further(place, record.run, kept | made)
         Mirror(tracker, run.folder).close()  # that of the training was closed with the record
 
 
-def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker") -> None:
+def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Tell) -> None:
     """Have the same beside the record under `results`."""
-    note_further(run, record, tracker)
+    note_further(run, record, tracker, tell)
     copy_further(run.folder / RECORD, path(results, record), record.run)
 
 
-def _scored(run: "Run", texts: "dict[str, Parallel]", watch: Watch) -> dict[str, FurtherTest]:
+def _scored(
+    run: "Run", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
+) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
     from repro.runs.trial import Trial
     from repro.runs.use import as_ids
 
     trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
     model = trial.module().model
-    model.load_state_dict(trial.averaged(run.folder / "checkpoints", run.id))
+    model.load_state_dict(weights)
     made = {}
     with trial.opened(model) as opened:
         for name, text in texts.items():

@@ -5,7 +5,7 @@ made from the checkpoints that the run left, so the same command writes it for r
 sentences are of dev where their text is generated, for that of most corpora may not be given on; and the paper's.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +18,12 @@ from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_insi
 from repro.results.record import Record, path
 from repro.results.search import Search
 from repro.results.sentences import has_sentences
+from repro.runs.afterwards import Tell, as_trained, has_checkpoints, kept_weights
 from repro.tracking.run_folder import RECORD
-from repro.training.checkpoint_files import path_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from repro.decoding.inside import Glimpse, LookedAt
     from repro.runs.run import Run
 
@@ -30,31 +32,31 @@ MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
-def note_inside(run: "Run", record: Record) -> None:
+def note_inside(run: "Run", record: Record, tell: Tell) -> None:
     """Have what the run does inside in its folder, where it translates something and its checkpoints are there."""
-    place, steps = run.folder / RECORD, run.settings.hyper.averaged_steps
-    there = all(path_of(run.folder / "checkpoints", step).exists() for step in steps)
-    if there and has_sentences(record) and not is_inside_of(place, record.run):
-        write_inside(place, seen_inside(run, record))
+    place = run.folder / RECORD
+    wanted = has_checkpoints(run) and has_sentences(record) and not is_inside_of(place, record.run)
+    if wanted and (weights := kept_weights(run, tell)) is not None:
+        with as_trained(run):
+            write_inside(place, seen_inside(run, record, weights))
 
 
-def keep_inside(run: "Run", record: Record, results: Path) -> None:
+def keep_inside(run: "Run", record: Record, results: Path, tell: Tell) -> None:
     """Have the same beside the record under `results`; where nothing can be seen, no such file stands there."""
     place = path(results, record)
     if not is_inside_of(place, record.run):
-        note_inside(run, record)
+        note_inside(run, record, tell)
         copy_inside(run.folder / RECORD, place, record.run)
 
 
-def seen_inside(run: "Run", record: Record) -> bytes:
+def seen_inside(run: "Run", record: Record, weights: "Mapping[str, Tensor]") -> bytes:
     """The file, packed: as many of the sentences as fit, and which were left out."""
     from repro.decoding.inside import look_inside
     from repro.model.build import build
-    from repro.training.loop import averaged
 
     settings, tokenizer = run.settings, run.prepared.tokenizer
     model = build(settings.system, settings.hyper, tokenizer.size).eval()
-    model.load_state_dict(averaged(run.folder / "checkpoints", run.id, settings.hyper.averaged_steps))
+    model.load_state_dict(weights)
     search = Search.of(record.settings)
     kept: list[Glimpse] = []
     left_out: list[dict[str, Any]] = []

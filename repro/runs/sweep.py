@@ -178,8 +178,8 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
-            keep_inside(outcome.run, outcome.record, self.results)  # a reader can do without these
-            keep_further(outcome.run, outcome.record, self.results, tracker)
+            keep_inside(outcome.run, outcome.record, self.results, progress.say)  # a reader can do without these
+            keep_further(outcome.run, outcome.record, self.results, tracker, progress.say)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

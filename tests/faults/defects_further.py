@@ -8,7 +8,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "other test sets are scored by the first weights",
         "repro/runs/further_tests.py",
-        '    model.load_state_dict(trial.averaged(run.folder / "checkpoints", run.id))\n',
+        "    model.load_state_dict(weights)\n",
         "",
         (f"{OF_RUN}the_same_text_under_another_name_scores_the_same",),
     ),

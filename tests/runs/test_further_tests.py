@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 from own_signals import own_signals
 from paper_runs import paper_run
 
@@ -24,11 +25,14 @@ from repro.results.further_tests import (
     with_further,
     write_further,
 )
+from repro.results.inside import inside_file
 from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
 from repro.runs.outputs import rescored
+from repro.runs.trial import Trial
 from repro.storage.packed_json import write_packed
 from repro.tracking.client import connect
+from repro.training import cpu_tuning
 
 SIDES = ("en", "de")
 RUN = "00000000000000ab"
@@ -40,11 +44,11 @@ def _own_signals() -> Iterator[None]:
         yield
 
 
-def launch(folder: Path) -> Record:
+def launch(folder: Path, *more: str) -> Record:
     """A few updates on the text in `folder`; its own results are there too."""
     options = ["--scale=smoke", "--corpus=folder", f"--data-dir={folder / 'text'}", "--vocab-size=300", "--steps=3"]
     places = [f"--{name}-dir={folder / name}" for name in ("results", "runs", "cache")]
-    main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}"])
+    main("t", [], [*options, *places, f"--tracking-uri=sqlite:///{folder / 'mlflow.db'}", *more])
     [file] = folder.glob("results/*/base/base-seed1.json")
     return load(file)
 
@@ -97,7 +101,7 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
 ) -> None:
     made: list[list[str]] = []
     scored = further_tests._scored
-    monkeypatch.setattr(further_tests, "_scored", lambda run, of, go: made.append([*of]) or scored(run, of, go))
+    monkeypatch.setattr(further_tests, "_scored", lambda run, by, of, go: made.append([*of]) or scored(run, by, of, go))
     record = launch(tmp_path)
     file = further_file(path(tmp_path / "results", record))
     first = file.read_bytes()
@@ -129,6 +133,53 @@ def test_without_checkpoints_what_was_scored_stays(text: Path, tmp_path: Path) -
         (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
     launch(tmp_path)
     assert read_further(path(tmp_path / "results", record), record.run).keys() == {"again"}
+
+
+def test_made_by_another_process_it_has_the_threads_of_the_run(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep makes it for runs that finished before: it has as many threads as there are processors."""
+    record, made_with = launch(tmp_path), []
+    place = path(tmp_path / "results", record)
+    first = further_file(place).read_bytes()
+    for file in (further_file(place), further_file(tmp_path / "runs" / record.run / "record.json")):
+        file.unlink()
+    score = Trial.score
+
+    def spied(trial: Trial, *of: Any, **named: Any) -> Any:
+        made_with.append((torch.get_num_threads(), torch.get_float32_matmul_precision()))
+        return score(trial, *of, **named)
+
+    monkeypatch.setattr(Trial, "score", spied)
+    monkeypatch.setattr(cpu_tuning, "LARGE_PRODUCT", 1)
+    monkeypatch.setattr(cpu_tuning, "FLOAT32_ERROR", 1.0)  # on any processor
+    before, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    try:
+        torch.set_num_threads(3)
+        launch(tmp_path)
+        assert made_with == [(1, "medium")]
+        assert torch.get_num_threads() == 3, "those of the sweep are its own"
+    finally:
+        torch.set_num_threads(before)
+        torch.set_float32_matmul_precision(precision)
+    assert further_file(place).read_bytes() == first
+
+
+def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
+    text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = launch(tmp_path)
+    place, folder = path(tmp_path / "results", record), tmp_path / "runs" / record.run
+    files = [further_file(place), inside_file(place)]
+    for file in (*files, further_file(folder / "record.json"), inside_file(folder / "record.json")):
+        file.unlink()
+    for checkpoint in (folder / "checkpoints").iterdir():
+        checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
+    capsys.readouterr()
+    assert launch(tmp_path) == record
+    said = capsys.readouterr()
+    assert f"they cannot be read any more (DamagedCheckpoint in {folder / 'checkpoints'})" in said.out + said.err
+    assert not any(file.exists() for file in files)
 
 
 def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(

@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> Any:
 
 def test_what_is_kept_is_what_the_model_does(run: Any, tmp_path: Path) -> None:
     record = its_record()
-    keep_inside(run, record, tmp_path)
+    keep_inside(run, record, tmp_path, print)
     content, data = read_inside(path(tmp_path, record))
     model, tokenizer = build(None, HYPER, run.prepared.tokenizer.size).eval(), run.prepared.tokenizer
     model.load_state_dict(averaged_weights(path_of(run.folder / "checkpoints", 2), RUN))
@@ -77,39 +77,39 @@ def test_it_is_made_once_and_again_for_another_run(run: Any, tmp_path: Path, mon
     record = its_record()
     place = path(tmp_path, record)
     for _ in range(2):
-        keep_inside(run, record, tmp_path)
+        keep_inside(run, record, tmp_path, print)
     first = inside_file(place).read_bytes()
     assert len(made) == 1
     inside_file(place).write_bytes(first[:-9])
     assert not is_inside_of(place, RUN), "damaged"
-    keep_inside(run, record, tmp_path)
+    keep_inside(run, record, tmp_path, print)
     assert inside_file(place).read_bytes() == first, "the same bytes"
     assert len(made) == 1, "the folder of the run has it"
     inside_file(run.folder / "record.json").unlink()
     inside_file(place).unlink()
-    keep_inside(run, record, tmp_path)
+    keep_inside(run, record, tmp_path, print)
     assert inside_file(place).read_bytes() == first, "the same bytes"
     assert len(made) == 2, "of a run that finished before there was such a file"
     inside_file(run.folder / "record.json").unlink()
     path_of(run.folder / "checkpoints", 2).unlink()
-    keep_inside(run, record, tmp_path)
+    keep_inside(run, record, tmp_path, print)
     assert is_inside_of(place, RUN), "what is its own stays when the checkpoint goes"
-    keep_inside(run, replace(record, run="00000000000000cd"), tmp_path)
+    keep_inside(run, replace(record, run="00000000000000cd"), tmp_path, print)
     assert not inside_file(place).exists(), "of another run, and nothing to make it from"
 
 
 def test_what_the_run_noted_is_not_made_again(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sweep would load the model's libraries for it, and take the processors from the runs that go on."""
     record = its_record()
-    note_inside(run, record)
+    note_inside(run, record, print)
     monkeypatch.setattr(inside, "seen_inside", lambda *of: pytest.fail("made again"))
-    keep_inside(run, record, tmp_path)
+    keep_inside(run, record, tmp_path, print)
     assert is_inside_of(path(tmp_path, record), RUN)
 
 
 def test_only_generated_text_is_shown_and_the_papers(tmp_path: Path) -> None:
     run = looked_at(tmp_path / "run", corpus="multi30k")
-    keep_inside(run, its_record(), tmp_path)
+    keep_inside(run, its_record(), tmp_path, print)
     content, _ = read_inside(path(tmp_path, its_record()))
     told = [*content["sentences"], *content["left_out"]]
     assert sorted(one["about"] for one in told) == sorted(inside.NAMES_OF_PAPER.values())
@@ -120,7 +120,7 @@ def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(inside, "LARGEST", 9_000)
-    keep_inside(run, its_record(), tmp_path)
+    keep_inside(run, its_record(), tmp_path, print)
     content, _ = read_inside(path(tmp_path, its_record()))
     assert 0 < inside_file(path(tmp_path, its_record())).stat().st_size <= 9_000
     assert content["left_out"]
@@ -130,7 +130,7 @@ def test_a_file_is_as_large_as_it_may_be_and_names_what_it_lacks(
 def test_copies_go_with_their_record(run: Any, tmp_path: Path) -> None:
     record = its_record()
     own, there = (path(tmp_path / name, record) for name in ("own", "there"))
-    keep_inside(run, record, tmp_path / "own")
+    keep_inside(run, record, tmp_path / "own", print)
     there.parent.mkdir(parents=True)
     copy_inside(own, there, RUN)
     assert inside_file(there).read_bytes() == inside_file(own).read_bytes()

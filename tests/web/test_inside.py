@@ -26,7 +26,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     record = its_record()
     record.save(path(folder / "results", record))
-    keep_inside(looked_at(folder / "run"), record, folder / "results")
+    keep_inside(looked_at(folder / "run"), record, folder / "results", print)
     return folder / "results"
 
 

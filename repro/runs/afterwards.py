@@ -1,0 +1,56 @@
+"""What is made of a finished run later, from the checkpoints that it left: by whoever has it, as by who trained it.
+
+The same command makes it for runs that finished before. There it is made by the process of the sweep, which has threads
+and settings of its own, and where a checkpoint may have been damaged since.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from repro.training.checkpoint_files import path_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from repro.runs.run import Run
+
+Tell = Callable[[str], object]
+
+
+def has_checkpoints(run: "Run") -> bool:
+    """Whether those whose average is scored are in its folder."""
+    folder = run.folder / "checkpoints"
+    return all(path_of(folder, step).exists() for step in run.settings.hyper.averaged_steps)
+
+
+def kept_weights(run: "Run", tell: Tell) -> "Mapping[str, Tensor] | None":
+    """The averaged weights; None where a checkpoint cannot be read, which `tell` is told: the record needs none."""
+    from repro.training.checkpoint import CheckpointError
+    from repro.training.loop import averaged
+
+    folder = run.folder / "checkpoints"
+    try:
+        return averaged(folder, run.id, run.settings.hyper.averaged_steps)
+    except CheckpointError as error:
+        tell(
+            f"{run.settings.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
+            f"read any more ({type(error).__name__} in {folder}). Delete that folder to hear no more of it, or "
+            f"{run.folder} to train the run again."
+        )
+        return None
+
+
+@contextmanager
+def as_trained(run: "Run") -> Iterator[None]:
+    """The threads and the settings of the process that made the run, so that numbers are the same to the bit."""
+    import torch
+
+    from repro.runs.trial import Trial
+
+    before = torch.get_num_threads()
+    Trial(**vars(run.recipe)).tune()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
