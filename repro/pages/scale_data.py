@@ -1,6 +1,6 @@
 """What the pages and the report of one scale are made from: its records as frames, and the verdicts on them, once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,11 +10,12 @@ from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence
 from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
+from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
-from repro.results.further_tests import with_further
-from repro.results.parts import with_brackets, with_parts
-from repro.results.record import BASE, Record
+from repro.results.further_tests import read_further, with_further
+from repro.results.parts import bleu_of_parts, with_brackets, with_parts
+from repro.results.record import BASE, Record, path
 from repro.results.summary import Summary, summary
 
 if TYPE_CHECKING:
@@ -59,6 +60,17 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         judged=judge(evidence, result_set.rows, layers),
         stated=judge(evidence, result_set.rows, layers, STATEMENTS),
     )
+
+
+def check_beside(records: Iterable[Record], results: Path) -> None:
+    """Raise ValueError for a file beside these records that pages read and cannot."""
+    records = list(records)
+    is_counted = any(record.system for record in records)
+    for record in records:
+        read_further(path(results, record), record.run)
+        read_brackets(results, record)
+        if is_counted:
+            bleu_of_parts(record, results)
 
 
 def named_tables(result_set: ResultSet, beginning: str) -> set[str]:

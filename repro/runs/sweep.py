@@ -9,6 +9,7 @@ from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
 from repro.pages.build import console, write_scale
+from repro.pages.scale_data import check_beside
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
 from repro.results.places import PUBLISHED
@@ -100,10 +101,13 @@ class Sweep:
             for line in imitated_bf16(self.options):
                 progress.say(line)
             self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
-            # names what is damaged before the work begins
-            ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)
+            there = ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)
             work = [Work(cell=number, run=self.workshop.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
+            # names what is damaged before the work begins; what lies beside the records of these runs is made again
+            own = {(run.settings.table, run.settings.row, run.settings.seed) for run in runs}
+            others = [one for one in there.everything if (one.table, one.row, one.seed) not in own]
+            check_beside(others, self.results)
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()

@@ -182,6 +182,18 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     assert not any(file.exists() for file in files)
 
 
+def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = launch(tmp_path)
+    file = further_file(path(tmp_path / "results", record))
+    file.write_bytes(file.read_bytes()[:-9])
+    monkeypatch.setattr(Trial, "train", lambda *of, **named: pytest.fail("trained"))
+    with pytest.raises(SystemExit):
+        launch(tmp_path, "--seeds=2-2")
+    assert f"error: {file}: {file.name} is damaged" in capsys.readouterr().err
+
+
 def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
     text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
