@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from repro.runs.run import Run
 
-Tell = Callable[[str], object]
+Say = Callable[[str], object]
 
 
 def has_checkpoints(run: "Run") -> bool:
@@ -24,7 +24,7 @@ def has_checkpoints(run: "Run") -> bool:
     return all(path_of(folder, step).exists() for step in run.settings.hyper.averaged_steps)
 
 
-def kept_weights(run: "Run", tell: Tell) -> "Mapping[str, Tensor] | None":
+def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
     """The averaged weights; None where a checkpoint cannot be read, which `tell` is told: the record needs none."""
     from repro.training.checkpoint import CheckpointError
     from repro.training.loop import averaged

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
 from repro.results.record import Record, path
-from repro.runs.afterwards import Tell, as_trained, has_checkpoints, kept_weights
+from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
 from repro.tracking.mirror import Mirror
 from repro.tracking.run_folder import RECORD
 
@@ -29,7 +29,7 @@ Watch = Callable[[str, int], Callable[[int], None]]
 
 
 def note_further(
-    run: "Run", record: Record, tracker: "Tracker", tell: Tell, watch: Watch = lambda name, n: lambda done: None
+    run: "Run", record: Record, tracker: "Tracker", tell: Say, watch: Watch = lambda name, n: lambda done: None
 ) -> None:
     """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
 
@@ -51,7 +51,7 @@ def note_further(
         Mirror(tracker, run.folder).close()  # that of the training was closed with the record
 
 
-def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Tell) -> None:
+def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say) -> None:
     """Have the same beside the record under `results`."""
     note_further(run, record, tracker, tell)
     copy_further(run.folder / RECORD, path(results, record), record.run)

@@ -18,7 +18,7 @@ from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_insi
 from repro.results.record import Record, path
 from repro.results.search import Search
 from repro.results.sentences import has_sentences
-from repro.runs.afterwards import Tell, as_trained, has_checkpoints, kept_weights
+from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
 from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ MOST_TOKENS = 200  # of any: the work grows with the square
 NAMES_OF_PAPER = {"making": "the paper's figure 3", "its": "the paper's figures 4 and 5"}
 
 
-def note_inside(run: "Run", record: Record, tell: Tell) -> None:
+def note_inside(run: "Run", record: Record, tell: Say) -> None:
     """Have what the run does inside in its folder, where it translates something and its checkpoints are there."""
     place = run.folder / RECORD
     wanted = has_checkpoints(run) and has_sentences(record) and not is_inside_of(place, record.run)
@@ -41,7 +41,7 @@ def note_inside(run: "Run", record: Record, tell: Tell) -> None:
             write_inside(place, seen_inside(run, record, weights))
 
 
-def keep_inside(run: "Run", record: Record, results: Path, tell: Tell) -> None:
+def keep_inside(run: "Run", record: Record, results: Path, tell: Say) -> None:
     """Have the same beside the record under `results`; where nothing can be seen, no such file stands there."""
     place = path(results, record)
     if not is_inside_of(place, record.run):
