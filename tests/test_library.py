@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from cli.test_decode import Run, finished
@@ -112,6 +113,9 @@ def test_signals_do_afterwards_what_they_did_before() -> None:
         ("base", {"seed": -1}, "expected a whole number from 1 on as seed, got -1"),
         ("base", {"steps": "3"}, "--steps: expected int, got '3'"),
         ("base", {"steps": 2.5}, "--steps: expected int, got 2.5"),
+        ("base", {"steps": True}, "--steps: expected int, got True"),
+        ("base", {"steps": np.int64(0)}, "--steps must be at least 1, got 0"),
+        ("base", {"scale": None}, "expected the name of a scale, got None"),
         ("base", {"precision": "fp16"}, "--precision: expected one of fp32, bf16, got 'fp16'"),
         ("base", {"batch_by": "words"}, "--batch-by: expected one of padded_tokens, tokens, got 'words'"),
         ("base", {"backend": "tpu"}, "--backend: expected one of torch, ctranslate2, ctranslate2-int8, got 'tpu'"),
@@ -240,9 +244,16 @@ def test_bad_lines_are_named(loaded: Loaded) -> None:
             loaded.translate(["a", line])
     with pytest.raises(ValueError, match="expected a run that parses"):
         loaded.parse(["a b"])
-    for nothing in (None, 5):
-        with pytest.raises(ValueError, match=f"lines: expected a list of lines, got {nothing}"):
+    for nothing in (None, 5, np.array("the cat")):
+        with pytest.raises(ValueError, match=re.escape(f"lines: expected a list of lines, got {nothing!r}")):
             loaded.translate(nothing)  # type: ignore[arg-type]
+
+
+def test_a_run_and_its_attention_are_themselves(loaded: Loaded) -> None:
+    """As keys of a cache are; what they hold has no hash, and arrays no single answer to ==."""
+    for one, other in ((loaded, Loaded(loaded.trained)), (loaded.attention("a", "b"), loaded.attention("a", "b"))):
+        assert len({one, one, other}) == 2
+        assert one != other
 
 
 @pytest.mark.parametrize(
@@ -269,6 +280,9 @@ def test_a_head_that_is_no_number_is_named(loaded: Loaded) -> None:
     found = loaded.attention("a", "b")
     with pytest.raises(ValueError, match="expected a head, from 1 on, .*got cross 1, head 1"):
         found.head("cross", 1, "1")  # type: ignore[arg-type]
+    for part, layer, head in ((["cross"], 1, 1), ("cross", [1], 1), ("cross", 1, np.arange(3)), ("cross", {}, {})):
+        with pytest.raises(ValueError, match="expected a head, from 1 on, of one of"):
+            found.head(part, layer, head)  # type: ignore[arg-type]
     assert found.head("cross", 1, 1.0).equals(found.head("cross", 1, 1))  # type: ignore[arg-type]
 
 

@@ -32,7 +32,7 @@ TAKEN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # each is itself: a key of a cache, a member of a set
 class Loaded:
     """A finished run, ready to be asked."""
 
@@ -128,6 +128,8 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     table, name = _meant(row)
     if unknown := sorted(options.keys() - {*TAKEN}):
         raise ValueError(f"{', '.join(unknown)}: expected options of one run, some of {', '.join(TAKEN)}.")
+    if not isinstance(scale, str):
+        raise ValueError(f"expected the name of a scale, got {scale!r}.")
     if not isinstance(seed, Integral) or seed < 1:
         raise ValueError(f"expected a whole number from 1 on as seed, got {seed!r}.")
     given = {name: _as_typed(name, value) for name, value in options.items()}
@@ -188,7 +190,9 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
 
 
 def _as_typed(name: str, value: Any) -> Any:
-    """The value of an option as the command line makes it: a folder, or several words."""
+    """The value of an option as the command line makes it: a folder, several words, or a number of Python's own."""
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
     if isinstance(value, list):
         return tuple(value)
     return Path(value) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
@@ -201,12 +205,14 @@ def _lines(lines: Iterable[str], name: str) -> list[str]:
     """
     from repro.data.parallel_text import as_text
 
-    if not isinstance(lines, Iterable):
-        raise ValueError(f"{name}: expected a list of lines, got {lines!r}.")
+    try:
+        each = iter(lines)
+    except TypeError:
+        raise ValueError(f"{name}: expected a list of lines, got {lines!r}.") from None
     if isinstance(lines, str):
         raise ValueError(f"{name}: expected a list of lines, got one text. Write [text], or text.split('\\n').")
     made = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(each, start=1):
         if not isinstance(line, str) or "\n" in line:
             raise ValueError(
                 f"{name}: expected lines of text, got {line!r} as number {number}. A line has no line feed."

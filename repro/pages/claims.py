@@ -103,8 +103,8 @@ ABOUT_PROCEDURE = (
     + ", as was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
     "is pooled over the rows; the base keeps its own, and so does a row whose spread is larger. While rows are missing "
     "it is pooled over fewer, so a verdict may change as they come. All directions, trends and equivalences that this "
-    "scale may judge, on all scores, share the level of a look by Holm's procedure; claims that are not run yet keep their place "
-    "among them. Magnitudes and point values are consistent by a 95 % prediction interval, and not consistent only by "
+    "scale may judge, on all scores, share the level of a look by Holm's procedure; claims that are not run yet keep "
+    "their place among them. Magnitudes and point values are consistent by a 95 % prediction interval, and not consistent only by "
     "an interval at the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
     "on trained rows holds for the text and the model of this scale. In full: "
 )

@@ -27,6 +27,7 @@ Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding
 CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
+MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
 AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
 
 
@@ -42,6 +43,8 @@ class Seeds:
         """What was typed. Raises ArgumentTypeError for anything else."""
         found = re.fullmatch(r"(?:([0-9]+)-)?([0-9]+)", typed)
         first, last = (int(found[1] or 1), int(found[2])) if found else (0, 0)
+        if last - first >= MOST_SEEDS:
+            raise argparse.ArgumentTypeError(f"expected at most {MOST_SEEDS:,} seeds, got {typed}")
         if not 1 <= first <= last:
             raise argparse.ArgumentTypeError(
                 f"expected a number of seeds, at least 1, or a range of them, such as 4-11; got {typed}"
@@ -274,7 +277,8 @@ def _refuse_kinds(options: Options) -> None:
         value, choices = getattr(options, name), _choices(annotation)
         kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
         known = tuple(get_origin(kind) or kind for kind in kinds if get_origin(kind) is not Literal)
-        if value not in choices and not isinstance(value, known):
+        is_known = isinstance(value, known) and (not isinstance(value, bool) or bool in known)  # a bool is an int
+        if value not in choices and not is_known:
             expected = ", ".join(choices) or " or ".join(kind.__name__ for kind in known if kind is not type(None))
             of = "one of " if choices else ""
             raise ValueError(f"--{name.replace('_', '-')}: expected {of}{expected}, got {value!r}.")

@@ -6,6 +6,7 @@ Letters: H heads, Q tokens that look, K tokens that are looked at.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.data.treebank import Mended, mended
@@ -163,7 +164,7 @@ def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
     return Encoded(*tokenizer.encode(list(lines)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays are neither equal nor not, and have no hash
 class Attention:
     """Where each head looks: by part and layer float32 [H, Q, K], rows sum to one."""
 
@@ -178,7 +179,8 @@ class Attention:
         """
         from pandas import DataFrame
 
-        if (part, layer) not in self.weights or head not in range(1, 1 + len(self.weights[part, layer])):
+        is_name = isinstance(part, str) and isinstance(layer, Real) and isinstance(head, Real)
+        if not is_name or head not in range(1, 1 + len(self.weights.get((part, layer), ()))):
             known = ", ".join(f"{name} {number} ({len(of)} heads)" for (name, number), of in self.weights.items())
             raise ValueError(f"expected a head, from 1 on, of one of: {known}; got {part} {layer}, head {head}.")
         looking = self.source_tokens if part == "encoder" else self.target_tokens

@@ -1,5 +1,6 @@
 """The options of an experiment: one statement of each default, and names that tell settings apart."""
 
+import argparse
 from dataclasses import fields
 from pathlib import Path
 
@@ -80,3 +81,9 @@ def test_other_settings_have_a_name_of_their_own(words: list[str], name: str) ->
 def test_the_usual_options_are_the_scale_itself() -> None:
     for name, scale in SCALES.items():
         assert chosen_scale(Options(scale=name)) == scale
+
+
+def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
+    assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds(1, 10_000), Seeds(7, 10_006))
+    with pytest.raises(argparse.ArgumentTypeError, match="expected at most 10,000 seeds, got 1-1000000000"):
+        Seeds.read("1-1000000000")
