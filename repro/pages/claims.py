@@ -101,12 +101,12 @@ ABOUT_PROCEDURE = (
     f"{BASE_SEEDS} of the base, and "
     + " or ".join(f"{look.seeds} of every other row (at {100 * look.alpha:g} %)" for look in LOOKS)
     + ", as was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
-    "is pooled over the rows; the base keeps its own, and so does a row whose spread is larger. While rows are missing "
-    "it is pooled over fewer, so a verdict may change as they come. All directions, trends and equivalences that this "
-    "scale may judge, on all scores, share the level of a look by Holm's procedure; claims that are not run yet keep "
-    "their place among them. Magnitudes and point values are consistent by a 95 % prediction interval, and not consistent only by "
-    "an interval at the level of the page; the best of a family is found by Hsu's comparison with the best. A verdict "
-    "on trained rows holds for the text and the model of this scale. In full: "
+    "is pooled over the rows; the base keeps its own, and so does a row whose spread is larger. While rows are "
+    "missing it is pooled over fewer, so a verdict may change as they come. All directions, trends and equivalences "
+    "that this scale may judge, on all scores, share the level of a look by Holm's procedure; claims that are not run"
+    " yet keep their place among them. Magnitudes and point values are consistent by a 95 % prediction interval, and "
+    "not consistent only by an interval at the level of the page; the best of a family is found by Hsu's comparison "
+    "with the best. A verdict on trained rows holds for the text and the model of this scale. In full: "
 )
 PROMISE = (
     f"The rules are meant to keep the chance of any wrong verdict about trained rows on this page to "
