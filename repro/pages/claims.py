@@ -14,7 +14,7 @@ from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
 from repro.claims.lists import catalogue_digest
 from repro.claims.statistics import ALPHA
-from repro.pages.cells import MINUS, sheet_number
+from repro.pages.cells import MINUS, sheet_number, with_minus
 from repro.pages.words import MADE_AGAIN
 from repro.render.escape import sheet_text
 from repro.render.origin import made_from
@@ -222,7 +222,7 @@ def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval], of:
         numbers = tuple(claim_numbers(members, sentences))
         yield Table((names, *numbers))
         yield Text(about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
-    yield Listing(tuple(f"{one.claim.id}: {one.reason}." for one in members if _is_judged(one)))
+    yield Listing(tuple(f"{one.claim.id}: {with_minus(one.reason)}." for one in members if _is_judged(one)))
 
 
 def _is_judged(one: Judged) -> bool:
@@ -233,13 +233,13 @@ def _verdict(one: Judged) -> Words:
     """The verdict; of trained rows that are not judged the reason as well, which else stands below or beside it."""
     if _is_judged(one):  # of which the reason stands below
         return (Strong(one.verdict),)
-    return f"{one.verdict}: {one.reason}" if one.claim.is_trained else one.verdict
+    return f"{one.verdict}: {with_minus(one.reason)}" if one.claim.is_trained else one.verdict
 
 
 def _by(one: Judged) -> Words:
     """What settles it, what that says, and what a reader must know of it."""
     tests = joined([(Code(test),) for test in one.claim.tests], ", ")
-    return (*tests, ": " * bool(tests), one.reason, f". {one.claim.note}" * bool(one.claim.note))
+    return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
 
 
 def _seeds(one: Judged) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from repro.claims.evidence import Evidence
 from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
 from repro.pages import table2, table3
+from repro.pages.cells import with_minus
 from repro.pages.claims import BELOW, PROMISE, exploration, sizes_here
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
@@ -157,7 +158,7 @@ def _settled(judged: Iterable[Judged]) -> Listing:
     """The claims about trained rows that were judged, each on a line."""
     return Listing(
         tuple(
-            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {one.reason})")
+            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {with_minus(one.reason)})")
             for verdict in OUTCOMES
             if verdict != "not judged"
             for one in judged

@@ -7,6 +7,7 @@ from markupsafe import Markup
 from repro.claims.bootstrap import Place, over_sentences
 from repro.claims.judge import Judged, may_judge_sizes
 from repro.pages import claims, statements
+from repro.pages.cells import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.render.page import Column, Table, Text, blocks
@@ -60,7 +61,9 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     head = Markup('<summary><span class="id">{}</span> {} {}</summary>').format(
         claim.id, one.sentence, outcome_html(one.verdict)
     )
-    told = ". ".join(text.removesuffix(".") for text in (one.reason, claim.note) if text)  # some end with a stop
+    told = ". ".join(
+        text.removesuffix(".") for text in (with_minus(one.reason), claim.note) if text
+    )  # some end with a stop
     inside = Markup("<p><strong>{}</strong>: {}.</p>").format(one.verdict, told)
     if one.found:
         runs = Column("", "runs of each row", [" ".join(map(str, one.found[0].runs))])

@@ -11,6 +11,7 @@ from repro.claims.claim import B0, BASE_DE, BIG_DE, D256, H1, H4, Claim, directi
 from repro.claims.decisions import Outcome
 from repro.claims.judge import Judged
 from repro.pages import build, table2, table3, tables
+from repro.pages.cells import with_minus
 from repro.pages.verdicts import verdict_columns
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet, table
@@ -105,3 +106,8 @@ def test_no_direction_of_the_list_names_a_base_twice(claim: Claim) -> None:
     of = [row.split("/", 1) for row in claim.rows]
     assert len({*claim.rows}) == 2
     assert len([row for table, row in of if row.startswith("base")]) <= 1
+
+
+def test_numbers_of_a_sentence_are_written_as_in_tables() -> None:
+    said = "log PPL between -0.32 and -1e-05; (-3) in newstest2013-14, 3-5, S-1"
+    assert with_minus(said) == "log PPL between −0.32 and −1e-05; (−3) in newstest2013-14, 3-5, S-1"
