@@ -1,6 +1,6 @@
 """What a table of systems shows of the way to its scores: which of two learned faster, and where that turns."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from repro.pages.columns import numbers, row_column
 from repro.pages.words import explained_table
@@ -8,13 +8,14 @@ from repro.render.page import Block, Column, Heading, Text
 from repro.results.curves import OVERS
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 ABOUT = (
     "The dev loss of a row, the mean over its seeds, held against that of the Transformer which made as many updates, "
     "the base for most: where the two curves cross, and by how much the row's is higher (+) or lower (−) where the "
     "shorter of them ends, in nats per word-piece. Over operations, a row whose updates cost more has made fewer of "
-    "them at the same place. Between two measurements curves are straight lines."
+    "them at the same place; nothing stands where the two have no stretch in common. Between two measurements curves "
+    "are straight lines."
 )
 
 
@@ -24,8 +25,12 @@ def along_training(frame: "DataFrame") -> tuple[Block, ...]:
         return ()
     shown = [row_column(frame), Column("", "beside", list(frame["along/beside"]))]
     for over in OVERS:
-        shown.append(Column(f"over {over}", "cross at", list(frame[f"along/{over}/crossings"])))
+        shown.append(Column(f"over {over}", "cross at", _texts(frame[f"along/{over}/crossings"])))
         shown.append(Column(f"over {over}", "at the end", numbers(frame[f"along/{over}/gap"], "+.3f")))
     kept = [i for i, there in enumerate(frame["along/beside"].notna()) if there]
     columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]
     return Heading("Dev loss along the training"), *explained_table(columns), Text(ABOUT)
+
+
+def _texts(values: "Series[Any]") -> list[str]:
+    return [value if isinstance(value, str) else "" for value in values]

@@ -125,7 +125,7 @@ def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
 def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFrame":
     """The frame with what `compared` finds of each row: `along/beside`, `along/<over>/crossings`, `along/<over>/gap`.
 
-    No such column where no row can be compared.
+    Nothing stands where two curves have no stretch in common, and no such column where no row can be compared.
     """
     import pandas as pd
 
@@ -143,7 +143,9 @@ def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFram
         lines.append(line)
     if not found:
         return frame
-    made = frame.join(pd.DataFrame(lines, index=frame.index))
+    columns = ["along/beside", *(f"along/{over}/{what}" for over in OVERS for what in ("crossings", "gap"))]
+    made = frame.join(pd.DataFrame(lines, index=frame.index, columns=columns))
+    made[[name for name in columns if name.endswith("/gap")]] = made.filter(like="/gap").astype(float)
     made.attrs = frame.attrs
     return made
 

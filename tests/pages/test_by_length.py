@@ -59,13 +59,19 @@ def test_without_counts_there_is_no_such_part(tmp_path: Path) -> None:
 
 
 def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
-    curves: Any = {"One": {10: 3.0, 20: 2.5}, "Other": {10: 1.5, 20: 1.25}, "silent": {}, "base": {10: 2.0, 20: 3.0}}
+    curves: Any = {
+        "One": {10: 3.0, 20: 2.5},
+        "Other": {10: 1.5, 20: 1.25},
+        "silent": {},
+        "dear": {10: 2.5, 20: 3.5},
+        "base": {10: 2.0, 20: 3.0},
+    }
     for row, dev in curves.items():
         found = ladder_run(row, 1, tmp_path)
         (path(tmp_path, found)).unlink()
         of = {"table": "base", "system": None} if row == "base" else {}
         curve = {"step": [*dev], "nll": [*dev.values()]}
-        cost = {**found.cost, "steps": 20, "flops": 2e10}
+        cost = {**found.cost, "steps": 20, "flops": 9e12 if row == "dear" else 2e10}
         changed: Any = {**of, "curves": {"train": curve, "dev": curve}, "cost": cost}
         replace(found, **changed).save(path(tmp_path, replace(found, **changed)))
     page = texts(build_scale(ResultSet.read(tmp_path / "lab")))[tmp_path / "lab" / "ladder.md"]
@@ -74,4 +80,5 @@ def test_a_table_of_systems_says_where_curves_cross(tmp_path: Path) -> None:
     assert sorted(lines[2:]) == [
         ["One", "base", "17", "−0.500", "1.7e10", "−0.500"],
         ["Other", "base", "nowhere", "−1.750", "nowhere", "−1.750"],
+        ["dear", "base", "nowhere", "+0.500", "", ""],
     ]

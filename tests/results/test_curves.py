@@ -107,6 +107,11 @@ def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     assert (line["along/updates/gap"], line["along/FLOPs/gap"]) == (3.0, 3.0)
     assert list(frame["along/beside"].notna()) == [False, True, False]
     assert frame.attrs == made.attrs
+    dear = run("dear", dev={10: 4.0, 40: 0.5}, flops=99e9, system="ConvS2S")  # one measurement is more than all of base
+    [line] = with_comparisons(table([run(), dear]), [run(), dear]).iloc[1:].to_dict("records")
+    assert (line["along/updates/gap"], line["along/beside"]) == (-0.5, "base")
+    assert line["along/FLOPs/crossings"] != line["along/FLOPs/crossings"], "nothing is known"
+    assert line["along/FLOPs/gap"] != line["along/FLOPs/gap"]
     assert "along/beside" not in with_comparisons(table([run(), silent]), [run(), silent])
     assert "along/beside" not in with_comparisons(table([rival]), [rival])
 
