@@ -14,8 +14,9 @@ from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
 from repro.results.further_tests import read_further, with_further
-from repro.results.parts import bleu_of_parts, with_brackets, with_parts
+from repro.results.parts import SPLIT, with_brackets, with_parts
 from repro.results.record import BASE, Record, path
+from repro.results.sentences import read_counts, read_places
 from repro.results.summary import Summary, summary
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     whole, *single = result_set.frames([third, *({name} for name in names)])
     results = result_set.folder.parent
     frames = {
-        name: _whole(frame, result_set.everything, results)
+        name: _with_details(frame, result_set.everything, results)
         for name, frame in zip(names, single, strict=True)
         if frame is not None
     }
@@ -70,7 +71,8 @@ def check_beside(records: Iterable[Record], results: Path) -> None:
         read_further(path(results, record), record.run)
         read_brackets(results, record)
         if is_counted:
-            bleu_of_parts(record, results)
+            read_counts(results, record)
+            read_places(results, record, SPLIT)
 
 
 def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
@@ -79,7 +81,7 @@ def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
     return {name for name in names if name.startswith(beginning)}
 
 
-def _whole(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
+def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":
     """The frame with what its page shows beside scores: what single sentences and curves tell."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)

@@ -145,7 +145,6 @@ def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFram
         return frame
     columns = ["along/beside", *(f"along/{over}/{what}" for over in OVERS for what in ("crossings", "gap"))]
     made = frame.join(pd.DataFrame(lines, index=frame.index, columns=columns))
-    made[[name for name in columns if name.endswith("/gap")]] = made.filter(like="/gap").astype(float)
     made.attrs = frame.attrs
     return made
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 from repro.results.equal_code import equal_codes
 from repro.results.provenance import Provenance, fingerprints
-from repro.tracking.run_folder import describe
+from repro.tracking.run_folder import RECORD, describe
 from repro.training.checkpoint_files import checkpoints, step_of
 
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
@@ -45,7 +45,7 @@ def refuse_changed(
         return  # it has begun before: beside the other one, as somebody asked for, or it is that one
     for folder in sorted(path.parent for path in runs.glob("*/run.json")):
         saved = checkpoints(folder / "checkpoints")
-        if not saved or (folder / "record.json").exists():
+        if not saved or (folder / RECORD).exists():
             continue
         found = describe(folder)
         if any(found["tags"].get(name) != str(tags[name]) for name in SAME):

@@ -35,7 +35,7 @@ from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
 from repro.tracking.mirror import Mirror
-from repro.tracking.run_folder import PRINTED_SCORES, write_run
+from repro.tracking.run_folder import PRINTED_SCORES, RECORD, write_run
 from repro.tracking.tracker import Tracker
 from repro.training import cpu_tuning, loop
 from repro.training.group import Group
@@ -129,7 +129,7 @@ class Execution(Run):
                 done = replace(done, claims=claims)
                 journal.sync()
                 lease.check()
-                done.save(self.folder / "record.json")  # before anybody waits for MLflow
+                done.save(self.folder / RECORD)  # before anybody waits for MLflow
                 outcome = "FINISHED" if done.status == "finished" else "FAILED"
             except Stopped:
                 raise  # it goes on some time
@@ -144,7 +144,7 @@ class Execution(Run):
             if mirror.run_id != done.stamp["mlflow_run"]:  # not known before: the run was shorter than MLflow's start
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
-                done.save(self.folder / "record.json")
+                done.save(self.folder / RECORD)
             note_inside(self, done, self.progress.say)  # a reader can do without these, so the record comes first
             note_further(self, done, self.tracker, self.progress.say, self._translating)
         if self.group:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
 from repro.results.record import Record, path
 from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
-from repro.tracking.mirror import Mirror
+from repro.tracking.mirror import sync_soon
 from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def note_further(
         with as_trained(run):
             made = _scored(run, weights, {name: run.corpus.further[name] for name in lacking}, watch)
         write_further(place, record.run, kept | made)
-        Mirror(tracker, run.folder).close()  # that of the training was closed with the record
+        sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
 
 
 def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say) -> None:

@@ -13,6 +13,7 @@ from repro.results import record
 from repro.results.places import EXPERIMENTS, experiment_files
 from repro.results.record import Record
 from repro.results.systems import system_text
+from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,7 +37,7 @@ class Trained:
 
 def finished(folder: Path) -> Record:
     """The record of the run in `folder` (runs/<id>)."""
-    file = folder / "record.json"
+    file = folder / RECORD
     if not file.exists():
         raise ValueError(f"expected the folder of a finished run, such as runs/<id>; {folder} has no record.json.")
     return record.load(file)

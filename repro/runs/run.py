@@ -23,7 +23,7 @@ from repro.runs.changed import refuse_changed
 from repro.runs.recipe import Recipe
 from repro.runs.scales import Scale
 from repro.runs.task import Task
-from repro.tracking.run_folder import is_training
+from repro.tracking.run_folder import RECORD, is_training
 from repro.training.checkpoint_files import checkpoints, step_of
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class Run:
         What a run is called decides nothing: a row of another table, or one that was renamed, may be this very run. And
         code that was not committed when it ran may be by now.
         """
-        path = self.folder / "record.json"
+        path = self.folder / RECORD
         if not path.exists():
             return None
         found = record.load(path)

@@ -187,6 +187,21 @@ def sync(uri: str, folder: Path) -> str:
     return remote.run_id
 
 
+def sync_soon(tracker: Tracker, folder: Path) -> None:
+    """The same for who has other work: in a thread that is left behind where MLflow does not answer in time.
+
+    The run keeps its status and its end, whenever more came of it.
+    """
+
+    def work() -> None:
+        try:
+            sync(tracker.uri, folder)
+        except Exception as error:  # whatever the tracker does, the run has its record
+            tracker.fails(error)
+
+    tracker.ask(work)
+
+
 def restore(uri: str, run_id: str, folder: Path) -> None:
     """The other direction: make a run folder from the run that MLflow calls `run_id`."""
     if (folder / "run.json").exists():

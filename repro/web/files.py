@@ -76,6 +76,6 @@ def index_report(shown: Iterable[ScaleData]) -> str:
 
 
 def _texts(data: ScaleData) -> str:
-    """grammar en-de, 3,000 pairs; grammar_trees en-tree, 2,000: what the runs of a scale were trained on."""
+    """grammar en-de, 3,000 pairs; grammar_trees en-tree, 2,000 pairs: what the runs of a scale were trained on."""
     told = {(one.corpus["name"], one.pair, one.corpus["n_train"]): None for one in data.result_set.everything}
     return "; ".join(f"{name} {pair}, {n:,} pairs" for name, pair, n in told)

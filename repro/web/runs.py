@@ -6,7 +6,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from repro.data.corpora import CORPORA
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Column, Table
 from repro.results.departures import departures
@@ -20,6 +19,7 @@ from repro.web.again import again, is_of_today
 from repro.web.grid import table_html
 from repro.web.keys import run_keys
 from repro.web.section import Section
+from repro.web.sentences import is_of_generated
 from repro.web.sheets import comma_separated
 
 KEY, SCRIPT = "runs", "runs.js"
@@ -141,7 +141,7 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "is_of_today": is_of_today(record),
         "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
         "lines": _lines(record, data.result_set),
-        "is_generated": record.corpus["name"] in CORPORA and CORPORA[record.corpus["name"]].is_generated,
+        "is_generated": is_of_generated(record),
     }
 
 

@@ -88,9 +88,15 @@ def compared(data: ScaleData) -> list[Side]:
     return found
 
 
+def is_of_generated(record: Record) -> bool:
+    """Whether its text was generated, so that it may be shown."""
+    known = CORPORA.get(record.corpus["name"])
+    return known is not None and known.is_generated
+
+
 def own_text(record: Record, data: ScaleData) -> Pairs | None:
     """Sources and references of dev where they were generated and can be again; None for any other text."""
-    if data.cache is None or record.corpus["name"] not in CORPORA or not CORPORA[record.corpus["name"]].is_generated:
+    if data.cache is None or not is_of_generated(record):
         return None
     corpus = at_hand(record, data.cache)
     return [*corpus.dev.pairs()] if corpus else None
@@ -147,7 +153,7 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
     name = record.corpus["name"]
     if pairs is not None:
         said = f"Sources and references are those of the corpus {name}, generated again."
-    elif name in CORPORA and CORPORA[name].is_generated:
+    elif is_of_generated(record):
         said = f"Sources and references are not here: this version does not generate that text of the corpus {name}."
     else:
         said = (

@@ -36,7 +36,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "MLflow never learns of other test sets",
         "repro/runs/further_tests.py",
-        "        Mirror(tracker, run.folder).close()",
+        "        sync_soon(tracker, run.folder)",
         "        None",
         (f"{OF_RUN}the_same_text_under_another_name_scores_the_same",),
     ),

@@ -53,12 +53,17 @@ def launch(folder: Path, *more: str) -> Record:
     return load(file)
 
 
-def in_mlflow(folder: Path) -> dict[str, float]:
-    """What the tracker of `launch` shows of its run on other test sets."""
+def its_run(folder: Path) -> Any:
+    """What the tracker of `launch` has of its run."""
     client = connect(f"sqlite:///{folder / 'mlflow.db'}")
     [run] = client.search_runs([one.experiment_id for one in client.search_experiments()])
     assert run.info.status == "FINISHED"
-    return {key: value for key, value in run.data.metrics.items() if key.startswith("further/")}
+    return run
+
+
+def in_mlflow(folder: Path) -> dict[str, float]:
+    """Its scores on other test sets."""
+    return {key: value for key, value in its_run(folder).data.metrics.items() if key.startswith("further/")}
 
 
 @pytest.fixture
@@ -112,8 +117,10 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
     assert (file.read_bytes(), made) == (first, [["again"]]), "the folder of the run has it"
     for side in SIDES:
         (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
+    ended = its_run(tmp_path).info.end_time
     launch(tmp_path)
     assert made == [["again"], ["absent"]]
+    assert its_run(tmp_path).info.end_time == ended, "it took no longer for what came of it later"
     tests = read_further(path(tmp_path / "results", record), record.run)
     assert (tests["again"].scores, tests["absent"].scores) == (record.scores["test"], record.scores["dev"])
     assert in_mlflow(tmp_path)["further/absent/nll"] == record.scores["dev"]["nll"]

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TypedDict
 
 from repro.storage import atomic
+from repro.tracking.run_folder import RECORD
 
 CHECKPOINTS = "checkpoints"
 NAME = re.compile(rf"(?:{CHECKPOINTS}/)?[A-Za-z0-9][A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]+)+")  # no hidden one, no way up
 LONGEST = 120  # characters of a name
 GROWS = ".jsonl"  # files that only grow, line by line
-RECORD = "record.json"  # the last one: with it a run is finished
 MOST = 1 << 26  # bytes of a parcel, after which the rest waits for the next one
 
 

@@ -39,6 +39,7 @@ from repro.storage import atomic
 from repro.storage.journal import locked
 from repro.storage.lease import Lease, NoProgress, Superseded
 from repro.tracking.mirror import Mirror
+from repro.tracking.run_folder import RECORD
 from repro.tracking.tracker import NOWHERE, Tracker
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class InHand:
             self.mirror.close(("FINISHED" if done.status == "finished" else "FAILED") if done else outcome)
             if done and done.stamp["mlflow_run"] != self.mirror.run_id:
                 self.lease.check()
-                path = self.run.folder / "record.json"
+                path = self.run.folder / RECORD
                 found = record.load(path)
                 replace(found, stamp={**found.stamp, "mlflow_run": self.mirror.run_id}).save(path)
         finally:

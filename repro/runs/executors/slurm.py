@@ -29,6 +29,7 @@ from repro.runs.signals import Signals
 from repro.runs.speed.rates import Speeds
 from repro.runs.table import Cell, shard_of
 from repro.storage import atomic
+from repro.tracking.run_folder import RECORD
 
 if TYPE_CHECKING:
     from repro.runs.progress import Lane
@@ -187,7 +188,7 @@ class Slurm(ExitStack):
                     yield Made(run=one.run, record=None, code=128 + self.signals.received)
                 return
             now = time.monotonic()
-            all_done = all((one.run.folder / "record.json").exists() for one in waiting.values())
+            all_done = all((one.run.folder / RECORD).exists() for one in waiting.values())
             if now - asked >= (LOOK if all_done or gone else ASK):
                 asked = now
                 if (found := _squeue(self.array.name)) is not None:
