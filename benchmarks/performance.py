@@ -7,14 +7,15 @@ Run:  python benchmarks/performance.py            (--check: only say whether the
 """
 
 import argparse
-import io
 import json
 import statistics
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+
+from speed_picture import NAMES, Record, picture, size_of
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, n_parameters, training_flops
@@ -24,11 +25,6 @@ HERE = Path(__file__).parent
 RECORDS = HERE / "records"
 PAGE = HERE.parent / "docs" / "performance.md"
 PICTURE = PAGE.with_suffix(".png")
-NAMES = {  # of the peers in `peers.py`, as a reader knows them
-    "marian": "Hugging Face MarianMT",
-    "opennmt": "OpenNMT-py",
-    "reference": "torch.nn.Transformer",
-}
 TARGETS = {  # ours to the best peer as shipped
     ("small", "fp32"): 2.5,
     ("small", "bf16"): 2.5,
@@ -36,16 +32,6 @@ TARGETS = {  # ours to the best peer as shipped
     ("base", "bf16"): 1.7,
 }
 SENTENCE = 28  # tokens, of the workload
-Record = dict[str, Any]
-
-
-class Bar(NamedTuple):
-    """Tokens per second of one side: the median, and the passes at both ends."""
-
-    name: str
-    speed: float
-    low: float
-    high: float
 
 
 def load() -> dict[str, Record]:
@@ -120,12 +106,6 @@ def training(records: dict[str, Record]) -> list[str]:
             f"Set automatically: {'; '.join(record['sides']['ours']['settings'])}.",
         ]
     return lines
-
-
-def size_of(record: Record) -> str:
-    """N 2, d_model 128, d_ff 512, h 4."""
-    hyper = record["hyper"]
-    return f"N {hyper['n_layers']}, d_model {hyper['d_model']}, d_ff {hyper['d_ff']:,}, h {hyper['n_heads']}"
 
 
 def flops_of_a_token(record: Record) -> float:
@@ -450,82 +430,6 @@ def page(records: dict[str, Record]) -> str:
         gpu(records),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
-
-
-def picture(records: dict[str, Record]) -> bytes:
-    """Bars: median tokens per second of each side, lines from the lowest pass to the highest; a panel a comparison."""
-    from matplotlib.figure import Figure
-
-    panels = [panel for name, record in records.items() for panel in _panels(name, record)]
-    columns = 2
-    rows = -(-len(panels) // columns)
-    figure = Figure(figsize=(9.6, 2.3 * rows + 0.5), layout="constrained")
-    for place, (title, bars) in enumerate(panels):
-        axes = figure.add_subplot(rows, columns, place + 1)
-        ordered = sorted(bars, key=lambda bar: bar.speed)
-        names, speeds = [bar.name for bar in ordered], [bar.speed for bar in ordered]
-        colours = ["#c44e52" if name.startswith("ours") else "#9aa5b1" for name in names]
-        axes.barh(names, speeds, color=colours)
-        ends = [[bar.speed - bar.low for bar in ordered], [bar.high - bar.speed for bar in ordered]]
-        axes.errorbar(speeds, names, xerr=ends, fmt="none", ecolor="#333333", elinewidth=1, capsize=2.5)
-        for bar in ordered:
-            axes.annotate(
-                f"{bar.speed:,.0f}", (bar.high, bar.name), (4, 0), textcoords="offset points", va="center", fontsize=7
-            )
-        axes.set_title(title, fontsize=8.5, loc="left")
-        axes.set_xlabel("tokens per second", fontsize=8)
-        axes.tick_params(labelsize=8)
-        axes.locator_params(axis="x", nbins=5)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.set_xlim(0, 1.17 * max(bar.high for bar in ordered))
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    figure.supxlabel(_note(records), fontsize=7.5, color="#555555")
-    made = io.BytesIO()
-    figure.savefig(made, format="png", dpi=130, metadata={"Software": None})
-    return made.getvalue()
-
-
-def _panels(name: str, record: Record) -> Iterator[tuple[str, list[Bar]]]:
-    """What was compared, and its bars; with more threads than one there is a panel for each number of them."""
-    if name.startswith("train-"):
-        clock = ", of processor time" * (record["clock"] == "cpu_seconds")
-        how = f"{record['precision']}, {_threads(record['threads'])}{clock}"
-        title = f"training {record['size']} ({size_of(record)})\n{how}"
-        yield (
-            title,
-            [
-                Bar(NAMES.get(side, side), of["tokens_per_second"], of["lowest"], of["highest"])
-                for side, of in record["sides"].items()
-            ],
-        )
-    elif name.startswith("decode-"):
-        for threads in dict.fromkeys(line["threads"] for line in record["lines"]):
-            lines = [line for line in record["lines"] if line["threads"] == threads]
-            unit = next(line["pieces per second"] for line in lines if line["ratio"] == 1)
-            title = f"translating, {record['settings']['size']}\nbeam {record['settings']['beam']}, {_threads(threads)}"
-            yield title, [_translating(line, unit) for line in lines]
-
-
-def _translating(line: dict[str, Any], unit: float) -> Bar:
-    """A pass is known by its ratio to CTranslate2 in float32; `unit` is the speed of that."""
-    speed = line["pieces per second"]
-    low, high = (unit * line[f"{end} ratio"] for end in ("lowest", "highest"))
-    return Bar(line["engine"], speed, min(low, speed), max(high, speed))
-
-
-def _threads(n: int) -> str:
-    return f"{n} thread{'s' * (n != 1)}"
-
-
-def _note(records: dict[str, Record]) -> str:
-    """On which processor, and what the lines are."""
-    of = [one["stamp"] for name, one in records.items() if name.startswith(("train-", "decode-"))]
-    processors = " and ".join(dict.fromkeys(stamp["device"] or stamp["cpu"] for stamp in of))
-    return (
-        f"{processors}. Bars: medians; lines: from the lowest pass to the highest.\n"
-        "Translating: the lines are of ratios to CTranslate2 float32, taken turn by turn, at its speed."
-    )
 
 
 def main() -> None:
