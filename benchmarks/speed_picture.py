@@ -26,7 +26,7 @@ def picture(records: dict[str, Record]) -> bytes:
     """Bars: median tokens per second of each side, lines from the lowest pass to the highest; a panel a comparison."""
     from matplotlib.figure import Figure
 
-    panels = [panel for name, record in records.items() for panel in panels(name, record)]
+    panels = [panel for name, record in records.items() for panel in panels_of(name, record)]
     columns = 2
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(9.6, 2.3 * rows + 0.5), layout="constrained")
@@ -56,7 +56,7 @@ def picture(records: dict[str, Record]) -> bytes:
     return made.getvalue()
 
 
-def panels(name: str, record: Record) -> Iterator[tuple[str, list[Bar]]]:
+def panels_of(name: str, record: Record) -> Iterator[tuple[str, list[Bar]]]:
     """What was compared, and its bars; with more threads than one there is a panel for each number of them."""
     if name.startswith("train-"):
         clock = ", of processor time" * (record["clock"] == "cpu_seconds")

@@ -94,7 +94,7 @@ def test_the_benchmark_of_forecasts_finds_the_clocks_of_a_run() -> None:
 
 def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:
     records, drawn = performance.load(), importlib.import_module("speed_picture")
-    panels = [panel for name, record in records.items() for panel in drawn.panels(name, record)]
+    panels = [panel for name, record in records.items() for panel in drawn.panels_of(name, record)]
     titles = [title for title, _ in panels]
     assert any("small (N 2, d_model 128, d_ff 512, h 4)" in title for title in titles)
     names = {bar.name for _, bars in panels for bar in bars}
@@ -103,6 +103,7 @@ def test_the_picture_says_processor_size_spread_and_whose_model(performance: Mod
     assert all(bar.low <= bar.speed <= bar.high for _, bars in panels for bar in bars)
     assert any(bar.low < bar.speed < bar.high for _, bars in panels for bar in bars)
     assert records["train-1-small-fp32"]["stamp"]["device"] in drawn.note(records)
+    assert drawn.picture(records).startswith(b"\x89PNG")
     made = performance.page(records)
     assert "| Hugging Face MarianMT |" in made
     assert "| marian |" not in made
