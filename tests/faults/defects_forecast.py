@@ -132,4 +132,11 @@ DEFECTS = (
         "0",
         (f"{OF_SPEED}test_memory.py::test_large_products_keep_what_they_made",),
     ),
+    Defect(
+        "other test sets are translated in no time",
+        "repro/runs/forecast.py",
+        "(n_dev + n_test + n_further) * sentence",
+        "(n_dev + n_test) * sentence",
+        ("tests/runs/test_forecast.py::test_other_test_sets_are_translated_too",),
+    ),
 )

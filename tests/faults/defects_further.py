@@ -61,4 +61,11 @@ DEFECTS: tuple[Defect, ...] = (
         "    return None\n",
         (f"{OF_RUN}translations_that_do_not_score_what_their_file_says_are_found",),
     ),
+    Defect(
+        "a run ends anew in MLflow where more comes of it",
+        "repro/tracking/mirror.py",
+        "            sync(tracker.uri, folder)\n",
+        "            Mirror(tracker, folder).close()\n",
+        (f"{OF_RUN}it_is_made_once_and_anew_where_text_or_file_changed",),
+    ),
 )

@@ -223,4 +223,18 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         ("tests/results/test_curves.py::test_where_two_curves_cross",),
     ),
+    Defect(
+        "a row that was not run changes nothing",
+        TABLES,
+        "runs[0].hyper[name] if runs else settings.get(name)",
+        "runs[0].hyper[name] if runs else None",
+        (f"{REPORT}a_row_without_a_run_shows_what_it_would_be",),
+    ),
+    Defect(
+        "a page has no word for curves without a common stretch",
+        "repro/pages/along_training.py",
+        '    return [value if isinstance(value, str) else "" for value in values]\n',
+        "    return [*values]\n",
+        ("tests/pages/test_by_length.py::test_a_table_of_systems_says_where_curves_cross",),
+    ),
 )

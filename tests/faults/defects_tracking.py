@@ -186,7 +186,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the record waits for MLflow",
         "repro/runs/execution.py",
-        'done.save(self.folder / "record.json")  # before anybody waits for MLflow',
+        "done.save(self.folder / RECORD)  # before anybody waits for MLflow",
         "pass",
         (RECORD_FIRST,),
     ),

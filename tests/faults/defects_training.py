@@ -251,14 +251,14 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a changed command begins anew in silence",
         "repro/runs/changed.py",
-        '        if not saved or (folder / "record.json").exists():',
+        "        if not saved or (folder / RECORD).exists():",
         "        if True:",
         ("tests/runs/test_changed.py::test_each_field_that_differs_is_named_and_no_other[seed]",),
     ),
     Defect(
         "finished runs are refused like unfinished ones",
         "repro/runs/changed.py",
-        '        if not saved or (folder / "record.json").exists():',
+        "        if not saved or (folder / RECORD).exists():",
         "        if not saved:",
         ("tests/runs/test_changed.py::test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle",),
     ),

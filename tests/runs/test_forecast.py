@@ -62,6 +62,15 @@ def test_an_estimate_has_training_validation_and_translation() -> None:
     assert h32.seconds > 1.8 * base.seconds
 
 
+def test_other_test_sets_are_translated_too() -> None:
+    captions = SCALES["captions"]
+    cell, _ = asked(captions.base)
+    known = {key_of_cell(cell, captions, Options()): [rates(0.03)]}
+    assert estimate(cell, captions, Speeds(Options(), known)).decode_seconds == pytest.approx(
+        (1_014 + 1_000 + 1_000) * 0.004
+    )
+
+
 def test_a_model_that_cannot_have_learned_translates_to_the_limit() -> None:
     short = replace(LAPTOP.base, steps=100)  # of a warm-up of 800
     found, _ = estimates(asked(short), LAPTOP, speeds(0.03, 0.06))

@@ -10,6 +10,7 @@ from repro.model.config import BASE, Hyper
 from repro.runs.forecast import run_bytes, size
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
+from repro.runs.speed import elsewhere
 from repro.runs.speed.elsewhere import forecast_elsewhere, hours_of
 from repro.runs.speed.hardware import BIG, CARDS, Hardware, card_of
 from repro.runs.table import Cell, Paper, Row, Table, cells
@@ -57,6 +58,15 @@ def test_several_cards_keep_less_each() -> None:
     [cell, _] = asked()
     one, eight = (hours_of(cell, PAPER, a100, n) for n in (1, 8))
     assert 8 * 0.84 * 0.97 < one / eight <= 8 * 0.84  # but for what one card does alone
+
+
+def test_other_test_sets_are_translated_there_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    captions, a100 = SCALES["captions"], CARDS["a100"]
+    cell = replace(asked()[0], hyper=captions.base)
+    whole = hours_of(cell, captions, a100, 1)
+    monkeypatch.setattr(elsewhere, "further_sentences", lambda scale, pair: 0)
+    less = (whole - hours_of(cell, captions, a100, 1)) * 3_600
+    assert less == pytest.approx(1_000 * captions.sentence_tokens / a100.translated, rel=1e-6)
 
 
 def test_a_wider_model_is_judged_by_the_big_one() -> None:
