@@ -34,7 +34,8 @@ from repro.storage import atomic
 EXPERIMENTS = Path(__file__).parent.parent / "experiments"
 FOLDERS = ("cache", "runs", "results")
 PARTS = ("training", "translating")
-CLOCKED = ("repro.training.loop.time", "repro.runs.execution.time")  # where a run takes the times of its record
+# where a run takes the times of its record
+CLOCKED = ("repro.training.journal_callback.time", "repro.runs.execution.time")
 
 
 def forecast(asked: list[Cell], scale: Scale, options: Options) -> list[Estimate]:

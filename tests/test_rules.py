@@ -203,7 +203,7 @@ RULES = {
             "training/cpu_tuning.py",  # turns a switch of the kernel under /proc
             "storage/folder_cache.py",  # a lock, which holds nothing; a whole folder that takes its name in one step
             "tracking/client.py",  # a lock, which holds nothing
-            "training/loop.py",  # a damaged checkpoint loses its name
+            "training/checkpoint.py",  # a damaged checkpoint loses its name
             "figures/style.py",  # into a file that atomic.py has opened
         ),
     ),

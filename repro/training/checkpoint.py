@@ -164,6 +164,19 @@ class SafetensorsIO(CheckpointIO):
         os.unlink(path)
 
 
+def newest_whole(folder: Path, run: str) -> Path | None:
+    """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
+    for path in reversed(checkpoints(folder)):
+        try:
+            load(path, run)
+        except DamagedCheckpoint as error:
+            print(f"Warning: {error}\nGoing on from the checkpoint before it.", flush=True)
+            path.rename(path.with_suffix(".damaged"))
+        else:
+            return path
+    return None
+
+
 def weights(path: Path, run: str) -> dict[str, Tensor]:
     """The model's own weights in a checkpoint, without optimizer state."""
     prefix = "model."

@@ -94,7 +94,7 @@ class TranslationModule(L.LightningModule):
         torch.manual_seed(random_seed(seed, step=-1, share=0))
         self.model = build(system, hyper, vocab_size)
         self.gradient_norm = gradient_norm(system)
-        # of training since the last line of the journal: `training/loop.py` reads and resets them
+        # of training since the last line of the journal: `training/journal_callback.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
         self.train_loss.persistent(True)
         self.train_nll.persistent(True)

@@ -22,7 +22,7 @@ OF_ENDPOINTS = (
     "tests/claims/test_judge.py::test_an_endpoint_reads_the_score_of_its_name_and_turns_it_so_that_more_is_better"
 )
 RUN, TRIAL = "repro/runs/execution.py", "repro/runs/trial.py"
-FIT, TRANSLATE = "repro/training/loop.py", "repro/decoding/translate.py"
+JOURNAL, TRANSLATE = "repro/training/journal_callback.py", "repro/decoding/translate.py"
 OF_RUN = "tests/runs/test_run.py::test_"
 SCORED = (f"{OF_RUN}each_split_is_scored_on_its_own_references",)
 TRAINED = (f"{OF_RUN}losses_and_rates_are_those_of_the_training_written_by_hand",)
@@ -234,7 +234,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the sides of what was read are swapped",
-        FIT,
+        JOURNAL,
         "source_tokens=batch.n_source,\n            target_tokens=batch.n_target,",
         "source_tokens=batch.n_target,\n            target_tokens=batch.n_source,",
         COUNTED,

@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 FIT, MODULE, WITNESS = "repro/training/loop.py", "repro/training/module.py", "repro/training/replay_check.py"
+JOURNAL, SAVED = "repro/training/journal_callback.py", "repro/training/checkpoint_callback.py"
 DATA = "repro/data/datamodule.py"
 RUNS, READS = "tests/training/test_loop.py::", "tests/data/test_datamodule.py::"
 DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
@@ -46,21 +47,21 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a validation that was cut off is forgotten",
-        FIT,
+        SAVED,
         'owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.journal_callback.journal',
         "owes = False",
         (f"{RUNS}test_validations_that_were_cut_off_are_made_up_for",),
     ),
     Defect(
         "a validation that is made up for begins where its counters stand",
-        FIT,
+        SAVED,
         "validation.restarting = False",
         "pass",
         (f"{RUNS}test_asked_to_stop_it_stops_at_a_step_with_a_checkpoint[stops0]",),
     ),
     Defect(
         "no checkpoint before a validation",
-        FIT,
+        SAVED,
         "due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0",
         "due = self.step % self.every.checkpoint == 0",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
@@ -135,28 +136,28 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a line after a stop counts too few tokens",
-        FIT,
+        JOURNAL,
         'self.cost, self.window = TrainingCost(**state["cost"]), TrainingCost(**state["window"])',
         'self.cost, self.window = TrainingCost(**state["cost"]), TrainingCost()',
         (f"{RUNS}test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",),
     ),
     Defect(
         "after a stop each of two processes begins with the sums of both",
-        FIT,
+        JOURNAL,
         "            pl_module.train_loss.reset()\n            pl_module.train_nll.reset()\n        self.step,",
         "        self.step,",
         (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
     ),
     Defect(
         "a checkpoint of two processes has the sums of the first",
-        FIT,
+        JOURNAL,
         '                total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")',
         "                total = getattr(metric, name)",
         (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
     ),
     Defect(
         "micro-batches are counted as those of another number of processes",
-        FIT,
+        SAVED,
         '            counted |= {"ready": done, "started": done, "processed": done, "completed": done - 1}',
         "            pass",
         (f"{RUNS}test_two_processes_that_stop_write_the_lines_of_the_unbroken_run",),
@@ -206,8 +207,8 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a signal during validation waits for its end",
-        FIT,
-        "        if self._stop_requested(trainer):\n            raise _StopRequested\n\n    def _stop_requested",
+        SAVED,
+        "        if self._stop_requested(trainer):\n            raise StopRequested\n\n    def _stop_requested",
         "        self._stop_requested(trainer)\n\n    def _stop_requested",
         ("tests/faults/test_training.py::test_asked_to_stop_anywhere_it_stops_at_a_step_and_goes_on",),
     ),

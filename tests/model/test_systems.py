@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from ladder_systems import SYSTEMS
 from torch import Tensor, nn
-from training.test_loop import digest, train
+from training.tiny_run import digest, train
 
 from repro.decoding.translate import translate
 from repro.model.build import build, gradient_norm, reads_ragged

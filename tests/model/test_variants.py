@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
 from torch import Tensor, nn
-from training.test_loop import digest, train
+from training.tiny_run import digest, train
 
 from repro.decoding.translate import translate
 from repro.model.build import build, reads_ragged

@@ -27,12 +27,12 @@ from repro.training.checkpoint import (
     SafetensorsIO,
     checkpoints,
     load,
+    newest_whole,
     path_of,
     save,
     step_of,
     weights,
 )
-from repro.training.loop import newest_checkpoint
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"
@@ -232,7 +232,7 @@ def test_the_library_reads_what_is_written_here(path: Path) -> None:
 def test_training_does_not_go_on_from_an_older_format(tmp_path: Path, older: str) -> None:
     said = f"has checkpoint format {older}, expected 3: an older version of this package wrote it. Go on with that"
     shutil.copy(GOLDEN / f"format-{older}.safetensors", path_of(tmp_path, 7))
-    for read in (lambda: load(path_of(tmp_path, 7), RUN), lambda: newest_checkpoint(tmp_path, RUN)):
+    for read in (lambda: load(path_of(tmp_path, 7), RUN), lambda: newest_whole(tmp_path, RUN)):
         with pytest.raises(CheckpointError, match=said) as caught:
             read()
         assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
@@ -275,7 +275,7 @@ def test_the_payload_of_another_checkpoint_is_refused(path: Path, tmp_path: Path
 # A crash while writing: the old file or the new one, never half of one; and never fewer than two that are whole.
 
 
-def newest_whole(folder: Path) -> list[int]:
+def epochs_whole(folder: Path) -> list[int]:
     """The epochs of the checkpoints that can be gone on from, newest first."""
     found = []
     for path in reversed(checkpoints(folder)):
@@ -296,7 +296,7 @@ def test_a_crash_at_any_call_of_saving_and_pruning(tmp_path: Path) -> None:
     for when, left in ways:
         prepack(left, folder)
         sweep(folder, alone=True)
-        assert newest_whole(folder)[:2] in ([2, 1], [3, 2]), when
+        assert epochs_whole(folder)[:2] in ([2, 1], [3, 2]), when
         assert len(list(folder.iterdir())) == len(checkpoints(folder)), "something was left that nobody sweeps"
 
 

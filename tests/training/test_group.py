@@ -1,6 +1,6 @@
 """Several processes meet, agree and notice an end; the folder of a run is the first one's alone.
 
-Run as a program, this file is one of two nodes that train the tiny run of `test_loop.py`, each in a folder of its own.
+Run as a program, this file is one of two nodes that train the run of `tiny_run.py`, each in a folder of its own.
 """
 
 import json
@@ -20,8 +20,8 @@ from unittest import mock
 import pytest
 import torch
 from torch.distributed import HashStore  # type: ignore[attr-defined]
-from training import test_loop
-from training.test_loop import RUN, Every, Journal, bytes_of, digest, train
+from training import tiny_run
+from training.tiny_run import RUN, Every, Journal, bytes_of, digest, train
 
 from repro.runs.determinism import weights_digest
 from repro.training import checkpoint, talk
@@ -116,7 +116,7 @@ def be_node(
     with Group(replace(peer, met_already=False)) as group:
         for name, options in trainings.items():
             journal, wanted = Journal(), FEW | {"accumulate": 1} | options
-            with mock.patch.object(test_loop, "fit", wraps=test_loop.fit) as fit:
+            with mock.patch.object(tiny_run, "fit", wraps=tiny_run.fit) as fit:
                 train(folder / name, journal, devices=processes, group=group, **wanted)
             state = fit.call_args.args[0].model.state_dict()
             found[name] = ("" if "strategy" in options else weights_digest(state), journal)

@@ -8,7 +8,7 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
-from training.test_loop import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
+from training.tiny_run import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
 
 from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
@@ -109,7 +109,7 @@ def test_the_rate_is_that_of_the_update_whatever_an_epoch_is(kind: type[Noting])
 
 
 def test_a_run_of_ours_has_one_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.test_loop.TranslationModule", lambda *_: Two())
+    monkeypatch.setattr("training.tiny_run.TranslationModule", lambda *_: Two())
     with pytest.raises(ValueError, match=r"A run counts the steps of one optimizer, this module has 2\. Train it with"):
         train(tmp_path, accumulate=1)
 

@@ -1,0 +1,133 @@
+"""When training is saved and when it stops: between two updates, with a checkpoint of the last one."""
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+
+from repro.data.batch import Batch
+from repro.training import checkpoint
+from repro.training.journal_callback import JournalCallback
+from repro.training.module import TranslationModule
+from repro.training.replay_check import ReplayCheck
+
+
+@dataclass(frozen=True, kw_only=True)
+class Every:
+    """How often, in optimizer steps."""
+
+    log: int
+    validate: int
+    checkpoint: int
+
+
+class StopRequested(Exception):
+    """Ends training between two steps, when the checkpoint is there. Asked more kindly, Lightning validates first."""
+
+
+class CheckpointCallback(L.Callback):
+    """Writes a checkpoint every few steps, before each validation, at those that are averaged and when asked to stop;
+    removes the oldest.
+    """
+
+    def __init__(
+        self,
+        journal_callback: JournalCallback,
+        replay_check: ReplayCheck,
+        folder: Path,
+        every: Every,
+        averaged: range,
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self.journal_callback, self.replay_check = journal_callback, replay_check
+        self.folder, self.every, self.averaged, self.should_stop = folder, every, averaged, should_stop
+        self.step = 0
+        self.lines = 0  # of the journal when the checkpoint was written
+        self.on_sigterm = signal.getsignal(signal.SIGTERM)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"journal": len(self.journal_callback.journal)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.lines = state["journal"]
+
+    def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
+        # Lightning counts micro-batches, of which an update has as many as this number of processes makes
+        done = checkpoint["global_step"] * trainer.accumulate_grad_batches
+        counters = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
+        for counted in (counters["total"], counters["current"]):
+            counted |= {"ready": done, "started": done, "processed": done, "completed": done - 1}
+
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.step = trainer.global_step
+        # Lightning has put its own handler here, which ends training inside a step, unsaved, with exit code 0.
+        # The caller's goes back in its place: it is for `should_stop` to say when.
+        signal.signal(signal.SIGTERM, self.on_sigterm)
+        _agree_on_plan(trainer)
+        if trainer.is_global_zero and len(self.journal_callback.journal) < self.lines:
+            print(
+                f"Warning: the journal has {len(self.journal_callback.journal)} lines, and had {self.lines} when the "
+                f"checkpoint after step {self.step} was written. Training goes on; the curves have a gap.",
+                flush=True,
+            )
+        if self.owes_validation(trainer):
+            validation = trainer.fit_loop.epoch_loop.val_loop
+            validation.restarting = False  # from its first batch, wherever the checkpoint's own counters stand
+            trainer.validating = True
+            validation.run()
+            trainer.training = True
+
+    def owes_validation(self, trainer: L.Trainer) -> bool:
+        """Whether the run was ended between the checkpoint of a step and the line of its validation."""
+        step = trainer.global_step
+        owes = step > 0 and step % self.every.validate == 0 and ("dev", step) not in self.journal_callback.journal
+        return bool(trainer.strategy.broadcast(owes))
+
+    def on_train_batch_end(
+        self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
+    ) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        if trainer.global_step == self.step:
+            return
+        self.step = trainer.global_step
+        stop = self._stop_requested(trainer)
+        due = self.step % self.every.checkpoint == 0 or self.step % self.every.validate == 0
+        if stop or due or self.step in self.averaged:
+            paused = time.monotonic()
+            pl_module.check_parameters()
+            self.journal_callback.gather(trainer, pl_module)
+            self.replay_check.gather(trainer)
+            self.journal_callback.journal.sync()
+            trainer.save_checkpoint(checkpoint.path_of(self.folder, self.step))
+            if trainer.is_global_zero:
+                checkpoint.prune(self.folder, keep=self.averaged)
+            self.journal_callback.clock += time.monotonic() - paused
+        if stop:
+            raise StopRequested
+
+    def on_validation_batch_start(self, trainer: L.Trainer, *_: Any) -> None:
+        # the checkpoint of this step is there, and the validation is made up for when the run goes on
+        if self._stop_requested(trainer):
+            raise StopRequested
+
+    def _stop_requested(self, trainer: L.Trainer) -> bool:
+        return bool(trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False))
+
+
+def _agree_on_plan(trainer: L.Trainer) -> None:
+    """Of several processes each has its own plan: that they are one is looked at before the first step."""
+    stream = trainer.datamodule  # type: ignore[attr-defined]
+    if trainer.world_size == 1:
+        return
+    own = stream.data.plan_digest(trainer.global_step)
+    first = trainer.strategy.broadcast(own)
+    agree = trainer.strategy.reduce_boolean_decision(own == first)
+    if not agree:
+        raise ValueError(
+            f"Processes disagree on what to read: the plan of process {trainer.global_rank} is {own[:16]}, that of the "
+            f"first {first[:16]}. Let all read the same cache, with the same settings."
+        )
