@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.pair import languages
+from repro.render.extras import install
 
 # 3 is the usual ratio of word counts (OPUS: OpusFilter). Moses' clean-corpus-n.perl lets pass 9, which finds nearly
 # nothing; fairseq's 1.5 costs 3 % of a news test, see below. The allowance spares short right pairs: with it none of
@@ -271,7 +272,7 @@ def _installed() -> str:
         return importlib.metadata.version("py3langid")
     except importlib.metadata.PackageNotFoundError:
         raise ModuleNotFoundError(
-            "Rule 'language' needs py3langid, which is not installed: pip install -c constraints.txt -e '.[clean]'"
+            f"Rule 'language' needs py3langid, which is not installed: {install('clean')}"
         ) from None
 
 

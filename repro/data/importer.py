@@ -320,7 +320,7 @@ def _pyarrow(path: Path) -> Any:
         import pyarrow.parquet
     except ImportError:
         raise ModuleNotFoundError(
-            f"{path} needs pyarrow to be read, which is not installed: pip install -c constraints.txt pyarrow"
+            f"{path} needs pyarrow to be read, which is not installed: pip install pyarrow"
         ) from None
     return pyarrow
 

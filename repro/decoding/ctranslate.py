@@ -1,7 +1,7 @@
 """A second backend for the same model: CTranslate2, which shares no line of code with ours.
 
 An independent witness that the model is the standard Transformer (`tests/decoding/test_ctranslate.py`), which
-also translates in 8 bits where that is wanted. Optional: `pip install -c constraints.txt -e ".[fast]"`.
+also translates in 8 bits where that is wanted. Optional: the extra [fast].
 
 Two rules of CTranslate2's search differ from `repro.decoding.beam`, so now and then a translation does:
 
@@ -35,10 +35,10 @@ from repro.model.layers import NORM_EPS, EncoderLayer
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
+from repro.render.extras import install
 from repro.results.search import PAPER_SEARCH, Search
 from repro.storage import atomic
 
-INSTALL = 'pip install -c constraints.txt -e ".[fast]"'
 POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
 WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
 
@@ -246,5 +246,5 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise ImportError(f"expected CTranslate2, got {error}. Install it: {INSTALL}") from None
+        raise ImportError(f"expected CTranslate2, got {error}. Install it: {install('fast')}") from None
     return ctranslate2

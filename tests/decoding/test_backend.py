@@ -19,11 +19,12 @@ from repro.decoding.translate import score_tokens, translate
 from repro.model import prepacked
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
+from repro.render.extras import install
 from repro.results.search import Search
 from repro.runs.options import Options
 
 needs_library = pytest.mark.skipif(
-    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
+    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {install('fast')}"
 )
 
 

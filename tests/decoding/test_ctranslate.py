@@ -25,10 +25,11 @@ from repro.decoding.translate import score_tokens, translate
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
+from repro.render.extras import install
 from repro.results.search import Search
 
 with_library = pytest.mark.skipif(
-    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {ctranslate.INSTALL}"
+    importlib.util.find_spec("ctranslate2") is None, reason=f"needs CTranslate2: {install('fast')}"
 )
 
 

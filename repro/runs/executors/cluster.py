@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from repro.render.extras import install
 from repro.runs.executors import luggage
 from repro.runs.executors.on_node import NodeFacts, Token, node_facts, token, versions
 from repro.runs.forecast import size
@@ -83,8 +84,7 @@ class Cluster(ExitStack):
             import ray.util.scheduling_strategies
         except ImportError:
             raise ValueError(
-                f"--on {self.where} needs Ray, which is not installed here. Install the extra: pip install -c "
-                'constraints.txt -e ".[ray]"'
+                f"--on {self.where} needs Ray, which is not installed here. Install the extra: {install('ray')}"
             ) from None
         self.ray: Any = ray
         self.errors: tuple[type[BaseException], ...] = (ray.exceptions.RayError, ConnectionError, TimeoutError)
