@@ -428,6 +428,19 @@ def test_the_published_folder_is_no_place_for_runs(
     assert list((tmp_path / "results").iterdir()) == []
 
 
+def test_the_published_folder_is_none_from_elsewhere_either(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("repro.runs.sweep.PACKAGE", tmp_path / "clone" / "repro")
+    (tmp_path / "clone" / "results").mkdir(parents=True)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
+    code, said = fails([*options, "--results-dir=../clone/results", "--steps=1", "--rows", "base"], capsys)
+    assert (code, said[:57]) == (2, "error: --results-dir ../clone/results: these are the publ")
+    assert list((tmp_path / "clone" / "results").iterdir()) == []
+
+
 @pytest.mark.parametrize("dry", [[], ["--dry-run"]], ids=["run", "dry run"])
 def test_rows_that_cannot_be_told_apart_are_refused_before_anything_is_done(
     dry: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

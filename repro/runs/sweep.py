@@ -12,7 +12,7 @@ from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
-from repro.results.places import PUBLISHED
+from repro.results.places import PACKAGE, PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.runs import command
@@ -165,7 +165,8 @@ class Sweep:
 
             check_installed()
         refuse_systems(self.cells, self.workshop.scale, self.options)
-        if self.results.resolve() == PUBLISHED.resolve():
+        published = (PUBLISHED, PACKAGE.parent / PUBLISHED)  # here, and beside the code that runs
+        if self.results.resolve() in [folder.resolve() for folder in published]:
             raise ValueError(
                 f"--results-dir {self.results}: these are the published results; yours are added to them "
                 f"with `{command.ours('publish')}`. Leave the option out, or name another folder."

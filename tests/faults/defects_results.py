@@ -158,7 +158,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "runs write where the published results stand",
         "repro/runs/sweep.py",
-        "        if self.results.resolve() == PUBLISHED.resolve():",
+        "        if self.results.resolve() in [folder.resolve() for folder in published]:",
         "        if False:",
         ("tests/test_experiment.py::test_the_published_folder_is_no_place_for_runs",),
     ),
