@@ -1,4 +1,4 @@
-"""The top_k next tokens of many hypotheses, straight from the decoder's output. Paper: section 3.4.
+"""The likeliest next tokens of many hypotheses, straight from the decoder's output. Paper: section 3.4.
 
 The softmax over the whole vocabulary is half of what a search computes, and most of what it moves through memory if it
 makes all logits, then sums, divides and searches them. Here they are made a block of the vocabulary at a time, and each
@@ -18,13 +18,13 @@ from torch import Tensor
 from repro.model.prepacked import PackedLinear, can_prepack
 from repro.model.special_tokens import PAD
 
-GROUP = 32  # tokens with one maximum, at most: the K top_k stand in the K groups of largest maxima
+GROUP = 32  # tokens with one maximum, at most: the K likeliest stand in the K groups of largest maxima
 BLOCK = 4_096  # tokens of a block: of a hundred rows as many as a core caches
 SIGN = 2**31 - 1  # the bits of a float32 that a negative one counts downward
 
 
 class Softmax:
-    """The softmax matrix, asked for the top_k tokens only."""
+    """The softmax matrix, asked for the likeliest tokens only."""
 
     def __init__(self, weight: Tensor, dtype: torch.dtype | None = None) -> None:
         """weight [V, D]; products are made in `dtype`, sums in float32 at least."""
@@ -40,7 +40,7 @@ class Softmax:
         self._room = matrix.new_empty(0)
 
     def top_k(self, hidden: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """Of each row of hidden [R, D] the k top_k tokens: log-probabilities and ids, both [R, k], top_k first.
+        """Of each row of hidden [R, D] the k likeliest tokens: log-probabilities and ids, both [R, k], likeliest first.
 
         Of equals the lower id. Padding has its share of the probability and is never among them. Where there are fewer
         than k, the rest have log-probability -inf.
@@ -79,12 +79,10 @@ class Softmax:
         place_RK = n_rows * begin_RK + row_R1 * width_RK + chosen_RK * group - begin_RK
         members_RM = self._room.view(-1, group)[place_RK // group].flatten(1)
 
-        # 3. The top_k of those.
+        # 3. The likeliest of those.
         logit_RK, member_RK = first_largest(members_RM, k)
         token_RK = chosen_RK.gather(1, member_RK // group) * group + member_RK % group
-        token_RK = token_RK.clamp(
-            max=n_tokens - 1
-        )  # beyond stand those of log-probability -inf that fill the last group
+        token_RK = token_RK.clamp(max=n_tokens - 1)  # beyond are those of -inf that fill the last group
         log_prob_RK = logit_RK - top_R1 - log_sum_R1
         missing = k - log_prob_RK.shape[1]
         return F.pad(log_prob_RK, (0, missing), value=-math.inf), F.pad(token_RK, (0, missing), value=n_tokens - 1)

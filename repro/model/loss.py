@@ -1,7 +1,7 @@
-"""Label-smoothed cross-entropy of the chunks that follow, straight from the decoder's output. Paper: section 5.4.
+"""Label-smoothed cross-entropy of the tokens that follow, straight from the decoder's output. Paper: section 5.4.
 
-N positions, D d_model, V vocabulary. As in the first public code the gold chunk gets 1 - epsilon and each of the
-V - 1 others epsilon / (V - 1), the padding chunk included; positions whose target is padding count for nothing.
+N positions, D d_model, V vocabulary. As in the first public code the gold token gets 1 - epsilon and each of the
+V - 1 others epsilon / (V - 1), the padding token included; positions whose target is padding count for nothing.
 The constant that code subtracts (the entropy of the smoothed target) is left in: it changes no gradient.
 
 Of text that is only read, correct predictions are counted beside the loss: a target is predicted correctly
@@ -122,7 +122,7 @@ def _at_once(
     """All logits in one chunk."""
     v = matrix.shape[0]
     spread = epsilon / (v - 1)
-    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold chunk
+    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold token
     gold = target.unsqueeze(1)
     real = (gold != PAD).to(exact)
     logits = (rows @ matrix.T).to(exact)
