@@ -97,7 +97,12 @@ def test_a_slope_over_pooled_rows_and_the_reference() -> None:
 
 def test_the_check_of_spreads_is_the_librarys() -> None:
     c = [24.0, 26.0, 25.0, 27.5]
-    assert brown_forsythe([A, B, c]) == pytest.approx(stats.levene(A, B, c, center="median").pvalue, rel=1e-9)
+    for rows in ([A, c], [A, B, c]):
+        assert brown_forsythe(rows) == pytest.approx(stats.levene(*rows, center="median").pvalue, rel=1e-9)
+    assert brown_forsythe([[25.0, 26.0], [25.0, 26.0]]) == 1.0  # pairs are as far from their medians as each other
+    assert brown_forsythe([[25.0, 26.0], [25.0, 29.0]]) == 0.0
+    assert brown_forsythe([A]) == 1.0  # nothing to compare with
+    assert brown_forsythe([[25.8], [24.0]]) == 1.0  # no spread known of either
 
 
 def test_equivalence_is_two_one_sided_tests() -> None:
