@@ -142,11 +142,22 @@ def test_only_a_row_that_is_found_wider_is_taken_out() -> None:
     assert pool(near).taken_out == ()
 
 
+def test_the_widest_of_seven_is_held_against_a_seventh_of_the_level() -> None:
+    # three seeds each, where the Brown-Forsythe test sees nothing; F with 2 and 6 x 2 degrees of freedom
+    quiet = {name: [0.0, 1.0, 2.0] for name in "abcdef"}
+    bound = math.sqrt(stats.f.isf(ALPHA / 7, 2, 12))
+    for factor, found in ((0.99, ()), (1.01, ("wide",))):
+        wide = [0.0, factor * bound, 2 * factor * bound]
+        assert brown_forsythe([*quiet.values(), wide]) > ALPHA
+        assert pool({**quiet, "wide": wide}).taken_out == found
+
+
 def test_a_slope_is_the_one_of_least_squares() -> None:
     sizes, means = [2.0, 4.0, 6.0, 8.0], [23.7, 25.3, 25.8, 25.5]
     library = stats.linregress(np.log2(sizes), means).slope
     assert sum(w * y for w, y in zip(slope_weights(sizes), means, strict=True)) == pytest.approx(library)
     assert slope_weights([16, 32, 64]) == pytest.approx([-0.5, 0, 0.5])
+    assert slope_weights([1, 2]) == pytest.approx([-1, 1])  # of two it is their difference
     with pytest.raises(ValueError, match="at least two different"):
         slope_weights([5, 5])
 
