@@ -30,6 +30,7 @@ class Fading:
     """BLEU of one row by its parts, in the order of `THIRDS`: a value a run."""
 
     row: str
+    place: int  # in its table, as in the other pictures of it: what its line looks like
     parts: tuple[tuple[float, ...], ...]  # [6][runs]
 
     @property
@@ -41,12 +42,12 @@ class Fading:
 def fading_rows(records: Sequence[Record], results: Path) -> list[Fading]:
     """Of each row whose runs all have counts of parts: the base first, then the best first."""
     found = []
-    for runs in rows_of(records).values():
+    for place, runs in enumerate(rows_of(records).values()):
         parts = [bleu_of_parts(run, results) for run in runs]
         whole = [part for part in parts if part is not None]
         if len(whole) == len(parts):
             values = tuple(tuple(part[name] for part in whole) for name in THIRDS)
-            found.append(Fading(label(runs[0].row, runs[0].hyper), values))
+            found.append(Fading(label(runs[0].row, runs[0].hyper), place, values))
     return sorted(found, key=lambda row: (row.row != BASE, -row.mean))
 
 
@@ -64,7 +65,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
             (right, half, POSITIONS, "by the place in the translation"),
         ):
             for i, row in enumerate(found):
-                _paint(axes, row.parts[begin : begin + half], i, row.row, len(found))
+                _paint(axes, row, row.parts[begin : begin + half], i, len(found))
             axes.set_xticks(range(half), [f"{name} third" for name in names])
             axes.set(title=title, xlim=(-0.25, half - 0.75))
             axes.grid(True, axis="y")
@@ -84,11 +85,11 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     ]
 
 
-def _paint(axes: "Axes", parts: Sequence[Sequence[float]], i: int, row: str, n_rows: int) -> None:
+def _paint(axes: "Axes", row: Fading, parts: Sequence[Sequence[float]], i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means, halves = zip(*map(interval, parts), strict=True)
-    look = style.look(i)
-    axes.plot(places, means, **look, label=style.symbols(row))
+    look = style.look(row.place)
+    axes.plot(places, means, **look, label=style.symbols(row.row))
     if all(half is not None for half in halves):
         axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)

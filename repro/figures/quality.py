@@ -63,35 +63,37 @@ def of_other_cost(found: Sequence[Point]) -> list[Point]:
 
 def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
     """Dev BLEU against training FLOPs, one point a row that differs in them from the base."""
-    found = of_other_cost(points(records, "bleu"))
+    every = points(records, "bleu")
+    found = of_other_cost(every)
     if len(found) < 2:
         rows = ", ".join(point.row for point in found) or "none"
         raise ValueError(
             f"Expected finished runs of two rows or more that differ in cost, of committed code, got {rows}. Run "
             "experiments/all_tables.py."
         )
-    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), functools.partial(_paint, found=found))
+    paint = functools.partial(_paint, found=found, n_left_out=len(every) - len(found))
+    return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)
 
 
-def _paint(figure: "Figure", found: Sequence[Point]) -> None:
+def _paint(figure: "Figure", found: Sequence[Point], n_left_out: int) -> None:
     axes = figure.subplots()
     _points(axes, found)
     axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
     axes.grid(True)
     _room(axes, found)
-    axes.set_xlabel(_under("training cost (floating-point operations)", found))
+    axes.set_xlabel(_under("training cost (floating-point operations)", found, n_left_out))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.15), ncols=8, columnspacing=1.2, handletextpad=0.2)
     figure.tight_layout()
     _labels(axes, found)
 
 
-def _under(cost: str, found: Sequence[Point]) -> str:
-    """The name of the axis, and what the rows are at this scale that are named after the paper's sizes."""
+def _under(cost: str, found: Sequence[Point], n_left_out: int) -> str:
+    """The name of the axis, what is not shown, and what the rows are here that are named after the paper's sizes."""
     others = ", ".join(point.label for point in found if point.label not in ("", point.row))
-    if not others:
-        return cost
-    lines = textwrap.wrap(f"Rows bear the paper's names: {others}.", 110)
-    return "\n".join([cost, "", *map(style.symbols, lines)])
+    named = f"Rows bear the paper's names: {others}." if others else ""
+    same = f"Not shown: {n_left_out} rows whose cost is the base's, to {100 * SAME_COST:.0f} %." if n_left_out else ""
+    lines = [line for said in (named, same) for line in textwrap.wrap(said, 110)]
+    return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
 
 
 def _points(axes: "Axes", found: Sequence[Point]) -> None:

@@ -33,8 +33,13 @@ def write_reports(results: Path, *, own: bool = False, cache: Path | None = None
             write_text(written[-1], scale_report(replace(data, cache=cache)))
     if not shown:
         raise ValueError(f"{results}: expected records of finished runs, found none. Run an experiment first.")
-    write_text(results / NAME, index_report(shown))
+    write_text(results / NAME, index_report(sorted(shown, key=by_evidence)))
     return [*written, results / NAME]
+
+
+def by_evidence(data: ScaleData) -> tuple[int, int, str]:
+    """Scales that settle most first; those whose runs are exploration last."""
+    return -len(data.evidence.records), -data.runs.n, data.runs.scale
 
 
 def scale_report(data: ScaleData) -> str:

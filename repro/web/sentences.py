@@ -26,6 +26,7 @@ KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
 LONGEST = 1_000  # characters shown of one
 SEEDS_OF_BASE = 2  # the second shows what chance alone changes
+SHOWN_FIRST = "; at first that is the base, beside the row whose sentences score most unlike its own"
 
 
 class Side(NamedTuple):
@@ -57,14 +58,15 @@ def sentences_section(data: ScaleData) -> Section | None:
     scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
     said = Markup(
         "<p>The {} of {} sentences of dev on which the rows differ most, by the standard deviation of their sentence "
-        "BLEU. Equal translations share a line. Choose a row, and one to compare it with.</p>"
-    ).format(f"{len(chosen):,}", f"{len(spread):,}")
+        "BLEU. Equal translations share a line. Choose a row, and one to compare it with{}.</p>"
+    ).format(f"{len(chosen):,}", f"{len(spread):,}", "" if (first := farthest(sides)) is None else SHOWN_FIRST)
     return Section(
         key=KEY,
         title="Sentences",
         body=said + _about_text(sides[0].record, pairs) + Markup('<div id="side-by-side"></div>'),
         data={
             "rows": [{"name": side.name, "run": side.key} for side in sides],
+            "first": first,
             "has_text": pairs is not None,
             "sentences": scored,
         },
@@ -86,6 +88,14 @@ def compared(data: ScaleData) -> list[Side]:
             assert counts is not None  # are_of looked
             found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts[SPLIT]["bleu"])))
     return found
+
+
+def farthest(sides: Sequence[Side]) -> int | None:
+    """The place of the row whose sentence BLEU is farthest from the base's, on average; None where no base leads."""
+    if sides[0].record.table != BASE or len(sides) == 1:
+        return None
+    away = [float(np.abs(side.bleu - sides[0].bleu).mean()) for side in sides]
+    return away.index(max(away))
 
 
 def is_of_generated(record: Record) -> bool:

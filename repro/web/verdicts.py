@@ -64,7 +64,7 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     told = ". ".join(
         text.removesuffix(".") for text in (with_minus(one.reason), claim.note) if text
     )  # some end with a stop
-    inside = Markup("<p><strong>{}</strong>: {}.</p>").format(one.verdict, told)
+    inside = Markup("<p>{}.</p>").format(told[:1].upper() + told[1:]) if told else Markup()
     if one.found:
         runs = Column("", "runs of each row", [" ".join(map(str, one.found[0].runs))])
         numbers = tuple(claims.claim_numbers([one], over))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from repro.figures import style
-from repro.figures.quality import Area, draw_quality, leader, of_other_cost, placed, points
+from repro.figures.quality import Area, _under, draw_quality, leader, of_other_cost, placed, points
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -66,6 +66,15 @@ def test_rows_of_the_bases_cost_are_left_out(a_record: Make) -> None:
     found = points([a_record(row, flops=flops) for row, flops in costs.items()], "bleu")
     assert [point.row for point in of_other_cost(found)] == ["base", "h=16", "h=4"]
     assert len(of_other_cost(found[1:])) == 3, "nobody knows what the base costs"
+
+
+def test_the_picture_says_how_many_rows_it_leaves_out(a_record: Make) -> None:
+    found = points([a_record("base", flops=1e9), a_record("h=16", flops=2e9)], "bleu")
+    named = "Rows bear the paper's names: h=16 (here 2)."
+    assert _under("cost", found, 0).split("\n") == ["cost", "", named]
+    assert _under("cost", found[:1], 0) == "cost"
+    assert _under("cost", found[:1], 3).split("\n")[2:] == ["Not shown: 3 rows whose cost is the base's, to 2 %."]
+    assert _under("cost", found, 3).split("\n")[2:] == [named, "Not shown: 3 rows whose cost is the base's, to 2 %."]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from repro.results.sentences import write_sentences
 from repro.runs.outputs import translated
 from repro.web.report import report_html
 from repro.web.section import Section
-from repro.web.sentences import LONGEST, sentences_section
+from repro.web.sentences import LONGEST, compared, farthest, sentences_section
 
 SIZES = GrammarSizes(n_train=30, n_dev=3, n_test=2)
 HOSTILE = "</script><img src=x onerror=alert(1)> \u202e &"
@@ -131,10 +131,31 @@ def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:
     assert page.evaluate("report.words.differences('a  b', 'a b')") == [["", "a b"]]
 
 
-def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
+def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(
+    section: Section, file: Path, opened: Any
+) -> None:
+    assert section.data["first"] == 2
+    assert "beside the row whose sentences score most unlike its own" in section.body
     page = opened(file)
     figures = page.locator("#sentences figure")
     figures.first.wait_for()  # they are made when they come into sight
+    assert {*figures.locator(".rows a").all_inner_texts()} == {"base, seed 1", "(A) h=1, seed 1"}
+    chosen = page.locator("#sentences select").evaluate_all("all => all.map(one => one.selectedOptions[0].text)")
+    assert chosen[:2] == ["(A) h=1, seed 1", "base, seed 1"]
+
+
+def test_without_a_base_all_rows_are_shown_at_first(told: tuple[ScaleData, Corpus]) -> None:
+    sides = compared(told[0])
+    assert [farthest(sides), farthest(sides[:1]), farthest(sides[2:] + sides[2:])] == [2, None, None]
+
+
+def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
+    page = opened(file)
+    figures = page.locator("#sentences figure")
+    figures.first.wait_for()
+    row, against, _ = page.locator("#sentences select").all()
+    row.select_option(label="all rows")
+    against.select_option(label="reference")
     data = packed_at(page, "data-sentences")["sentences"]
     assert [int(text.split()[1].strip(":")) for text in figures.locator("figcaption").all_inner_texts()] == [
         one["line"] for one in data

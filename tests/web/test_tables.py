@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from report_records import HOSTILE, scored
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
 from repro.results.record import Record, path
+from repro.web.files import by_evidence
 from repro.web.runs import runs_section
 
 
@@ -155,6 +157,16 @@ def test_only_text_that_is_not_generated_is_said_to_be_kept_back(
     one = replace(one, corpus=one.corpus | {"name": corpus})  # type: ignore[arg-type]
     [run] = runs_of(one, tmp_path / "results")
     assert run["is_generated"] == is_generated
+
+
+def test_the_index_begins_with_what_settles_most() -> None:
+    def shown(scale: str, n_runs: int, n_counted: int) -> Any:
+        return SimpleNamespace(
+            evidence=SimpleNamespace(records=[None] * n_counted), runs=SimpleNamespace(scale=scale, n=n_runs)
+        )
+
+    scales = [shown("a", 90, 0), shown("b", 91, 0), shown("c", 20, 5), shown("d", 8, 8), shown("e", 90, 0)]
+    assert [one.runs.scale for one in sorted(scales, key=by_evidence)] == ["d", "c", "b", "a", "e"]
 
 
 def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:

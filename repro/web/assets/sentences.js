@@ -41,7 +41,7 @@ report.words = {
 
 report.whenSeen(document.getElementById("side-by-side"), async () => {
   const el = report.element;
-  const { rows, sentences, has_text: hasText } = await report.data("sentences");
+  const { rows, first, sentences, has_text: hasText } = await report.data("sentences");
   const EACH = 20; // sentences at a time
   const REFERENCE = "reference";
   let shown = EACH;
@@ -56,6 +56,7 @@ report.whenSeen(document.getElementById("side-by-side"), async () => {
   const count = el("output", { class: "small", "aria-live": "polite" });
   const list = el("div", { class: "sentences" });
   const more = el("button", { type: "button", on: { click: () => { shown += EACH; show(); } } }, "More sentences");
+  if (first !== null) [row.value, against.value] = [first, 0];
   document.getElementById("side-by-side").append(
     el("div", { class: "controls" }, el("label", {}, "Row", row), el("label", {}, "Differences from", against),
       el("label", {}, "Order", order), el("label", {}, "Find", find), count), list, more);
