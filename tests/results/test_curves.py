@@ -114,6 +114,8 @@ def test_the_frame_says_it_of_each_row_that_has_a_curve() -> None:
     assert line["along/FLOPs/gap"] != line["along/FLOPs/gap"]
     assert "along/beside" not in with_comparisons(table([run(), silent]), [run(), silent])
     assert "along/beside" not in with_comparisons(table([rival]), [rival])
+    nobody = table([rival]).assign(seeds="")  # rows of which none was run
+    assert "along/beside" not in with_comparisons(nobody, [])
 
 
 def test_over_updates_is_the_curve_as_it_was_measured() -> None:
