@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from repro.data.corpora import CORPORA
 from repro.pages.scale_data import ScaleData
+from repro.pages.table3 import PARTS
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
 from repro.results.sentences import ORDERS, NgramCounts, are_of, has_sentences, read_counts, read_hypotheses
@@ -26,7 +27,7 @@ KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
 LONGEST = 1_000  # characters shown of one
 SEEDS_OF_BASE = 2  # the second shows what chance alone changes
-SHOWN_FIRST = "; at first that is the base, beside the row whose sentences score most unlike its own"
+SHOWN_FIRST = "; at first that is the base, beside the row (of Table 3 where it has runs) that scores most unlike it"
 
 
 class Side(NamedTuple):
@@ -91,11 +92,15 @@ def compared(data: ScaleData) -> list[Side]:
 
 
 def farthest(sides: Sequence[Side]) -> int | None:
-    """The place of the row whose sentence BLEU is farthest from the base's, on average; None where no base leads."""
-    if sides[0].record.table != BASE or len(sides) == 1:
+    """The place of the row whose sentence BLEU is farthest from the base's on average, one of Table 3 where there is.
+
+    Of other tables it would be a system that wrote nothing. None where no base leads, or nothing but bases is there.
+    """
+    others = [i for i, side in enumerate(sides) if side.record.table != BASE]
+    if sides[0].record.table != BASE or not others:
         return None
-    away = [float(np.abs(side.bleu - sides[0].bleu).mean()) for side in sides]
-    return away.index(max(away))
+    printed = [i for i in others if sides[i].record.table.startswith(PARTS)] or others
+    return max(printed, key=lambda i: float(np.abs(sides[i].bleu - sides[0].bleu).mean()))
 
 
 def is_of_generated(record: Record) -> bool:

@@ -135,7 +135,7 @@ def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(
     section: Section, file: Path, opened: Any
 ) -> None:
     assert section.data["first"] == 2
-    assert "beside the row whose sentences score most unlike its own" in section.body
+    assert "(of Table 3 where it has runs) that scores most unlike it" in section.body
     page = opened(file)
     figures = page.locator("#sentences figure")
     figures.first.wait_for()  # they are made when they come into sight
@@ -144,9 +144,16 @@ def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(
     assert chosen[:2] == ["(A) h=1, seed 1", "base, seed 1"]
 
 
-def test_without_a_base_all_rows_are_shown_at_first(told: tuple[ScaleData, Corpus]) -> None:
-    sides = compared(told[0])
-    assert [farthest(sides), farthest(sides[:1]), farthest(sides[2:] + sides[2:])] == [2, None, None]
+def test_the_row_least_like_the_base_is_no_second_seed_of_it_and_one_of_table_3(
+    told: tuple[ScaleData, Corpus],
+) -> None:
+    base, again, one_head = compared(told[0])
+    unlike = again._replace(bleu=base.bleu - 200)  # a seed that differs more than any row
+    silent = one_head._replace(record=replace(one_head.record, table="lab_parts"), bleu=base.bleu - 170)
+    worse = one_head._replace(bleu=base.bleu - 150)
+    assert farthest([base, unlike, one_head, worse, silent]) == 3
+    assert farthest([base, one_head._replace(record=silent.record), silent]) == 2, "where Table 3 has none"
+    assert [farthest(sides) for sides in ([base], [base, unlike], [one_head, worse])] == [None, None, None]
 
 
 def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
