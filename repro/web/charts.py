@@ -138,7 +138,8 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
         axis=alt.Axis(grid=True, ticks=False, domain=False),
     )
     # at the top: below a hundred rows nobody finds it; and narrow charts have labels on the left to spare
-    axis = alt.Axis(title=AXES[endpoint], titleAnchor="end", orient="top")
+    # few ticks, so that none is dropped for want of room: every other one was, and 0 among them
+    axis = alt.Axis(title=AXES[endpoint], titleAnchor="end", orient="top", tickCount=alt.ExprRef("ceil(width / 80)"))
     form = "+.3f"
     told: list[Any] = [
         *("row:N", alt.Tooltip("n:Q", title="runs"), alt.Tooltip(f"{name}:Q", title="ours", format=form)),

@@ -51,6 +51,18 @@ def test_differences_are_those_of_the_sheet_and_lead_to_their_row(made: Path, op
     assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
 
 
+@pytest.mark.parametrize("width", [360, 700, 1000, 1600])
+def test_every_tick_of_the_differences_has_its_number(made: Path, opened: Any, width: int) -> None:
+    page = opened(made / REPORT, width=width)
+    for key in ("differences/log_ppl", "differences/bleu"):
+        seen(page, key)
+        chart = page.locator(f'[data-chart="{key}"]')
+        labels = chart.locator('.role-axis-label text:not([opacity="0"])').all_text_contents()
+        numbers = [text for text in labels if re.fullmatch(r"[−+]?[\d.,]+", text)]
+        assert {"0", "0.0", "0.00"} & {*numbers}
+        assert len(numbers) == chart.locator(".role-axis-tick line").count()
+
+
 def test_a_drawn_area_of_costs_chooses_the_curves(made: Path, opened: Any) -> None:
     page = opened(made / REPORT, height=1500)
     seen(page, "curves/all")
