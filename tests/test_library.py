@@ -264,6 +264,34 @@ def test_a_table_without_a_name_is_named(name: Any, scale: Any) -> None:
         repro.table(name, scale=scale)
 
 
+def test_what_names_no_folder_is_named(tmp_path: Path) -> None:
+    """Each was an error of Python's own: of a name that is too long, of None, of NUL."""
+    with pytest.raises(ValueError, match=r"expected records of table3_A in .*a{70}--[0-9a-f]{8}, found none\."):
+        repro.table("table3_A", scale="a" * 5_000, results_dir=tmp_path)
+    with pytest.raises(ValueError, match=r"found none\."):
+        repro.table("table3_A", results_dir="a" * 5_000)
+    for scale in (".", "..", "../laptop", "laptop/"):
+        with pytest.raises(ValueError, match=re.escape(f"expected the name of a scale, got the path {scale!r}.")):
+            repro.table("table3_A", scale=scale, results_dir=tmp_path)
+    for nothing in (3, 0, b"results", "a\0b"):
+        with pytest.raises(
+            ValueError, match=re.escape(f"results_dir: expected a folder, as text or as a Path, got {nothing!r}")
+        ):
+            repro.table("table3_A", results_dir=nothing)  # type: ignore[arg-type]
+        for name in ("runs_dir", "cache_dir"):
+            with pytest.raises(
+                ValueError, match=re.escape(f"{name}: expected a folder, as text or as a Path, got {nothing!r}")
+            ):
+                repro.load("latest", **{name: nothing})  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="runs_dir: expected a folder, as text or as a Path, got None"):
+        repro.load("latest", runs_dir=None)  # type: ignore[arg-type]
+    for run in ("latest", "0123"):
+        with pytest.raises(ValueError, match="holds no"):
+            repro.load(run, runs_dir="a" * 5_000)
+    with pytest.raises(ValueError, match=re.escape(r"runs_dir: expected a folder, as text or as a Path, got 'a\x00b'")):
+        repro.run("base", runs_dir="a\0b")
+
+
 @pytest.mark.parametrize("search", [{"beam": 1.5}, {"beam": "4"}, {"alpha": "0.6"}, {"alpha": None}])
 def test_a_search_of_no_numbers_is_named(loaded: Loaded, search: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected a whole number as beam and a number as alpha, got "):

@@ -5,6 +5,7 @@
 
 import difflib
 import html
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.model.config import Hyper
 from repro.results.places import OWN, PUBLISHED, experiment_files
-from repro.results.record import BASE, Record
+from repro.results.record import BASE, Record, short
 from repro.results.search import PAPER_SEARCH, Search
 
 if TYPE_CHECKING:
@@ -110,7 +111,8 @@ def load(run: str | Path, *, runs_dir: Path | str = "runs", cache_dir: Path | st
     from repro.results.latest import run_folder
     from repro.runs.load import open_run
 
-    return Loaded(open_run(run_folder(str(run), Path(runs_dir)), Path(cache_dir)))
+    runs, cache = _folder(runs_dir, "runs_dir"), _folder(cache_dir, "cache_dir")
+    return Loaded(open_run(run_folder(str(run), runs), cache))
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
@@ -149,14 +151,18 @@ def table(
 
     if not (isinstance(name, str) and isinstance(scale, str) and name and scale):
         raise ValueError(f"expected the names of a table and of a scale, got {name!r} and {scale!r}.")
-    places = [Path(results_dir)] if results_dir else [OWN, PUBLISHED]
-    for place in places:
+    if Path(scale).name != scale or scale == "..":
+        raise ValueError(
+            f"expected the name of a scale, got the path {scale!r}. Name what is above it with results_dir."
+        )
+    places = [OWN, PUBLISHED] if results_dir is None else [_folder(results_dir, "results_dir")]
+    for place in (place for place in places if os.path.isdir(place / scale)):  # also of what is too long for a name
         own = place.resolve() != PUBLISHED.resolve()
         found = (ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)).frame([name])
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
-    where = " or ".join(str(place / scale) for place in places)
-    raise ValueError(f"expected records of {name} in {where}, found none. {_advice(name, scale, places)}")
+    where = " or ".join(str(place / short(scale)) for place in places)
+    raise ValueError(f"expected records of {short(name)} in {where}, found none. {_advice(name, scale, places)}")
 
 
 def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
@@ -164,7 +170,8 @@ def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
     from repro.runs.scales import SCALES
 
     tables = [file.stem for file in experiment_files().glob("*.py")]
-    scales = sorted({*SCALES, *(folder.name for place in places for folder in place.glob("*/"))})
+    there = (place for place in places if os.path.isdir(place))
+    scales = sorted({*SCALES, *(folder.name for place in there for folder in place.glob("*/"))})
     wrong, known = (scale, scales) if name in tables else (name, tables)
     meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
     if meant:
@@ -195,7 +202,15 @@ def _as_typed(name: str, value: Any) -> Any:
         return int(value)
     if isinstance(value, list):
         return tuple(value)
-    return Path(value) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
+    return _folder(value, name) if name.endswith("_dir") and isinstance(value, str | PathLike) else value
+
+
+def _folder(value: Any, name: str) -> Path:
+    """A folder as it was given. Raises ValueError for what names none."""
+    typed = os.fspath(value) if isinstance(value, str | PathLike) else value
+    if not isinstance(typed, str) or "\0" in typed:
+        raise ValueError(f"{name}: expected a folder, as text or as a Path, got {value!r}.")
+    return Path(typed)
 
 
 def _lines(lines: Iterable[str], name: str) -> list[str]:

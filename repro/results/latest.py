@@ -15,7 +15,8 @@ def run_folder(typed: str, runs: Path) -> Path:
         return _latest(runs)
     if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
         return Path(typed)
-    found = sorted(path for path in runs.glob("*") if typed and path.name.startswith(typed) and path.is_dir())
+    there = runs.glob("*") if os.path.isdir(runs) else ()
+    found = sorted(path for path in there if typed and path.name.startswith(typed) and path.is_dir())
     if len(found) == 1:
         return found[0]
     if not found:
@@ -32,7 +33,8 @@ def run_folder(typed: str, runs: Path) -> Path:
 
 def _latest(runs: Path) -> Path:
     """The folder of the newest record of a run that came to its end; one that diverged has nothing to work with."""
-    newest_first = sorted(runs.glob("*/record.json"), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    files = runs.glob("*/record.json") if os.path.isdir(runs) else ()  # also of what is too long for a name
+    newest_first = sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
     for file in newest_first:
         if record.load(file).status == "finished":
             return file.parent
