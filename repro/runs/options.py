@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hin
 
 from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
+from repro.model.special_tokens import SPECIAL
 from repro.results.places import OWN
 from repro.results.record import short
 from repro.runs.command import Parser
@@ -29,6 +30,8 @@ RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("-
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
 AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
+AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
+SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
 
 @dataclass(frozen=True)
@@ -229,6 +232,13 @@ def chosen_scale(options: Options) -> Scale:
             f"--vocab-size {options.vocab_size}: the text of {corpus} is already split into sub-words. "
             "Leave the option out."
         )
+    smallest = SMALLEST_VOCABULARY.get(own.kind, 0)
+    if options.vocab_size is not None and options.vocab_size < smallest:
+        raise ValueError(
+            f"--vocab-size {options.vocab_size}: expected at least {smallest}, since every byte is a token"
+            f"{', at the beginning of a word and within it' if own.kind == 'wordpiece' else ''}, beside "
+            f"{' and '.join(SPECIAL)}."
+        )
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     batch_by = options.batch_by or scale.batch_by
     # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
@@ -290,6 +300,9 @@ def _refuse_numbers(options: Options) -> None:
     for name in AT_LEAST_1:
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")
+    for name, most in AT_MOST.items():
+        if (getattr(options, name) or 0) > most:
+            raise ValueError(f"--{name.replace('_', '-')} must be at most {most:,}, got {getattr(options, name):,}.")
     if options.strategy == "fsdp" and options.processes == 1:
         raise ValueError(
             "--strategy fsdp gives each process a part of the model, and there is one process. Ask for several with "

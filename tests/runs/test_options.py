@@ -1,11 +1,14 @@
 """The options of an experiment: one statement of each default, and names that tell settings apart."""
 
 import argparse
-from dataclasses import fields
+import re
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from repro.data.tokenizer import MIN_SIZE, MIN_WORD_PIECES
 from repro.runs.command import Parser
 from repro.runs.options import USUAL, Options, Seeds, add_options, chosen_scale
 from repro.runs.scales import SCALES
@@ -87,3 +90,29 @@ def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
     assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds(1, 10_000), Seeds(7, 10_006))
     with pytest.raises(argparse.ArgumentTypeError, match="expected at most 10,000 seeds, got 1-1000000000"):
         Seeds.read("1-1000000000")
+
+
+def test_more_processes_than_any_machine_has_are_a_slip() -> None:
+    """Each would be begun, and none of them would train."""
+    chosen_scale(Options(devices=256, num_nodes=10_000))
+    slips: list[tuple[dict[str, Any], str]] = [
+        ({"devices": 1_000_000}, "--devices must be at most 256, got 1,000,000."),
+        ({"num_nodes": 10_001}, "--num-nodes must be at most 10,000, got 10,001."),
+    ]
+    for slip, expected in slips:
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            chosen_scale(Options(**slip))
+
+
+@pytest.mark.parametrize(
+    ("pair", "kind", "smallest"), [("en-de", "bpe", MIN_SIZE), ("en-fr", "wordpiece", MIN_WORD_PIECES)]
+)
+def test_a_vocabulary_without_room_for_the_bytes_is_refused_before_a_text_is_read(
+    pair: str, kind: str, smallest: int
+) -> None:
+    of_pair = Options(corpus="wmt14", pair=pair, vocab_size=smallest)
+    assert chosen_scale(of_pair).subwords(pair).kind == kind
+    with pytest.raises(
+        ValueError, match=f"^--vocab-size {smallest - 1}: expected at least {smallest}, since every byte"
+    ):
+        chosen_scale(replace(of_pair, vocab_size=smallest - 1))
