@@ -22,6 +22,7 @@ from repro.results.repeatable import repeatable
 from repro.results.repeats import repeated
 from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number, signature
 from repro.storage.atomic import write_json
+from repro.storage.turn import in_turn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -110,7 +111,12 @@ def _mapping(value: Any) -> dict[str, Any] | None:
 
 
 def note_rows(folder: Path, rows: Rows) -> None:
-    """Write rows.json anew for the tables of `rows`; those of other tables stay in it."""
+    """Write rows.json anew for the tables of `rows`; those of other tables stay in it, also if others note them now."""
+    with in_turn(folder):
+        _note_rows(folder, rows)
+
+
+def _note_rows(folder: Path, rows: Rows) -> None:
     renewed = {of for of, _ in rows}
     everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
     listed: dict[str, list[dict[str, Any]]] = {}

@@ -303,4 +303,25 @@ DEFECTS: tuple[Defect, ...] = (
         "            os.replace(partial, path)\n            return",
         (WRITING + "test_what_is_there_stays_where_only_a_new_file_is_wanted",),
     ),
+    Defect(
+        "two sweeps of a folder write its list of rows at once",
+        "repro/results/frame.py",
+        "    with in_turn(folder):\n        _note_rows(folder, rows)\n",
+        "    _note_rows(folder, rows)\n",
+        ("tests/results/test_frame.py::test_two_sweeps_that_note_their_rows_at_once_keep_those_of_both",),
+    ),
+    Defect(
+        "pages are written of records that were read before another sweep ended",
+        "repro/runs/sweep.py",
+        "        with in_turn(folder):  # of several sweeps the last one to write pages has read the records of all\n",
+        "        if True:\n",
+        ("tests/runs/test_sweep.py::test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once",),
+    ),
+    Defect(
+        "a disk without locks ends a sweep",
+        "repro/storage/turn.py",
+        "                return  # no locks here\n",
+        "                raise\n",
+        ("tests/storage/test_turn.py::test_a_disk_without_locks_keeps_nobody_waiting",),
+    ),
 )

@@ -3,6 +3,9 @@
 import math
 import re
 import shutil
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -220,6 +223,29 @@ def test_a_row_that_was_renamed_stands_in_ones_own_table_once(tmp_path: Path) ->
     assert frame is not None
     assert list(frame["row"]) == ["base", "one head"]
     assert "Left out: h=1 (seed 1), which table3_A.py has no more." in frame.attrs["notes"]
+
+
+def test_two_sweeps_that_note_their_rows_at_once_keep_those_of_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reads the list and adds its own rows: those of who wrote first were lost, and none of them was missing."""
+    read, together = frames.noted_rows, threading.Barrier(2)
+
+    def slowly(folder: Path) -> Any:
+        found = read(folder)
+        time.sleep(0.2)
+        return found
+
+    monkeypatch.setattr(frames, "noted_rows", slowly)
+
+    def note(key: tuple[str, str]) -> None:
+        together.wait()
+        frames.note_rows(tmp_path / "laptop", {key: EXPECTED[key]})
+
+    keys = [("base", "base"), ("table3_A", "h=1")]
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(note, keys))
+    assert sorted(read(tmp_path / "laptop")) == keys
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Several tables as one: what is shown before the start, and what happens where two launches meet."""
 
 import errno
+import fcntl
+import os
 import re
 import shlex
 from dataclasses import replace
@@ -15,7 +17,7 @@ from paper_runs import paper_run
 from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
 from repro.model.cost import n_parameters
-from repro.results.frame import noted_rows
+from repro.results.frame import ResultSet, noted_rows
 from repro.results.record import Record, load
 from repro.runs import sweep, workshop
 from repro.runs.board import board
@@ -209,7 +211,22 @@ def test_records_are_safe_before_mlflow_is_waited_for_and_views_are_made_once(
     monkeypatch.setattr(
         "repro.runs.sweep.install_views", lambda _, asked: views.append(sorted(view.table for view in asked))
     )
+    write_scale, in_turn_of = sweep.write_scale, []
+
+    def written(mine: ResultSet) -> list[Path]:
+        """As always, after a look whether another sweep of the folder could have its turn meanwhile."""
+        handle = os.open(mine.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            in_turn_of.append(mine.scale)
+        finally:
+            os.close(handle)
+        return write_scale(mine)
+
+    monkeypatch.setattr(sweep, "write_scale", written)
     launch(tmp_path, one, other, rows=["base", "wide"])
+    assert in_turn_of == ["smoke-2-steps"], "pages are read and written in one turn"
     assert LateMirror.safe == [("FINISHED", True)] * 2
     records = [load(path) for path in tmp_path.glob("runs/*/record.json")]
     assert [done.stamp["mlflow_run"] for done in records] == ["f00d"] * 2
