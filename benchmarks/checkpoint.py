@@ -2,8 +2,8 @@
 
 The base model at the paper's vocabulary, 65 million parameters, is about 780 MB. Printed are median and extremes of
 writing and of loading, the processor's share of writing (what a busy machine does not change), what each part of it
-takes by itself, and the most memory beyond the state itself, each
-turn in a process of its own. `--folder` says which disk.
+takes by itself, and the most memory beyond the state itself, each turn in a process of its
+own. `--folder` says which disk.
 
 Run:  python benchmarks/checkpoint.py --json checkpoint.json
 """

@@ -6,8 +6,8 @@ engine runs in a process of its own, all stay alive and take turns on all senten
 hits all alike. Printed are medians over the turns: per second of the process's own CPU time and per second on the
 clock. Ratios are to CTranslate2 in float32, of CPU time with one thread and of the clock with more, turn by turn.
 Tokens are what is written, end symbols included. CTranslate2 stops sooner: when as many hypotheses as the beam is
-wide have ended; this suite when no live one can win. `same` are the sentences
-whose translation is that of this suite in float32.
+wide have ended; this suite when no live one can win. `same` are the sentences whose translation is
+that of this suite in float32.
 
 Run:  python benchmarks/decode.py                                     (base size, one thread: about five minutes)
       python benchmarks/decode.py --size small --threads 1 2 --json decode.json
@@ -243,8 +243,8 @@ def main() -> None:
                 between = f"({line['lowest ratio']:.2f} to {line['highest ratio']:.2f})"
                 print(
                     f"{line['engine']:<22}{line['sentences per CPU second']:>12.2f}{line['sentences per second']:>9.2f}"
-                    f"{line['tokens per CPU second']:>14.0f}{line['tokens per second']:>10.0f}{line['ratio']:>7.2f}"
-                    f"{between:>21}{line['peak MiB']:>10,.0f}{line['tokens per sentence']:>13.1f}{line['same']:>7.0%}",
+                    f"{line['pieces per CPU second']:>14.0f}{line['pieces per second']:>10.0f}{line['ratio']:>7.2f}"
+                    f"{between:>21}{line['peak MiB']:>10,.0f}{line['pieces per sentence']:>13.1f}{line['same']:>7.0%}",
                     flush=True,
                 )
     if options.json:

@@ -1,8 +1,9 @@
 """How the time of a training step grows with what a user can choose.
 
-One knob is turned at a time, from the small model that toolkits are compared at: width, layers, vocabulary, pieces of
-an update, length of the sentences at equal pieces. A point is the median of steps after two that warm up; the points of
-a knob take turns. Arithmetic says what each costs (`repro/model/cost.py`), so the rate says how well it is used.
+One knob is turned at a time, from the small model that toolkits are compared at: width, layers, vocabulary, `pieces`
+(tokens of an update), length of the sentences at equal tokens. A point is the median of steps after two that warm up;
+the points of a knob take turns. Arithmetic says what each costs (`repro/model/cost.py`), so the rate says how well it
+is used.
 
 Run:  python benchmarks/growth.py --json growth.json         (about two minutes, one thread)
 """

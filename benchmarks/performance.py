@@ -53,6 +53,8 @@ def machine(record: Record) -> str:
     """Where and with what it was measured."""
     stamp = record["stamp"]
     threads = record.get("threads", record.get("threads_a_process", stamp["n_threads"]))
+    if isinstance(threads, list):  # of a program that measures several
+        threads = ", ".join(map(str, threads))
     commit = stamp["commit"][:7] + (" with uncommitted changes" if stamp["dirty"] else "")
     where = stamp["device"] or stamp["cpu"]  # a program without torch names no device
     return f"{where}, {threads} thread(s), torch {stamp['versions']['torch']}, commit {commit}"

@@ -5,8 +5,8 @@ text. `Tokenizer.encode` and the bare library, whose results are thrown away, ta
 brings new lines. Printed are lines per second (medians over the turns but the first, when every word is new), their
 ratio, the seconds and the memory of learning, and what the rates make of the paper's 4.5 and 36 million pairs.
 
-Run:  python benchmarks/tokens.py                  (about five minutes, one core)
-      python benchmarks/tokens.py --threads 2
+Run:  python benchmarks/pieces.py                  (about five minutes, one core)
+      python benchmarks/pieces.py --threads 2
 """
 
 import argparse

@@ -6,8 +6,8 @@ smoothing 0.1. A step is forward, smoothed loss, backward and Adam. Ours goes th
 Lightning, journal lines and the settings of `repro/training/cpu_tuning.py`; `ours, bare loop` is the same module
 without loader, Lightning and journal, so the difference is their price. Peers (`benchmarks/peers.py`) run a plain
 loop, each in a process and an environment of its own, on the same batches. All processes are kept alive and take
-turns, a pass each, so whatever else the machine does hits all alike. The first pass warms up. Printed
-are medians and extremes over the passes of real source + target tokens per second: of processor time with one thread,
+turns, a pass each, so whatever else the machine does hits all alike. The first pass warms up. Printed are medians and
+extremes over the passes of real source + target tokens per second: of processor time with one thread,
 of wall time with more.
 
 Run:  python benchmarks/train.py --install peers              (once: environments of the peers, in this folder)

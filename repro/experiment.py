@@ -34,16 +34,8 @@ from repro.runs.workshop import Workshop
 from repro.runs.world import spelled_out
 from repro.storage.atomic import DiskError
 
-__all__ = [
-    "Paper",
-    "Parsing",
-    "Row",
-    "Translation",
-    "main",
-    "main_of",
-    "printed",
-    "printed_f1",
-]  # what an experiment file needs
+# what an experiment file needs
+__all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]
 
 
 def main(table: str, rows: Sequence[Row], argv: Sequence[str] | None = None) -> None:

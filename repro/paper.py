@@ -59,9 +59,8 @@ class System:
     flops: Mapping[Pair, float] = field(default_factory=dict)
     hardware: Mapping[Pair, Hardware] = field(default_factory=dict)
     members: str | None = None  # of an ensemble: the single system it is made of
-    other_bleu: Mapping[Pair, float] = field(
-        default_factory=dict
-    )  # printed for the same model elsewhere: section 6.1, NeurIPS version
+    # printed for the same model elsewhere: section 6.1, NeurIPS version
+    other_bleu: Mapping[Pair, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,7 +81,6 @@ SCALE_ORDER = ("smoke", "laptop", "captions", "single_gpu", "paper")  # what eac
 
 TABLE_1 = "needs the measurements of experiments/table1.py"
 PICTURE = "a picture of our own model's maps, by experiments/figures.py; the paper's weights are not public"
-WITHOUT_DROPOUT = "No dropout is worse than {better.dropout:g}"
 SIZES = dict.fromkeys(row for ladder in LADDERS for row in ladder)  # base and the rows of (C), each once
 MODEL, ATTENTION, EMBEDDING = "model/test_transformer.py", "model/test_attention.py", "model/test_embedding.py"
 

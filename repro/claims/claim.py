@@ -40,7 +40,7 @@ class Endpoint:
     decimals: int
 
     def of(self, record: Record) -> float | None:
-        """More is better; None for a run that diverged."""
+        """More is better; None for a run that diverged or has no such score."""
         value = record.score(self.split, self.score)
         return None if record.status == "diverged" or value is None else self.sign * value
 

@@ -50,8 +50,8 @@ def needed(row: str, look: Look) -> int:
 def gather(records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS) -> Evidence:
     """Tell evidence from exploration: runs that began under one of these lists of claims, by their digests.
 
-    Whether that list held a claim is asked claim by claim. `rows` are those of the
-    experiments, by which a run has the hyper-parameters that its row makes.
+    Whether that list held a claim is asked claim by claim. `rows` are those of the experiments, by which
+    a run has the hyper-parameters that its row makes.
     """
     everything = [*records]
     copies = _copies(everything)

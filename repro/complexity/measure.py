@@ -280,7 +280,7 @@ def forward_backward(layer: nn.Module, x: Tensor) -> None:
 
 
 def interleaved(work: Mapping[T, Callable[[], object]], rounds: int, clock: Clock) -> dict[T, list[float]]:
-    """Seconds of each token of work in each round; a round does every token once, after one that is not kept.
+    """Seconds of each piece of work in each round; a round does every piece once, after one that is not kept.
 
     What slows the machine down for a while then slows a few rounds of everything, not everything of one.
     """

@@ -72,7 +72,7 @@ CORPORA = {
         licence="CC BY 2.0 FR, www.manythings.org/anki and tatoeba.org",
         origin=(
             "Its sentence pairs are at https://www.manythings.org/anki (deu-eng.zip, fra-eng.zip); this split of them "
-            "is not published, so make one with python -m repro.data import and pass --corpus folder --data-dir FOLDER."
+            "is not published, so make one with python -m repro data import and pass --corpus folder --data-dir FOLDER."
         ),
     ),
     "news_commentary": NamedCorpus(

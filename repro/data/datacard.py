@@ -85,8 +85,8 @@ class Facts:
 
     The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
     (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
-    `characters`, `tokens` (an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the tokens are
-    those), `lengths` (how many sentences have i tokens, for each i).
+    `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the tokens
+    are those), `lengths` (how many sentences have i tokens, for each i).
     The facts of dev and test: the same from `pairs` on, none dropped and none seen.
     """
 
@@ -153,7 +153,7 @@ def _seen(train: Sequence[Mapping[str, Any]], split: str, shards: Sequence[Mappi
 
 
 def repeats(facts: Facts) -> dict[str, float]:
-    """The shares of text that stands where it should not: see `repeated`."""
+    """The shares of text that stands where it should not: see `repro/results/repeats.py`."""
     n = sum(shard["pairs"] for shard in facts.train)
     found = {"same_sides": _ratio(sum(shard["same_sides"] for shard in facts.train), n) or 0.0}
     for split, shards in (("dev", facts.dev), ("test", facts.test)):

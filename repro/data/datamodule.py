@@ -343,7 +343,7 @@ class CorpusData(TranslationData):
 
     @property
     def vocab_size(self) -> int:
-        """Subwords of both languages: what a model needs to know before a trainer is there."""
+        """Tokens of both languages: what a model needs to know before a trainer is there."""
         self.setup()
         return self.prepared.tokenizer.size
 

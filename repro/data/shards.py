@@ -288,7 +288,7 @@ class Split:
     target: Side
     text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
-    in_pieces: bool = False  # the text came in tokens
+    in_pieces: bool = False  # the text came split into sub-words
 
     def __len__(self) -> int:
         return len(self.source)
@@ -311,7 +311,7 @@ class Prepared:
     data_hash: str  # of all that decides the ids; the plan is a function of it
     manifest_hash: str  # of every shard that was written: equal hashes, equal bytes
     card: Path  # folder of data_card.md and data_card.json
-    repeats: Mapping[str, float]  # shares of text that stands where it should not, see `card.repeated`
+    repeats: Mapping[str, float]  # shares of text that stands where it should not, see `repro/results/repeats.py`
     seconds: float  # that this call took
 
     @property

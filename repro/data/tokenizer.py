@@ -153,7 +153,7 @@ def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
 
 
 def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
-    """Learn at most `tokens.size` tokens, fewer where the text has no pair of tokens left that occurs twice."""
+    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice."""
     if subwords.kind == "given":
         raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")
     smallest = MIN_SIZE if subwords.kind == "bpe" else MIN_WORD_PIECES

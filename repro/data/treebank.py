@@ -24,11 +24,9 @@ OUTER = frozenset({"", "TOP", "ROOT", "S1"})  # labels of the bracket that treeb
 UNTAGGED = "XX"  # the tag of a word for which nobody wrote one
 FUNCTION = re.compile("([^-=|][^-=|]*)[-=|].*", re.DOTALL)  # NP-SBJ-1 is an NP, ADVP|PRT an ADVP; -LRB- stays
 NO_TEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\udc80-\udcff]")  # the last are bytes that are not UTF-8
-TOKEN = re.compile(
-    r"\(B*(?P<tag>T+)B+(?P<word>T+)B*\)|\(B*(?P<label>T*)|(?P<close>\))|(?P<stray>T+)".replace(
-        "B", r"[ \t\r\n]"
-    ).replace("T", r"[^() \t\r\n]")
-)  # other white space may stand in a word
+# B is a blank between tokens and T is text; other white space may stand in a word
+_TOKEN = r"\(B*(?P<tag>T+)B+(?P<word>T+)B*\)|\(B*(?P<label>T*)|(?P<close>\))|(?P<stray>T+)"
+TOKEN = re.compile(_TOKEN.replace("B", r"[ \t\r\n]").replace("T", r"[^() \t\r\n]"))
 OPENED, CLOSED = re.compile(r"\(([^()]+)"), re.compile(r"\)([^()]*)")
 NEXT_TREE = re.compile(r"\n\(")
 DEPENDENCIES = re.compile(r"\s*(#.*\n\s*)*\d+\t\S+\t(\S+\t){3}")  # CoNLL: a numbered word a line, between tabs

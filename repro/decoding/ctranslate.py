@@ -189,7 +189,7 @@ def _best(result: Any, alpha: float) -> Sequence[int]:
 
 
 def _names(ids: Iterable[int]) -> list[str]:
-    """Subwords as CTranslate2 wants them, as text: ids in digits."""
+    """Tokens as CTranslate2 wants them, as text: ids in digits."""
     return [str(id) for id in ids]
 
 

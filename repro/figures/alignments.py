@@ -224,7 +224,7 @@ def _about(found: Compared) -> str:
     text = (
         f"Columns: words of the source, from above {sentences}. Rows: words as each system wrote them. White is 0, "
         "darkest blue 1. Bars: the entropy of a row as it is drawn; dotted: a look at all words alike. Orange: the "
-        "mean of the heads’ own entropies; heads that look at different words are flat on average. Weights of pieces: "
+        "mean of the heads’ own entropies; heads that look at different words are flat on average. Weights of tokens: "
         f"keys summed, queries averaged; kept in a byte each. Scale {aligned.scale}, corpus {aligned.corpus['name']} "
         f"{aligned.pair}: {whose}."
     )

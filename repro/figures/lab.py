@@ -110,7 +110,7 @@ def shared_cells(n_sentences: int = 3, length: int = 4, width: int = 6, real: Se
     """Which cells of a batch the normalised cell (1, 1, 2) depends on: [2, sentence, token, dimension], 0 or 1.
 
     First by layer normalisation, then by batch normalisation while training. Found by differentiating the modules.
-    `real` tokens has each sentence; the others are padding, which no batch normalisation counts.
+    `real` says how many tokens each sentence has; the others are padding, which no batch normalisation counts.
     """
     import torch
 

@@ -77,7 +77,7 @@ class EncoderLayer(nn.Module):
         self.around = around.around
 
     def forward(self, x: Tensor, source_bias: Sees) -> Tensor:
-        """x [B, S, D], source_bias [B, 1, 1, S] -> [B, S, D]; or x [N, D] with spans."""
+        """x [B, S, D], source_bias [B, 1, 1, S] -> [B, S, D]; or x [N, D] with a RaggedMask."""
         x = self.around(x, lambda x: self.self_attention(x, source_bias), self.norms[0], self.dropout)
         return self.around(x, self.feed_forward, self.norms[1], self.dropout)
 
@@ -111,7 +111,7 @@ class DecoderLayer(nn.Module):
         self.around = around.around
 
     def forward(self, x: Tensor, memory: Tensor, causal_bias: Sees, source_bias: Sees) -> Tensor:
-        """x [B, T, D], memory [B, S, D], causal_bias [T, T], source_bias [B, 1, 1, S] -> [B, T, D]; or with spans."""
+        """x [B, T, D], memory [B, S, D], causal_bias [T, T], source_bias [B, 1, 1, S] -> [B, T, D]; or ragged."""
         x = self.around(x, lambda x: self.self_attention(x, causal_bias), self.norms[0], self.dropout)
         x = self.around(x, lambda x: self.cross_attention(x, memory, source_bias), self.norms[1], self.dropout)
         return self.around(x, self.feed_forward, self.norms[2], self.dropout)

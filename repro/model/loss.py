@@ -19,7 +19,7 @@ from repro.model.special_tokens import PAD
 
 # How many logits are made at once; measured with `benchmarks/train.py`.
 AT_ONCE_BYTES = 2**24  # all of them up to this size
-CHUNK = 512  # of more so many rows: each chunk adds to the gradient of the whole matrix, so they had better be few
+CHUNK = 512  # else so many rows at a time: each chunk adds to the gradient of the whole matrix, so few are better
 STRIP_BYTES = 2**20  # of a chunk as many become probabilities at once as a core's own cache holds
 GPU_CHUNK_BYTES = 2**29  # on a GPU a chunk is as large as this; few are fast, and they are the peak of its memory
 

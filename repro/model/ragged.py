@@ -122,7 +122,7 @@ class RaggedMask:
     causal: bool = False  # and of them only those up to its own position
 
 
-Sees = Tensor | RaggedMask | None  # a bias on the scores that broadcasts to [B, H, Q, K], or spans; None: everything
+Sees = Tensor | RaggedMask | None  # a bias that broadcasts to [B, H, Q, K], or of ragged batches; None: everything
 
 
 class Mixes(Protocol):

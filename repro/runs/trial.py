@@ -58,7 +58,7 @@ class Trial(Recipe):
         )
 
     def train(self, module: TranslationModule, **options: Any) -> loop.Fitted:
-        """Train to the end, or until asked to stop; `options` are those of `fit.fit` that decide nothing."""
+        """Train to the end, or until asked to stop; `options` are those of `loop.fit` that decide nothing."""
         return loop.fit(
             module,
             self.data(),

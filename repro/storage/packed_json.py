@@ -22,7 +22,7 @@ def read_packed(file: Path, form: int) -> dict[str, Any]:
     """What was written as `format` number `form`. Raises ValueError for anything else, and for what was changed."""
     content = json.loads(unpacked(file))
     if not isinstance(content, dict) or content.get("format") != form:
-        raise ValueError(f"expected counts of format {form}")
+        raise ValueError(f"expected a table of format {form}")
     if (stated := content.pop(signed_json.KEY, None)) != (counted := signed_json.checksum(content)):
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
     return content

@@ -61,9 +61,8 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     head = Markup('<summary><span class="id">{}</span> {} {}</summary>').format(
         claim.id, one.sentence, outcome_html(one.verdict)
     )
-    told = ". ".join(
-        text.removesuffix(".") for text in (with_minus(one.reason), claim.note) if text
-    )  # some end with a stop
+    texts = [text for text in (with_minus(one.reason), claim.note) if text]
+    told = ". ".join(text.removesuffix(".") for text in texts)  # some end with a stop
     inside = Markup("<p>{}.</p>").format(told[:1].upper() + told[1:]) if told else Markup()
     if one.found:
         runs = Column("", "runs of each row", [" ".join(map(str, one.found[0].runs))])

@@ -132,7 +132,7 @@ def spoilt(file: Path, **changes: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"format": 2}, "expected counts of format 1"),
+        ({"format": 2}, "expected a table of format 1"),
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 6}}}, "dev: expected counts that give the record's bleu of"),
         ({"dev": {"counts": {"bleu": ["1 1"] * 6}}}, "dev: expected counts of 3 sentences, got 2"),
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 5}}}, r"expected 6 columns of one length, got \[3, 3, 3, 3, 3\]"),

@@ -150,11 +150,11 @@ def check_craft(folder: Path) -> None:
     """
     again = "Get the corpus again with: python -m repro data fetch craft"
     if missing := list(missing_of_craft(folder)):
-        others = f" and {len(missing) - 1} other files are" if len(missing) > 1 else " is"
+        others = f" and {len(missing) - 1} more are" if len(missing) > 1 else " is"
         raise FileNotFoundError(f"{folder / missing[0]}{others} missing. {again}.")
     sources = craft_sources()
     if altered := [path for path, one in sources.items() if _sha256(folder / path) != one.sha256]:
-        path, others = folder / altered[0], f" (nor are {len(altered) - 1} others)" if len(altered) > 1 else ""
+        path, others = folder / altered[0], f" (the first of {len(altered)})" if len(altered) > 1 else ""
         raise ValueError(
             f"{path} is not the published file{others}: expected SHA-256 {sources[altered[0]].sha256}, got "
             f"{_sha256(path)}. {again}, or leave other trees out of this folder."

@@ -34,9 +34,7 @@ class Member:
     name: str
     form: Form = Form.PLAIN
     max_bytes: int  # uncompressed; about three times what is expected
-    sha256: str | None = (
-        None  # of its text, see `repro.data.parallel_text.fingerprint`, where that of the archive is not known
-    )
+    sha256: str | None = None  # of its text (`parallel_text.text_fingerprint`), where the archive's is not known
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +191,7 @@ _COMMON_CRAWL = Source(
 _NEWS_COMMENTARY = Source(
     name="news_commentary_v9",
     archive="training-parallel-nc-v9.tgz",
-    about="News Commentary v9: opinion tokens, the training text that is nearest to the test set",
+    about="News Commentary v9: opinion pieces, the training text that is nearest to the test set",
     urls=(
         "https://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
         "http://www.statmt.org/wmt14/training-parallel-nc-v9.tgz",
@@ -278,8 +276,8 @@ _NEWSTEST_2014_FULL = replace(
     members=_test_sides("test-full"),
     n_pairs={"en-de": 3_003, "en-fr": 3_003},
 )
-# The set that tensor2tensor's first release read: WMT 2016's training text, with
-# News Commentary v11, tokenised, cleaned and cut into byte-pair tokens by Britz et al. Address: google/seq2seq,
+# The set that tensor2tensor's first release read: WMT 2016's training text, with News Commentary v11,
+# tokenised, cleaned and cut into byte-pair tokens by Britz et al. Address: google/seq2seq,
 # docs/data.md; MD5 and lines: torchtext's WMT14. Nothing has been there since December 2021 (google/seq2seq#379,
 # facebookresearch/fairseq#4192); the addresses stay because nobody has published another, and the MD5 tells a copy.
 _BRITZ = Source(

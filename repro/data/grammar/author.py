@@ -324,10 +324,8 @@ class Author:
     def being(self, subject: Thing | None, tense: str, depth: int) -> Clause:
         """is in the garden; is older than the cat; is very old"""
         subject = subject or self.thing(self.even("hhaodmcprev"), depth=depth)
-        kind, counted = (
-            kind_of(subject),
-            isinstance(subject, NP) and subject.det in COUNTED,
-        )
+        kind = kind_of(subject)
+        counted = isinstance(subject, NP) and subject.det in COUNTED
         negated, roll = not counted and self.chance(0.15), self.random()
         if kind in "hao" and roll < 0.2:
             return Clause(subject, None, tense, negated=negated, place=self.at(None, depth, definite=True))

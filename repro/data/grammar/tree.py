@@ -71,7 +71,7 @@ Thing = Pronoun | PersonName | Relative | Who | What | And | NP
 
 @dataclass(frozen=True, eq=False)
 class Phrase:
-    """A preposition and its noun; `toward` turns a place into a direction (in dem Garten, in den Garten)."""
+    """A preposition and its noun."""
 
     prep: Prep
     thing: Thing
@@ -79,7 +79,7 @@ class Phrase:
 
 @dataclass(frozen=True, eq=False)
 class Locative:
-    """at the school, to the school: the place noun brings its prepositions"""
+    """At the school, or `toward` it: the place noun brings its prepositions (in dem Garten, in den Garten)."""
 
     thing: NP
     toward: bool = False
@@ -131,7 +131,7 @@ class Clause:
 
 @dataclass(frozen=True, eq=False)
 class Sub:
-    """A clause under another, with its conjunction; kind `to` has no subject and no finite verb."""
+    """A clause under another, with its conjunction; an `infinitive` one has no subject and no finite verb."""
 
     link: Fixed
     clause: Clause

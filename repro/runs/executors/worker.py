@@ -136,9 +136,8 @@ def _make(
     try:
         cell = cells[number]
         if not workshop.texts:
-            workshop.open_texts(
-                list(dict.fromkeys(one.task for one in cells)), lambda said: None
-            )  # the sweep has said it all
+            tasks = list(dict.fromkeys(one.task for one in cells))
+            workshop.open_texts(tasks, lambda said: None)  # the sweep has said it all
         run = workshop.run(cell)
         if run.id != job["run"]:
             raise ValueError(
