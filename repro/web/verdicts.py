@@ -65,15 +65,16 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
     told = ". ".join(text.removesuffix(".") for text in texts)  # some end with a stop
     inside = Markup("<p>{}.</p>").format(told[:1].upper() + told[1:]) if told else Markup()
     if one.found:
-        runs = Column("", "runs of each row", [" ".join(map(str, one.found[0].runs))])
+        runs = Column("", "runs of each row", [", ".join(map(str, one.found[0].runs))])
         numbers = tuple(claims.claim_numbers([one], over))
-        marks = Text(claims.about_marks(numbers, {found.verdict.outcome for found in one.found}))
+        others = {found.verdict.outcome for found in one.found} - {one.verdict}  # whose mark stands above with its word
+        marks = Text(claims.about_marks(numbers, others))
         inside += Markup('<div class="scroll">{}</div>').format(Markup(html(blocks(Table((runs, *numbers)), marks))))
     if claim.rows:
         inside += Markup('<p class="small">Rows: {}</p>').format(
             Markup(", ").join(_row(row, firsts) for row in claim.rows)
         )
-    facts = [f"{claim.kind}", f"section: {claim.where}", *([f"tests: {', '.join(claim.tests)}"] if claim.tests else [])]
+    facts = [f"kind: {claim.kind}", f"in the paper: {claim.where}", *([f"tests: {', '.join(claim.tests)}"] if claim.tests else [])]
     inside += Markup('<p class="small">{}</p>').format("; ".join(facts))
     return Markup(
         '<details class="item" id="{}" data-verdict="{}" data-table="{}" data-kind="{}">{}{}</details>'

@@ -1,0 +1,40 @@
+"""What stands behind a verdict in the report: the numbers, and no word of what the line above them has said."""
+
+import re
+
+import pytest
+
+from repro.claims.claim import B0, BLEU, H1, LOG_PPL, direction
+from repro.claims.decisions import Outcome, Verdict
+from repro.claims.judge import Found, Judged
+from repro.web.verdicts import _item
+
+
+def text_of(on_ppl: Outcome, on_bleu: Outcome, verdict: Outcome) -> str:
+    """What a reader sees of one claim, judged on both scores."""
+    claim = direction("C99", "6.2 (A)", "one is worse", B0, H1, scale="smoke")
+    found = tuple(
+        Found(endpoint=endpoint, runs=(8, 5), verdict=Verdict(outcome=outcome, reason=""), value=0.5, low=-1, high=2)
+        for endpoint, outcome in ((LOG_PPL, on_ppl), (BLEU, on_bleu))
+    )
+    item = _item(Judged(claim=claim, verdict=verdict, reason="BLEU above 1", found=found), "table3_A", {}, {})
+    return " ".join(re.sub("<[^>]*>", " ", item).split())
+
+
+@pytest.mark.parametrize("outcome", ["open", "same sign", "opposite sign"])
+def test_a_verdict_is_said_once(outcome: Outcome) -> None:
+    text = text_of(outcome, outcome, outcome)
+    assert text.count(outcome) == 1
+    assert "C99 one is worse" in text
+
+
+def test_the_mark_of_another_outcome_is_explained() -> None:
+    text = text_of("same sign", "open", "same sign")
+    assert text.count("same sign") == 1
+    assert "? open." in text
+
+
+def test_the_facts_of_a_claim_have_their_names() -> None:
+    text = text_of("open", "open", "open")
+    assert "kind: direction; in the paper: 6.2 (A)" in text
+    assert " 8, 5 " in text, "runs of each row"
