@@ -135,12 +135,15 @@ WIDTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 def jacobian_norm(scores: Array) -> Array:
     """|diag(p) - p p^T| of p = softmax(scores), Frobenius; [..., K] -> [...].
 
-    Its square is the sum of p^2, less twice that of p^3, plus the square of the first: no K x K matrix is built.
+    The entries are p_i (1 - p_i) and -p_i p_j: no K x K matrix is built. The largest weight stands apart, and 1 less it
+    is the sum of the others: taken from 1, nothing would be left of it where that weight is almost 1.
     """
-    exponents = np.exp(scores - scores.max(-1, keepdims=True))
+    exponents = np.sort(np.exp(scores - scores.max(-1, keepdims=True)), axis=-1)
     p = exponents / exponents.sum(-1, keepdims=True)
-    squares = (p**2).sum(-1)
-    return np.sqrt(np.maximum(0.0, squares - 2 * (p**3).sum(-1) + squares**2))
+    most, rest = p[..., -1], p[..., :-1]
+    squares = (rest**2).sum(-1)
+    diagonal = (most * rest.sum(-1)) ** 2 + ((rest * (1 - rest)) ** 2).sum(-1)
+    return np.sqrt(diagonal + 2 * most**2 * squares + squares**2 - (rest**4).sum(-1))
 
 
 def saturation(widths: Sequence[int] = WIDTHS, n_keys: int = N_KEYS, n_draws: int = N_DRAWS) -> Saturation:

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from packed_values import packed_at
 from playwright.sync_api import expect
@@ -73,7 +75,7 @@ def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> N
     assert len(z) == N_KEYS
     for line in lines(found["softmax.csv"]):
         weights = computed(page, "softmax", (z * int(line["d_k"]) ** 0.5).tolist())
-        assert computed(page, "jacobian", weights) == pytest.approx(float(line["jacobian"]), rel=1e-6, abs=1e-9)
+        assert computed(page, "jacobian", weights) == pytest.approx(float(line["jacobian"]), rel=1e-6, abs=0)
     by_layer = {law["layer"]: law for law in laws(measured)}
     for line in lines(found["layers.csv"]):
         sizes = {"n": int(line["n"]), "d": int(line["d"]), "window": int(line["window"] or 1)}
@@ -94,6 +96,57 @@ def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any, name:
     assert said in figure.locator("figcaption").inner_text()
     assert figure.locator("svg").inner_html() != drawn
     assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
+
+
+def at_ends(page: Any, name: str, *values: int) -> str:
+    """What a picture says when its sliders stand at these values."""
+    figure = page.locator(f"#explore-{name}")
+    figure.get_by_role("slider").first.wait_for()
+    for slider, value in zip(figure.get_by_role("slider").all(), values, strict=True):
+        slider.fill(str(value))
+    return str(figure.locator("figcaption").inner_text())
+
+
+@pytest.mark.parametrize("warmup", [100, 16_000])
+def test_the_ends_of_the_rate_are_those_of_the_formula(alone: Path, opened: Any, warmup: int) -> None:
+    said = at_ends(opened(alone), "rate", warmup).replace("−", "-")
+    peak, late = (float(number) for number in re.findall(r"\d\.\d\de-\d", said))
+    assert peak == pytest.approx(rate(warmup, BASE.d_model, warmup), rel=2e-3)
+    assert late == pytest.approx(rate(100_000, BASE.d_model, warmup), rel=5e-3)
+
+
+@pytest.mark.parametrize(("i", "crests"), [(0, "6.3"), (255, "60,611.5")])  # 2 pi, and 2 pi 10000^(255 / 256)
+def test_the_ends_of_the_codes_are_those_of_the_formula(alone: Path, opened: Any, i: int, crests: str) -> None:
+    assert f"from crest to crest {crests} positions" in at_ends(opened(alone), "codes", i)
+
+
+def test_what_is_almost_all_or_almost_nothing_is_not_rounded_to_it(alone: Path, opened: Any) -> None:
+    page = opened(alone)
+    said = at_ends(page, "softmax", 10)
+    assert "At d_k = 1,024 the heaviest of 16 keys has more than 99.9 % without" in said
+    z = scores().round(6) * 32
+    others = np.exp(np.sort(z)[:-1] - z.max())  # each weight p of them, and 1 - p of the heaviest is their sum
+    norm = (others.sum() ** 2 + 3 * (others**2).sum()) ** 0.5  # entries p_i, -p_i twice, and their sum
+    assert float(re.findall(r"norm of (\S+) without", said)[0].replace("−", "-")) == pytest.approx(norm, rel=5e-3)
+    assert at_ends(page, "softmax", 0).count("31.1 %") == 2, "at d_k = 1 there is nothing to scale"
+
+
+@pytest.mark.parametrize("n", [3, 13])
+@pytest.mark.parametrize("window", [3, 65])
+def test_a_neighbourhood_is_never_more_than_the_whole(alone: Path, opened: Any, n: int, window: int) -> None:
+    said = at_ends(opened(alone), "layers", n, 11, window)
+    counts = {
+        layer: int(re.findall(rf"{re.escape(layer)} ([\d,]+)", said)[0].replace(",", ""))
+        for layer in ("self-attention", "self-attention (restricted)", "recurrent", "convolutional")
+    }
+    length, d = 2**n, 2**11
+    assert counts == {  # n^2 d, r n d, n d^2 and k n d^2, times the products and sums of each
+        "self-attention": 4 * length**2 * d,
+        "self-attention (restricted)": 4 * min(window, length) * length * d,
+        "recurrent": 2 * length * d**2,
+        "convolutional": 2 * window * length * d**2,
+    }
+    assert ("r at most n" in said) == (window > length)
 
 
 @pytest.mark.parametrize("width", [360, 1600])

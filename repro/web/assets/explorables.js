@@ -22,15 +22,19 @@ report.formulas = {
     return powers.map((power) => power / sum);
   },
 
-  /** How much the weights p move when scores do: the Frobenius norm of diag(p) - p p'. */
+  /** How much the weights p move when scores do: the Frobenius norm of diag(p) - p p'.
+
+      1 - p is added up from the other weights: taken from 1, nothing is left of it where one weight is almost 1. */
   jacobian: (p) => {
-    const sum = (power) => p.reduce((total, one) => total + one ** power, 0);
-    return Math.sqrt(Math.max(0, sum(2) - 2 * sum(3) + sum(2) ** 2));
+    const rest = (i) => p.reduce((total, one, j) => total + (i === j ? 0 : one), 0);
+    return Math.hypot(...p.flatMap((one, i) => p.map((other, j) => one * (i === j ? rest(i) : other))));
   },
 
-  /** Operations of the mixing of a layer of Table 1. */
-  operations: (law, sizes) =>
-    Object.entries(law.powers).reduce((product, [name, power]) => product * sizes[name] ** power, law.factor),
+  /** Operations of the mixing of a layer of Table 1. A neighbourhood r holds no more than the n positions there are. */
+  operations: (law, sizes) => {
+    const here = law.window === "r" ? { ...sizes, window: Math.min(sizes.window, sizes.n) } : sizes;
+    return Object.entries(law.powers).reduce((product, [name, power]) => product * here[name] ** power, law.factor);
+  },
 };
 
 report.whenSeen(document.getElementById("explorables"), async () => {
@@ -38,12 +42,16 @@ report.whenSeen(document.getElementById("explorables"), async () => {
   const values = await report.data("explorables");
   const redraws = [];
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+  const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+  const minus = (text) => text.replace("-", "−");
+  /** 31.1 %; a part that rounds to all of it is not all. */
+  const share = (part) => (part < 1 && part >= 0.9995 ? "more than 99.9 %" : `${tenths.format(100 * part)} %`);
 
   /** 0.002, 10,000, 1e6, 2.1e6: as a tick has room for. */
   function short(value) {
     const power = Math.floor(Math.log10(Math.abs(value)) + 1e-9);
-    if (value === 0 || (power >= -3 && power < 5)) return value >= 1000 ? whole.format(value) : String(Number(value.toPrecision(3)));
-    return `${Number((value / 10 ** power).toPrecision(2))}e${power}`;
+    if (value === 0 || (power >= -3 && power < 5)) return value >= 1000 ? whole.format(value) : minus(String(Number(value.toPrecision(3))));
+    return minus(`${Number((value / 10 ** power).toPrecision(2))}e${power}`);
   }
 
   /** Places of ticks: powers of ten, or about five round steps. */
@@ -119,11 +127,11 @@ report.whenSeen(document.getElementById("explorables"), async () => {
   }
 
   const { paper, own } = values;
-  const power = (from, min, max) => ({ min, max, from: Math.log2(from), to: (value) => 2 ** value, shown: (value) => String(2 ** value) });
+  const power = (from, min, max) => ({ min, max, from: Math.log2(from), to: (value) => 2 ** value, shown: (value) => whole.format(2 ** value) });
 
   explore("rate", [["warmup", "steps of warm-up", { min: 100, max: 16000, step: 100, shown: whole.format }]], { warmup: paper.warmup },
     [key("this slider, the paper's width", "--c1"), key(`the paper's ${whole.format(paper.warmup)} steps`, "--c0", "dotted"),
-      ...(own ? [key(`the base here (${own.scale}): d_model ${own.d_model}, ${own.warmup} steps`, "--c2", "dashed")] : [])],
+      ...(own ? [key(`the base here (${own.scale}): d_model ${own.d_model}, ${whole.format(own.warmup)} steps`, "--c2", "dashed")] : [])],
     ({ warmup }) => {
       const steps = Array.from({ length: 161 }, (_, i) => Math.round(10 ** ((i / 160) * 5)));
       const line = (d, w, colour, dash) => ({ points: steps.map((step) => [step, formulas.rate(step, d, w)]), colour, dash });
@@ -132,7 +140,7 @@ report.whenSeen(document.getElementById("explorables"), async () => {
         line(paper.d_model, warmup, "--c1")];
       const most = Math.max(...lines.flatMap(({ points }) => points.map(([, b]) => b)));
       return { x: { range: [1, 1e5], log: true, label: "optimizer step" }, y: { range: [0, most * 1.05] }, lines, at: warmup,
-        sentence: `With ${whole.format(warmup)} steps of warm-up the rate rises to ${peak.toExponential(2)} at step ${whole.format(warmup)}, and is ${formulas.rate(1e5, paper.d_model, warmup).toExponential(2)} at step 100,000.` };
+        sentence: `With ${whole.format(warmup)} steps of warm-up the rate rises to ${minus(peak.toExponential(2))} at step ${whole.format(warmup)}, and is ${minus(formulas.rate(1e5, paper.d_model, warmup).toExponential(2))} at step 100,000.` };
     });
 
   explore("codes", [["i", "pair of dimensions i", { min: 0, max: paper.d_model / 2 - 1 }]], { i: 16 },
@@ -141,17 +149,19 @@ report.whenSeen(document.getElementById("explorables"), async () => {
       const at = Array.from({ length: 4 * values.length + 1 }, (_, position) => position / 4);
       const line = (which, colour, dash) => ({ points: at.map((position) => [position, formulas.code(position, i, paper.d_model)[which]]), colour, dash });
       return { x: { range: [0, values.length], label: "position" }, y: { range: [-1, 1] }, lines: [line(1, "--c2", "7 4"), line(0, "--c1")],
-        sentence: `Pair ${i} of ${paper.d_model / 2}: from crest to crest ${formulas.wavelength(i, paper.d_model).toFixed(1)} positions.` };
+        sentence: `Pair ${i} of ${paper.d_model / 2}: from crest to crest ${tenths.format(formulas.wavelength(i, paper.d_model))} positions.` };
     });
 
+  const norm = (weights) => minus(String(Number(formulas.jacobian(weights).toPrecision(3))));
   explore("softmax", [["width", "d_k", power(paper.d_k, 0, 10)]], { width: paper.d_k },
     [key("q · k / √d_k", "--c1"), key("q · k", "--c2")],
     ({ width }) => {
       const [scaled, plain] = [1, Math.sqrt(width)].map((by) => formulas.softmax(values.scores.map((score) => score * by)));
       const bars = scaled.flatMap((weight, i) => [[i + 0.6, i + 1, weight, "--c1"], [i + 1, i + 1.4, plain[i], "--c2"]]);
       return { x: { range: [0.5, scaled.length + 0.5], label: "key" }, y: { range: [0, 1] }, bars,
-        sentence: `At d_k = ${width} the heaviest of ${plain.length} keys has ${(100 * Math.max(...plain)).toFixed(1)} % without the scale and `
-          + `${(100 * Math.max(...scaled)).toFixed(1)} % with it; the gradient's norm (Jacobian, Frobenius) is ${formulas.jacobian(plain).toFixed(4)} and ${formulas.jacobian(scaled).toFixed(4)}.` };
+        sentence: `At d_k = ${whole.format(width)} the heaviest of ${plain.length} keys has ${share(Math.max(...plain))} without the scale and `
+          + `${share(Math.max(...scaled))} with it. The Jacobian of the softmax, by which gradients are multiplied, has a Frobenius norm of `
+          + `${norm(plain)} without and ${norm(scaled)} with it.` };
     });
 
   const colours = ["--c1", "--c2", "--c3", "--c6", "--c4"];
@@ -167,7 +177,7 @@ report.whenSeen(document.getElementById("explorables"), async () => {
       const here = layers.map((law) => [law.label.replace(" (dilated)", ""), formulas.operations(law, { n, d, window })]).sort((a, b) => a[1] - b[1]);
       const all = lines.flatMap(({ points }) => points.map(([, b]) => b));
       return { x: { range: [8, 8192], log: true, label: "n" }, y: { range: [Math.min(...all), Math.max(...all)], log: true }, lines, dots, at: n,
-        sentence: `At n = ${n}, d = ${d}, k = r = ${window}: ${here.map(([label, count]) => `${label} ${whole.format(count)}`).join(", ")} operations of the mixing.` };
+        sentence: `At n = ${whole.format(n)}, d = ${whole.format(d)}, k = r = ${window}${window > n ? " (but r at most n)" : ""}: ${here.map(([label, count]) => `${label} ${whole.format(count)}`).join(", ")} operations of the mixing.` };
     });
 
   report.onTheme(() => redraws.forEach((show) => show()));
