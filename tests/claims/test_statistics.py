@@ -450,6 +450,16 @@ def test_the_power_of_equivalence_is_as_planned(margin: float, truth: float, s: 
     assert told == pytest.approx(planned, abs=0.01)
 
 
+def test_a_lead_called_detectable_leaves_another_out_four_times_in_five() -> None:
+    rows = {"a": A, "b": B, "c": [25.1, 25.6, 24.9]}
+    best = Best(rows=rows, named=["a"], noise=pool(rows))
+    apart = difference(rows, "a", "c", best.noise)
+    bound = stats.t.isf(ALPHA / 2, apart.df)  # of two others at once
+    lead = best.verdict().detectable
+    assert lead is not None
+    assert stats.nct.sf(bound, apart.df, lead / apart.se) == pytest.approx(0.8, rel=1e-6)
+
+
 def test_a_difference_called_detectable_is_found_four_times_in_five() -> None:
     typical = summed(se=0.2 * math.sqrt(2 / 5))
     found = share(drawn(typical.detectable(ALPHA), 0.2).p_above(0.0))
