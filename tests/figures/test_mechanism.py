@@ -40,7 +40,8 @@ def test_the_jacobians_norm_without_the_jacobian() -> None:
     np.testing.assert_allclose(jacobian_norm(scores), whole)
     assert jacobian_norm(np.array([0.0, 1e4])) == 0  # all on one key: nothing is passed back
     assert jacobian_norm(np.zeros(2)) == pytest.approx(0.5)  # four entries of a quarter
-    assert jacobian_norm(np.array([30.0, 0.0])) == pytest.approx(2 * np.exp(-30.0), rel=1e-9, abs=0)  # four of p (1 - p), p near e^-30
+    # four of p (1 - p), p near e^-30
+    assert jacobian_norm(np.array([30.0, 0.0])) == pytest.approx(2 * np.exp(-30.0), rel=1e-9, abs=0)
 
 
 def test_scores_spread_as_d_k_and_scaling_keeps_the_gradient() -> None:
