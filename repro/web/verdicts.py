@@ -74,7 +74,8 @@ def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Inter
         inside += Markup('<p class="small">Rows: {}</p>').format(
             Markup(", ").join(_row(row, firsts) for row in claim.rows)
         )
-    facts = [f"kind: {claim.kind}", f"in the paper: {claim.where}", *([f"tests: {', '.join(claim.tests)}"] if claim.tests else [])]
+    tests = [f"tests: {', '.join(claim.tests)}"] if claim.tests else []
+    facts = [f"kind: {claim.kind}", f"in the paper: {claim.where}", *tests]
     inside += Markup('<p class="small">{}</p>').format("; ".join(facts))
     return Markup(
         '<details class="item" id="{}" data-verdict="{}" data-table="{}" data-kind="{}">{}{}</details>'
