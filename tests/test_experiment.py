@@ -476,7 +476,7 @@ def test_a_backend_that_is_not_there_is_missed_before_anything_is_done(
     with pytest.raises(SystemExit) as stopped:
         main("table3_A", TABLE3_A.ROWS, places(tmp_path, "--rows=base", "--backend=ctranslate2"))
     assert stopped.value.code == 2
-    assert '".[fast]"' in capsys.readouterr().err
+    assert "'.[fast]'" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())
 
 

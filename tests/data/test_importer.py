@@ -325,7 +325,7 @@ def test_a_folder_that_holds_something_is_left_alone(tmp_path: Path) -> None:
 def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     for name in ("a.parquet", "a.tsv.zst"):
-        with pytest.raises(ModuleNotFoundError, match=f"{name} needs pyarrow to be read, .*: pip install -c"):
+        with pytest.raises(ModuleNotFoundError, match=f"{name} needs pyarrow to be read, .*: pip install pyarrow"):
             imported(put(tmp_path / name, b""), tmp_path)
     imported(put(tmp_path / "a.tsv.xz", lzma.compress(tsv(PAIRS))), tmp_path)  # the rest needs none
 
