@@ -133,4 +133,5 @@ def _cell(i: int, words: Words, column: Column, key: str, bar: Markup) -> Markup
     if i == 0:
         named = Markup('<a href="#run={}">{}</a>').format(key, text) if key else text
         return Markup('<th scope="row" class="words">') + named + Markup("</th>")
-    return Markup("<td{}>").format(_side(i, column)) + bar + text + Markup("</td>")
+    inside = Markup('<div class="with-bar">{}<span>{}</span></div>').format(bar, text) if bar else text
+    return Markup("<td{}>{}</td>").format(_side(i, column), inside)

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from packed_values import packed_at, unpacked
+from PIL import Image
 from report_records import HOSTILE, scored
 
 from repro.pages.build import read_results
@@ -118,6 +120,30 @@ def test_a_script_that_came_in_with_a_name_would_not_run(made: Path, opened: Any
     [complaint] = page.complaints
     assert "Content Security Policy" in complaint
     page.complaints.clear()
+
+
+def test_bars_of_a_column_have_one_zero_however_long_their_numbers(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    places = """() => [...document.querySelectorAll("#table3 .grid")[0].querySelectorAll("tbody tr")].map((row) =>
+      [...row.querySelectorAll("svg.bar")].map((bar) => bar.getBoundingClientRect().x)).filter((row) => row.length)"""
+    before = page.evaluate(places)
+    assert before == [before[0]] * 3
+    page.locator("#table3 .grid svg.bar + span").first.evaluate("(text) => { text.textContent += ' and more'; }")
+    after = page.evaluate(places)
+    assert after == [after[0]] * 3
+
+
+def test_rules_reach_under_the_names_that_stay_in_sight(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    table = page.locator("#table3 .grid table").first
+    table.scroll_into_view_if_needed()
+    inner = int(table.locator("tbody td").first.bounding_box()["x"] - table.bounding_box()["x"])
+    for more in range(10):  # rows as high as parts of a pixel: where they are cut, a cell hides what is beside it
+        table.evaluate(f"(table) => {{ table.style.lineHeight = {1.4 + more / 50}; }}")
+        drawn = np.asarray(Image.open(io.BytesIO(table.screenshot())).convert("L"))
+        under_name, under_number = (sorted(drawn[drawn[:, x] < 240, x]) for x in (3, inner + 3))
+        assert len(under_name) >= 5, "above, below, under the headings and under two rows"
+        assert under_name == under_number, more
 
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
