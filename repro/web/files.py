@@ -57,7 +57,8 @@ def index_report(shown: Iterable[ScaleData]) -> str:
     """The index over scales."""
     items = [
         Markup(
-            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. It shows {}. Text: {}.<br>{}</li>'
+            '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. {}. Text: {}.<br>'
+            "Claims settled by trained rows: {}</li>"
         ).format(
             data.runs.scale,
             NAME,
@@ -65,9 +66,9 @@ def index_report(shown: Iterable[ScaleData]) -> str:
             several(data.runs.n, "run"),
             several(data.runs.n_rows, "row"),
             f"{data.runs.hours:,.1f}",
-            data.runs.claim,
+            _standing(data),
             _texts(data),
-            outcome_counts(data.judged),
+            outcome_counts(one for one in data.judged if one.claim.is_trained),  # the others are alike at every scale
         )
         for data in shown
     ]
@@ -78,6 +79,13 @@ def index_report(shown: Iterable[ScaleData]) -> str:
         lead="A scale fixes the size of the model, the text and the budget. Each says what it may claim.",
         origin=f"Made by {COMMAND} --html from the records under results/.",
     )
+
+
+def _standing(data: ScaleData) -> str:
+    """How much of a scale is evidence, and what that may show; of exploration only that it is."""
+    if not (n := len(data.evidence.records)):
+        return "Exploration: no run counts as evidence"
+    return f"{n:,} {'run counts' if n == 1 else 'runs count'} as evidence, which may show {data.runs.claim}"
 
 
 def _texts(data: ScaleData) -> str:

@@ -18,7 +18,7 @@ from report_records import HOSTILE, scored
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
 from repro.results.record import Record, path
-from repro.web.files import by_evidence
+from repro.web.files import by_evidence, index_report
 from repro.web.runs import runs_section
 
 
@@ -193,6 +193,30 @@ def test_the_index_begins_with_what_settles_most() -> None:
 
     scales = [shown("a", 90, 0), shown("b", 91, 0), shown("c", 20, 5), shown("d", 8, 8), shown("e", 90, 0)]
     assert [one.runs.scale for one in sorted(scales, key=by_evidence)] == ["d", "c", "b", "a", "e"]
+
+
+@pytest.mark.parametrize(("n", "counted"), [(1, "1 run counts"), (2, "2 runs count")])
+def test_the_index_says_what_is_exploration_and_what_is_evidence(made: Path, n: int, counted: str) -> None:
+    (result_set,) = read_results(made, own=False)
+    data = scale_data(result_set)
+    assert data
+    explored = index_report([data])
+    assert "6 runs of 3 rows" in explored
+    assert "Exploration: no run counts as evidence. Text:" in explored
+    assert data.runs.claim not in explored, "it shows nothing of it"
+    evidence = replace(data.evidence, records=result_set.everything[:n])
+    assert f"{counted} as evidence, which may show {data.runs.claim.replace('<', '&lt;').replace('>', '&gt;')}." in (
+        index_report([replace(data, evidence=evidence)])
+    )
+
+
+def test_the_index_counts_the_claims_that_trained_rows_settle(made: Path) -> None:
+    (result_set,) = read_results(made, own=False)
+    data = scale_data(result_set)
+    assert data
+    trained = [one for one in data.judged if one.claim.is_trained]
+    shown = sum(map(int, re.findall(r"(\d+)</span>", index_report([data]))))
+    assert shown == len(trained) < len(data.judged)
 
 
 def test_the_index_leads_to_each_scale(made: Path, opened: Any) -> None:
