@@ -27,7 +27,10 @@ KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
 LONGEST = 1_000  # characters shown of one
 SEEDS_OF_BASE = 2  # the second shows what chance alone changes
-SHOWN_FIRST = "; at first that is the base, beside the row (of Table 3 where it has runs) that scores most unlike it"
+SHOWN_FIRST = (
+    " At first the base stands beside the row (of Table 3, if it has runs) whose sentence BLEU differs most from "
+    "its own."
+)
 
 
 class Side(NamedTuple):
@@ -59,7 +62,8 @@ def sentences_section(data: ScaleData) -> Section | None:
     scored = [_sentence(i, sides, pairs, float(spread[i])) for i in chosen]
     said = Markup(
         "<p>The {} of {} sentences of dev on which the rows differ most, by the standard deviation of their sentence "
-        "BLEU. Equal translations share a line. Choose a row, and one to compare it with{}.</p>"
+        "BLEU. Equal translations share a line. Choose a row, and one to compare it with: words that only the row has "
+        "are marked, those that only the other has are struck out.{}</p>"
     ).format(f"{len(chosen):,}", f"{len(spread):,}", "" if (first := farthest(sides)) is None else SHOWN_FIRST)
     return Section(
         key=KEY,

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -135,7 +136,7 @@ def test_at_first_the_base_stands_beside_the_row_that_is_least_like_it(
     section: Section, file: Path, opened: Any
 ) -> None:
     assert section.data["first"] == 2
-    assert "(of Table 3 where it has runs) that scores most unlike it" in section.body
+    assert "the row (of Table 3, if it has runs) whose sentence BLEU differs most from its own." in section.body
     page = opened(file)
     figures = page.locator("#sentences figure")
     figures.first.wait_for()  # they are made when they come into sight
@@ -164,6 +165,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, op
     row.select_option(label="all rows")
     against.select_option(label="reference")
     data = packed_at(page, "data-sentences")["sentences"]
+    assert "the two" not in figures.locator("figcaption").first.inner_text()
     assert [int(text.split()[1].strip(":")) for text in figures.locator("figcaption").all_inner_texts()] == [
         one["line"] for one in data
     ]
@@ -186,6 +188,10 @@ def test_a_row_is_held_against_another(file: Path, opened: Any) -> None:
     against.select_option(label="base, seed 2")
     captions = page.locator("#sentences figcaption").all_inner_texts()
     assert [text.split(":")[0] for text in captions] == ["line 3", "line 2", "line 1"], "as the two differ"
+    apart = [float(re.findall(r"the two differ by ([\d.]+) BLEU; over all rows", text)[0]) for text in captions]
+    assert apart == sorted(apart, reverse=True), "and they say by how much"
+    one = next(one for one in packed_at(page, "data-sentences")["sentences"] if one["line"] == 3)
+    assert apart[0] == pytest.approx(abs(one["bleu"][0] - one["bleu"][1]), abs=0.051)
     second = page.locator("#sentences figure").nth(1)
     assert second.locator("tbody tr:not(.given)").count() == 2
     assert second.locator("ins").all_inner_texts() == [second.locator(".given td").nth(1).inner_text().split()[0]]

@@ -105,6 +105,7 @@ report.whenSeen(document.getElementById("side-by-side"), async () => {
 
   function sentence(one) {
     const there = chosen(against);
+    const two = there !== null && chosen(row) !== null && there !== chosen(row);
     const other = there === null ? one.reference : one.texts[one.of[there]];
     const wanted = chosen(row) === null ? rows.map((_, i) => i) : [...new Set([there, chosen(row)])].filter((i) => i !== null);
     const groups = new Map();
@@ -113,7 +114,8 @@ report.whenSeen(document.getElementById("side-by-side"), async () => {
     const whole = (name, text) => (text === null ? null : el("tr", { class: "given" },
       el("th", { scope: "row", colspan: hasText ? 2 : 1 }, name), el("td", { class: "words" }, el("bdi", {}, text))));
     return el("figure", {},
-      el("figcaption", {}, `line ${one.line}: over all rows, sentence BLEU has a standard deviation of ${one.spread.toFixed(1)}`),
+      el("figcaption", {}, `line ${one.line}: ${two ? `the two differ by ${difference(one).toFixed(1)} BLEU; ` : ""}`
+        + `over all rows, sentence BLEU has a standard deviation of ${one.spread.toFixed(1)}`),
       el("div", { class: "scroll" }, el("table", {},
         el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "BLEU"), hasText ? el("th", { scope: "col" }, "chrF") : null,
           el("th", { scope: "col", class: "words" }, "translation, and its rows"))),
