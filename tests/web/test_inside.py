@@ -214,6 +214,19 @@ def test_only_what_scrolls_by_itself_is_wide(page: Any, width: int) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+def test_the_eight_heads_of_the_paper_fit_on_a_narrow_screen(page: Any) -> None:
+    page.set_viewport_size({"width": 360, "height": 900})
+    heads = page.locator(".heads")
+    heads.evaluate("""(all) => {
+      const each = [...all.children].slice(0, 1);
+      all.style.gridTemplateColumns = all.style.gridTemplateColumns.replace(/\\d+/, "8");
+      all.replaceChildren(...Array.from({ length: 8 }, () => each[0].cloneNode(true)));
+    }""")
+    assert heads.locator("button").count() == 8
+    assert heads.evaluate("(all) => all.scrollWidth <= all.clientWidth")
+    assert heads.locator("button").last.evaluate("(one) => one.scrollWidth <= one.clientWidth"), "nor is it cut"
+
+
 def test_a_page_of_paper_is_as_wide_as_the_whole_tree(page: Any) -> None:
     wide = """() => [...document.querySelectorAll("#inside svg")].map(
       (svg) => svg.clientWidth / svg.parentElement.clientWidth)"""

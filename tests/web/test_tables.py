@@ -79,6 +79,16 @@ def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> 
     assert page.evaluate("location.hash") == ""
 
 
+def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html", width=360)
+    page.locator("#table3 tbody a").first.click()
+    text = page.get_by_role("dialog").locator("svg.curves text").first
+    text.wait_for()
+    assert text.bounding_box()["height"] > 11
+    signature = page.get_by_role("dialog").locator("td code").first
+    assert signature.bounding_box()["height"] < 150, "as many lines as it needs, not one for a few letters"
+
+
 def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
     page = opened(made / "laptop/report.html")
     page.locator("#table3 tbody a").first.focus()

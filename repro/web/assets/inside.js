@@ -118,7 +118,7 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
     at.layer = Math.min(at.layer, layers - 1);
     at.head = Math.min(at.head, heads - 1);
     const sides = inside.sides(chosen(), at.kind);
-    overview.style.gridTemplateColumns = `repeat(${heads}, minmax(2.6rem, 5rem))`;
+    overview.style.gridTemplateColumns = `repeat(${heads}, minmax(2.25rem, 5rem))`;
     overview.replaceChildren(...Array.from({ length: layers }, (_, layer) => Array.from({ length: heads }, (_, head) => {
       const here = layer === at.layer && head === at.head;
       const named = `layer ${layer + 1}, head ${head + 1}: ${measured().entropies[layer][head].toFixed(2)} nats`;

@@ -4,7 +4,7 @@
 {
   let runs, shared, base; // once a run is asked for
   const el = report.element;
-  const [WIDTH, HEIGHT] = [640, 240];
+  const [WIDEST, EDGES, HEIGHT] = [640, 32, 240];
   let wanted = null; // the key that was asked for last
   let before = null; // what had the focus, and gets it back
 
@@ -153,16 +153,17 @@
   function picture(kind, lines) {
     const all = lines.flatMap(([at]) => at);
     const [left, right, top, bottom] = [44, 8, 8, 30];
+    const width = Math.min(WIDEST, document.documentElement.clientWidth - EDGES); // scaled down, its texts could not be read
     const last = Math.max(...all.map(([step]) => step));
     const [low, high] = [Math.min, Math.max].map((end) => Math.log(end(...all.map(([, loss]) => Math.max(loss, 1e-3)))));
-    const x = (step) => left + (step / last) * (WIDTH - left - right);
+    const x = (step) => left + (step / last) * (width - left - right);
     const y = (loss) => top + ((high - Math.log(Math.max(loss, 1e-3))) / (high - low || 1)) * (HEIGHT - top - bottom);
     const round = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 7, 10].filter((one) => Math.log(one) >= low && Math.log(one) <= high);
     const ticks = round.length > 1 ? round : [...new Set([low, (low + high) / 2, high].map((one) => Number(Math.exp(one).toPrecision(3))))];
     const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => Math.round(part * last));
-    return el("figure", {}, el("svg:svg", { class: "curves", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": `loss on ${kind} over the updates` },
+    return el("figure", {}, el("svg:svg", { class: "curves", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": `loss on ${kind} over the updates` },
       ticks.map((one) => [
-        el("svg:path", { class: "grid-line", d: `M${left} ${y(one)}H${WIDTH - right}` }),
+        el("svg:path", { class: "grid-line", d: `M${left} ${y(one)}H${width - right}` }),
         el("svg:text", { x: left - 6, y: y(one) + 4, "text-anchor": "end" }, String(one)),
       ]),
       steps.map((one, i) => el("svg:text", { x: x(one), y: HEIGHT - 10, "text-anchor": i === 4 ? "end" : "middle" }, one.toLocaleString("en"))),
