@@ -325,7 +325,7 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
         title="floating-point operations of training",
         axis=alt.Axis(format="~e", tickCount=5, grid=False),
     )
-    y: dict[str, Any] = {"scale": alt.Scale(zero=False, padding=14), "title": "BLEU (dev)"}
+    y: dict[str, Any] = {"scale": alt.Scale(zero=False, nice=False, padding=14), "title": "BLEU (dev)"}
     pale = alt.condition(kept, alt.value(1), alt.value(0.15))
     rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=pale)
     span = rows.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", **y), y2="high:Q")

@@ -171,6 +171,20 @@ def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: An
     assert loss[:3] == ["5.4", "5.92", "6.5"]
 
 
+def test_an_interval_around_no_bleu_at_all_makes_no_room_for_less(opened: Any, tmp_path: Path) -> None:
+    rows = [("base", "base", seed, 60.0) for seed in (1, 2, 3)]
+    rows += [("h=1", "table3_A", seed, bleu) for seed, bleu in ((1, 0.1), (2, 0.2), (3, 2.0))]  # 0.8 +- 2.6
+    for one in (scored(*row) for row in rows):
+        one.save(path(tmp_path / "results", one))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, height=1500)
+    seen(page, "curves/all")
+    axis = page.locator('[data-chart="curves/all"] [aria-label^="Y-axis titled \'BLEU"]')
+    said = [label for label in axis.locator(".role-axis-label text").all_text_contents() if label]
+    assert "0" in said
+    assert [label for label in said if label.startswith(("-", "\N{MINUS SIGN}"))] == []
+
+
 def test_long_names_are_told_apart_where_there_is_room(opened: Any, tmp_path: Path) -> None:
     names = [f"soft alignment, scaled dot, rate x {factor}" for factor in ("0.5", "1", "2")]
     records = [scored("base", "base", 1, 60.0), *(unprinted(name, "ladder_rates", 1, 50.0) for name in names)]
