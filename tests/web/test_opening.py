@@ -93,6 +93,16 @@ def test_paper_has_what_is_folded_and_nothing_to_press(made: Path, opened: Any) 
     assert page.evaluate(arrow) == "none"
 
 
+def test_on_paper_what_is_said_of_a_chart_stands_whole_above_it(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT)
+    page.emulate_media(media="print")
+    said = page.locator("#curves h2 + p").evaluate(
+        "(one) => [one, one.previousElementSibling].map((at) => getComputedStyle(at))"
+        ".map((style) => [style.breakInside, style.breakAfter])"
+    )
+    assert said == [["avoid", "avoid"], ["auto", "avoid"]], "not cut, and neither left behind on the page before"
+
+
 def test_of_two_addresses_the_last_one_is_shown(made: Path, opened: Any) -> None:
     page = opened(made / REPORT)
     page.evaluate("""() => {
