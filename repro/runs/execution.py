@@ -1,5 +1,6 @@
 """The making of a run, from its settings to its record: train, average, decode, score."""
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -145,8 +146,9 @@ class Execution(Run):
                 done = replace(done, stamp={**done.stamp, "mlflow_run": mirror.run_id})
                 lease.check()
                 done.save(self.folder / RECORD)
-            note_inside(self, done, self.progress.say)  # a reader can do without these, so the record comes first
-            note_further(self, done, self.tracker, self.progress.say, self._translating)
+            tell = functools.cache(self.progress.say)  # what both have to say is said once
+            note_inside(self, done, tell)  # a reader can do without these, so the record comes first
+            note_further(self, done, self.tracker, tell, self._translating)
         if self.group:
             self._told(asdict(done))
         return done

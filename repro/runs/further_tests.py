@@ -51,9 +51,16 @@ def note_further(
         sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
 
 
-def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say) -> None:
+def keep_further(
+    run: "Run",
+    record: Record,
+    results: "Path",
+    tracker: "Tracker",
+    tell: Say,
+    watch: Watch = lambda name, n: lambda done: None,
+) -> None:
     """Have the same beside the record under `results`."""
-    note_further(run, record, tracker, tell)
+    note_further(run, record, tracker, tell, watch)
     copy_further(run.folder / RECORD, path(results, record), record.run)
 
 

@@ -2,6 +2,8 @@
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -80,6 +82,15 @@ class Progress:
         self.lanes.append(Lane(self))
         return self.lanes[-1]
 
+    @contextmanager
+    def beside(self) -> "Iterator[Lane]":
+        """A lane for what is made of a run that is done: it counts for none, and is gone afterwards."""
+        lane = Lane(self)
+        try:
+            yield lane
+        finally:
+            self.bars.remove_task(lane.bar)
+
     def finish_run(self, cell: int | None = None) -> None:
         """One more run of the table is done."""
         self.n_done += 1
@@ -94,7 +105,7 @@ class Progress:
         running = [lane.cell for lane in self.lanes if lane.cell in self.expected]
         to_come = [self.expected[cell].to_come for cell in [*running, *(self.expected.keys() - set(running))]]
         slower = [lane.slower for lane in self.lanes if lane.slower]
-        return makespan(to_come, len(self.lanes)) * (sum(slower) / len(slower) if slower else 1.0)
+        return makespan(to_come, max(1, len(self.lanes))) * (sum(slower) / len(slower) if slower else 1.0)
 
     def tell_left(self) -> None:
         """Show the time left of the whole: beside its bar, or as a plain line each minute."""
@@ -159,7 +170,7 @@ class Lane:
         self._expect(done, now)
         self.board.tell_left()
         # as many lines a minute however many runs there are
-        pause = PLAIN_EVERY * len(self.board.lanes)
+        pause = PLAIN_EVERY * max(1, len(self.board.lanes))
         if not self.board.live and (now - self.printed >= pause or done >= self.total):
             self.printed = now
             here = done - self.first  # steps of this attempt

@@ -32,6 +32,7 @@ class Signals:
             )
         self.received, self.since = 0, 0.0
         self.training = False
+        self.at_once = b"Stopped before training."  # what is said while nothing trains
         self.answer = b"Stopping after this step, with a checkpoint. A second signal stops at once."
         self.children: set[int] = set()  # processes that end when this one is ended at once
         # who started this process as one of several; one that is lost leaves nobody who could end it
@@ -59,7 +60,7 @@ class Signals:
             os._exit(128 + number)
         self.received, self.since = number, now
         if not self.training:
-            _answer(b"Stopped before training.")
+            _answer(self.at_once)
             sys.exit(128 + number)
         _answer(self.answer)
 

@@ -1,8 +1,9 @@
 """The runs of one table or several: what is done is skipped, what was stopped goes on, the rest an executor makes."""
 
+import functools
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGTERM
@@ -25,7 +26,7 @@ from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds
 from repro.runs.outputs import keep_outputs
-from repro.runs.progress import Expected, Progress
+from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from repro.training.group import Group
 
 WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for each row
+
+# what a signal is answered where a sweep makes runs, and none trains
+BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
 
 # options that say nothing of what comes next
 ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
@@ -117,6 +121,7 @@ class Sweep:
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
                 progress.say(check_room(to_come, self.runs))
                 at_the_end.callback(install_views, tracker, self._views(to_come))
+            signals.at_once = BETWEEN
             outcomes, order = [], self._in_order(work, expected, executor.n_workers, progress)
             for outcome in made_by(executor, order, progress, group):
                 outcomes.append(outcome)
@@ -184,8 +189,11 @@ class Sweep:
             note_rows(self.results / of_scale.name, rows)
             keep_outputs(outcome.run, outcome.record, self.results)
             outcome.record.save(path(self.results, outcome.record))  # after these: what has a record has both
-            keep_inside(outcome.run, outcome.record, self.results, progress.say)  # a reader can do without these
-            keep_further(outcome.run, outcome.record, self.results, tracker, progress.say)
+            tell = functools.cache(progress.say)  # what both have to say is said once
+            keep_inside(outcome.run, outcome.record, self.results, tell)  # a reader can do without these
+            with progress.beside() as lane:
+                watch = functools.partial(_watch, lane, outcome.run.settings.name)
+                keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:
@@ -285,6 +293,12 @@ def what_next(
 def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
     """These options, and of those that were typed what another command knows as well."""
     return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})
+
+
+def _watch(lane: Lane, run: str, text: str, n: int) -> Callable[[int], None]:
+    """What shows how many of the n sentences of a text are translated by a run that is done."""
+    lane.begin(f"{run}, {text}", n)
+    return lane.step
 
 
 def _summary(done: Record) -> str:

@@ -1,5 +1,7 @@
 """A run on other test sets: scored as its own, kept beside its record, made once, shown and published."""
 
+import os
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +104,7 @@ def test_the_same_text_under_another_name_scores_the_same(
 
 
 def test_it_is_made_once_and_anew_where_text_or_file_changed(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     made: list[list[str]] = []
     scored = further_tests._scored
@@ -118,8 +120,10 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
     for side in SIDES:
         (text / f"absent.{side}").write_bytes((text / f"dev.{side}").read_bytes())
     ended = its_run(tmp_path).info.end_time
+    capsys.readouterr()
     launch(tmp_path)
     assert made == [["again"], ["absent"]]
+    assert "t  base seed 1, absent  5/5" in capsys.readouterr().out, "it is seen while the sweep makes it"
     assert its_run(tmp_path).info.end_time == ended, "it took no longer for what came of it later"
     tests = read_further(path(tmp_path / "results", record), record.run)
     assert (tests["again"].scores, tests["absent"].scores) == (record.scores["test"], record.scores["dev"])
@@ -185,7 +189,8 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     capsys.readouterr()
     assert launch(tmp_path) == record
     said = capsys.readouterr()
-    assert f"they cannot be read any more (DamagedCheckpoint in {folder / 'checkpoints'})" in said.out + said.err
+    told = f"they cannot be read any more (DamagedCheckpoint in {folder / 'checkpoints'})"
+    assert (said.out + said.err).count(told) == 1, "and not once for each of what is left out"
     assert not any(file.exists() for file in files)
 
 
@@ -199,6 +204,26 @@ def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work
     with pytest.raises(SystemExit):
         launch(tmp_path, "--seeds=2-2")
     assert f"error: {file}: {file.name} is damaged" in capsys.readouterr().err
+
+
+def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It said that it stopped before training, of a run that was trained long ago."""
+    record = launch(tmp_path)
+    place = path(tmp_path / "results", record)
+    for file in (further_file(place), further_file(tmp_path / "runs" / record.run / "record.json")):
+        file.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(further_tests, "_scored", lambda *of: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(SystemExit) as ended:
+            launch(tmp_path)
+    assert ended.value.code == 128 + signal.SIGTERM
+    said = capfd.readouterr().err
+    assert "Stopped between runs. What is finished is kept; the same command makes the rest." in said
+    assert "before training" not in said
+    assert launch(tmp_path) == record
+    assert further_file(place).exists()
 
 
 def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
