@@ -71,27 +71,28 @@ def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
             f"Expected finished runs of two rows or more that differ in cost, of committed code, got {rows}. Run "
             "experiments/all_tables.py."
         )
-    paint = functools.partial(_paint, found=found, n_left_out=len(every) - len(found))
+    paint = functools.partial(_paint, found=found, left_out=[point for point in every if point not in found])
     return style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)
 
 
-def _paint(figure: "Figure", found: Sequence[Point], n_left_out: int) -> None:
+def _paint(figure: "Figure", found: Sequence[Point], left_out: Sequence[Point]) -> None:
     axes = figure.subplots()
     _points(axes, found)
     axes.set(ylabel="BLEU (dev, sacreBLEU)", xscale="log")
     axes.grid(True)
     _room(axes, found)
-    axes.set_xlabel(_under("training cost (floating-point operations)", found, n_left_out))
+    axes.set_xlabel(_under("training cost (floating-point operations)", found, left_out))
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.15), ncols=8, columnspacing=1.2, handletextpad=0.2)
     figure.tight_layout()
     _labels(axes, found)
 
 
-def _under(cost: str, found: Sequence[Point], n_left_out: int) -> str:
+def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
     """The name of the axis, what is not shown, and what the rows are here that are named after the paper's sizes."""
     others = ", ".join(point.label for point in found if point.label not in ("", point.row))
     named = f"Rows bear the paper's names: {others}." if others else ""
-    same = f"Not shown: {n_left_out} rows whose cost is the base's, to {100 * SAME_COST:.0f} %." if n_left_out else ""
+    rows = ", ".join(point.label or point.row for point in left_out)
+    same = f"Not shown, for their cost is the base's to {100 * SAME_COST:.0f} %: {rows}." if rows else ""
     lines = [line for said in (named, same) for line in textwrap.wrap(said, 110)]
     return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
 

@@ -68,13 +68,14 @@ def test_rows_of_the_bases_cost_are_left_out(a_record: Make) -> None:
     assert len(of_other_cost(found[1:])) == 3, "nobody knows what the base costs"
 
 
-def test_the_picture_says_how_many_rows_it_leaves_out(a_record: Make) -> None:
+def test_the_picture_says_which_rows_it_leaves_out_and_why(a_record: Make) -> None:
     found = points([a_record("base", flops=1e9), a_record("h=16", flops=2e9)], "bleu")
     named = "Rows bear the paper's names: h=16 (here 2)."
-    assert _under("cost", found, 0).split("\n") == ["cost", "", named]
-    assert _under("cost", found[:1], 0) == "cost"
-    assert _under("cost", found[:1], 3).split("\n")[2:] == ["Not shown: 3 rows whose cost is the base's, to 2 %."]
-    assert _under("cost", found, 3).split("\n")[2:] == [named, "Not shown: 3 rows whose cost is the base's, to 2 %."]
+    same = "Not shown, for their cost is the base's to 2 %: base, h=16 (here 2)."
+    assert _under("cost", found, []).split("\n") == ["cost", "", named]
+    assert _under("cost", found[:1], []) == "cost"
+    assert _under("cost", found[:1], found).split("\n")[2:] == [same]
+    assert _under("cost", found, found).split("\n")[2:] == [named, same]
 
 
 @pytest.mark.parametrize(
