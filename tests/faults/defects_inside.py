@@ -11,7 +11,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the sweep looks inside the models, while others are trained",
         "repro/runs/execution.py",
-        "            note_inside(self, done, self.progress.say)  # a reader",
+        "            note_inside(self, done, tell)  # a reader",
         "            # a reader",
         ("tests/runs/test_run.py::test_who_makes_a_run_looks_inside_it",),
     ),
