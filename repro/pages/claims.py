@@ -143,7 +143,7 @@ def page(
         made_from("the records in this folder"),
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
-            Text(f"{len(judged)} {of.name}, {len(evidence.records)} of {runs.n} runs count. {told_counts(judged)}"),
+            Text(f"{len(judged)} {of.name}: {told_counts(judged)} {len(evidence.records)} of {runs.n} runs count."),
             Text(PROMISE + BELOW * (not is_sized)),
             exploration(evidence),
             _counts(groups, of),
@@ -183,10 +183,18 @@ def group_of(claim: Claim) -> str:
     return claim.table if claim.is_trained else claim.kind
 
 
+def by_subject(judged: Sequence[Judged]) -> dict[str, list[Judged]]:
+    """Claims that runs of this scale are asked for, and those that are alike at every scale."""
+    return {
+        "about trained rows": [one for one in judged if one.claim.is_trained],
+        "about arithmetic, code and layers": [one for one in judged if not one.claim.is_trained],
+    }
+
+
 def told_counts(judged: Iterable[Judged]) -> str:
-    """12 reproduced, 3 contradicted."""
+    """reproduced 12, contradicted 3."""
     counts = Counter(one.verdict for one in judged)
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome]) + "."
+    return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
 def _counts(groups: Mapping[str, Sequence[Judged]], of_page: Subject) -> Table:

@@ -7,7 +7,7 @@ from repro.claims.evidence import Evidence
 from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
 from repro.pages import table2, table3
 from repro.pages.cells import with_minus
-from repro.pages.claims import BELOW, PROMISE, exploration, sizes_here
+from repro.pages.claims import BELOW, PROMISE, by_subject, exploration, sizes_here
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
@@ -141,13 +141,9 @@ def several(n: int, what: str) -> str:
     return f"{n} {what}{'s' * (n != 1)}"
 
 
-def _counts(judged: Iterable[Judged]) -> Table:
-    """How many claims came out how: those that training settles, and those settled otherwise."""
-    found = list(judged)
-    groups = {
-        "settled by trained rows": [one for one in found if one.claim.is_trained],
-        "settled by arithmetic, tests and measurements": [one for one in found if not one.claim.is_trained],
-    }
+def _counts(judged: Sequence[Judged]) -> Table:
+    """How many claims came out how."""
+    groups = by_subject(judged)
     counts = [[f"{sum(one.verdict == v for one in group)}" for group in groups.values()] for v in OUTCOMES]
     shown = [(verdict, *count) for verdict, count in zip(OUTCOMES, counts, strict=True) if set(count) != {"0"}]
     headings = ("verdict", *groups)

@@ -58,7 +58,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
     items = [
         Markup(
             '<li><a href="{}/{}"><strong>{}</strong></a><br>{} of {}, {} hours. {}. Text: {}.<br>'
-            "Claims settled by trained rows: {}</li>"
+            "Claims about trained rows: {}</li>"
         ).format(
             data.runs.scale,
             NAME,

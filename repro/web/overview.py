@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
-from repro.pages.claims import BELOW, PROMISE, exploration, sizes_here
+from repro.pages.claims import BELOW, PROMISE, by_subject, exploration, sizes_here
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.web.grid import outcome_html
@@ -16,8 +16,6 @@ from repro.web.section import Section
 def overview_section(data: ScaleData) -> Section:
     """The numbers of the scale, and the verdicts counted."""
     runs = data.runs
-    trained = [one for one in data.judged if one.claim.is_trained]
-    others = [one for one in data.judged if not one.claim.is_trained]
     facts = [
         (f"{runs.n:,}", "runs"),
         (f"{runs.n_rows:,}", "rows"),
@@ -26,9 +24,9 @@ def overview_section(data: ScaleData) -> Section:
     ]
     figures = Markup().join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(what, n) for n, what in facts)
     body = Markup('<dl class="figures">{}</dl>').format(figures)
-    for name, claims in (("settled by trained rows", trained), ("settled by arithmetic, tests and layers", others)):
+    for subject, claims in by_subject(data.judged).items():
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
-        body += said.format(len(claims), name, outcome_counts(claims))
+        body += said.format(len(claims), subject, outcome_counts(claims))
     body += Markup("<p>{}</p>").format(PROMISE + BELOW * (not may_judge_sizes(runs.scale)))
     if here := sizes_here(runs):
         body += Markup("<p>{}</p>").format(here)

@@ -72,6 +72,10 @@ def runs_section(data: ScaleData) -> Section:
         caption="Every run",
     )
     said = Markup("<p>Every run behind the tables. Click one to open it, or press Enter on its name.</p>")
+    badges = sorted({badge for one in shown if (badge := _badge(one))})
+    if badges:
+        earned = "; ".join(f"{badge}, {BADGES[badge]}" for badge in badges)
+        said += Markup('<p class="small">A badge says how a run can be made again: {}.</p>').format(earned)
     return Section(
         key=KEY,
         title="Runs",

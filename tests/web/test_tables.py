@@ -20,6 +20,7 @@ from repro.pages.scale_data import scale_data
 from repro.results.record import Record, path
 from repro.web.files import by_evidence, index_report
 from repro.web.runs import runs_section
+from repro.web.section import Section
 
 
 def rows_shown(page: Any, at: str = "#table3 .grid >> nth=0") -> list[str]:
@@ -168,13 +169,18 @@ def test_nothing_sticks_out_and_every_text_can_be_read(made: Path, opened: Any, 
     assert page.evaluate("getComputedStyle(document.body).color") != ink
 
 
-def runs_of(record: Record, results: Path) -> list[dict[str, Any]]:
-    """What the report knows of the only run of a scale."""
+def section_of(record: Record, results: Path) -> Section:
+    """The list of runs of a scale that has one."""
     record.save(path(results, record))
     (found,) = read_results(results, own=False)
     data = scale_data(found)
     assert data
-    return list(runs_section(data).data["runs"].values())
+    return runs_section(data)
+
+
+def runs_of(record: Record, results: Path) -> list[dict[str, Any]]:
+    """What the report knows of the only run of a scale."""
+    return list(section_of(record, results).data["runs"].values())
 
 
 @pytest.mark.parametrize("seconds", [1208.6, 12345.6])
@@ -183,6 +189,16 @@ def test_seconds_are_written_as_numbers_are_everywhere(tmp_path: Path, seconds: 
     one = replace(one, cost=one.cost | {"decode_seconds": seconds})  # type: ignore[arg-type]
     [run] = runs_of(one, tmp_path / "results")
     assert ["decode seconds", f"{seconds:,.0f}"] in run["cost"]
+
+
+@pytest.mark.parametrize("badge", ["L1", None])
+def test_what_a_badge_is_stands_above_the_list_of_runs(tmp_path: Path, badge: str | None) -> None:
+    one = scored("base", "base", 1, 60.0)
+    looked_at = {"against": [], "replayed": 0, "order": "", "plan": "", "repeated_lines": 0, "weights": ""}
+    one = replace(one, determinism=looked_at | {"badge": badge})
+    text = section_of(one, tmp_path / "results").body
+    assert ("made again: L1, one CPU process, the same to the bit on such a processor." in text) == (badge == "L1")
+    assert ("badge says" in text) == (badge == "L1")
 
 
 @pytest.mark.parametrize(("corpus", "is_generated"), [("grammar", True), ("multi30k", False), ("folder", False)])
