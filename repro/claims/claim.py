@@ -137,7 +137,7 @@ class Claim:
         return self.kind in ("direction", "magnitude", "equivalence", "best of family", "trend", "point value")
 
     def sentence_here(self, hypers: Hypers) -> str:
-        """The sentence with the sizes that its rows have at a scale; with the paper's where a row was not run."""
+        """The sentence with the sizes that its rows have at a scale; with the paper's where one is not known."""
         if not self.template or not {*self.rows} <= hypers.keys():
             return self.sentence
         better, worse = self.rows

@@ -128,12 +128,13 @@ def judge(
     """Every claim with its verdict, in the paper's order: at the last look that its rows have the seeds for.
 
     The `claims` share one error rate, that of their page.
-    `rows` are those of which the printed numbers are known without a run; `measured` are the verdicts on layers, from
-    Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
+    `rows` are those of which the printed numbers and the sizes are known without a run; `measured` are the verdicts on
+    layers, from Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
     """
     looks = [judge_suite(suite(evidence, look, rows), claims) for look in LOOKS]
     latest = [next((one for one in reversed(of) if _has_runs(one)), of[0]) for of in zip(*looks, strict=True)]
-    known = {f"{run.table}/{run.row}": run.hyper for run in (*(run for run, _ in evidence.apart), *evidence.records)}
+    known = {f"{table}/{row}": listed.here for (table, row), listed in rows.items() if listed.here}  # though not run
+    known |= {f"{run.table}/{run.row}": run.hyper for run in (*(run for run, _ in evidence.apart), *evidence.records)}
     return [
         Judged(claim=one.claim, verdict=measured[one.claim.id][0], reason=measured[one.claim.id][1])
         if one.claim.id in measured

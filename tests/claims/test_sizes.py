@@ -9,8 +9,11 @@ import pytest
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, K16, Claim, direction
+from repro.claims.judge import evidence_of, judge
 from repro.claims.sizes import filled, printed_sizes
 from repro.model.config import BASE, Hyper
+from repro.results.frame import Listed
+from repro.results.record import PaperNumbers
 from repro.runs.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +79,15 @@ def test_at_a_scale_it_names_those_of_the_scale(changes: dict[str, object]) -> N
     assert claim("C30f").sentence_here(here) == f"A width of {2 * base.d_model} is better than {base.d_model}"
     assert claim("C28a").sentence_here(here) == claim("C28a").sentence
     assert claim("C29a").sentence_here({B0: here[B0]}) == claim("C29a").sentence  # the other row is not known
+
+
+def test_a_row_that_was_not_run_is_named_by_the_size_that_it_would_have() -> None:
+    paper = PaperNumbers(ppl=None, bleu=None, params=None)
+    base, narrow = (Listed(0, paper, None, {"d_k": d_k}) for d_k in (8, 4))
+    rows = {("base", "base"): base, ("table3_B", "d_k=32"): narrow}
+    told = {one.claim.id: one.sentence for one in judge(evidence_of([]), rows)}
+    assert told["C29b"] == "Keys of size 4 are worse than of size 8"
+    assert told["C29a"] == claim("C29a").sentence, "the other row is not listed"
 
 
 @pytest.mark.parametrize("scale", SCALES)
