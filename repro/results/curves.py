@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from repro.results.frame import runs_in, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
 
@@ -127,13 +128,10 @@ def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFram
 
     Nothing stands where two curves have no stretch in common, and no such column where no row can be compared.
     """
-    import pandas as pd
-
-    runs = {(one.table, one.row, one.seed): one for one in records}
-    names = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
-    rows = [[runs[table, row, int(seed)] for seed in seeds.split()] for table, row, seeds in names]
-    rows = [row for row in rows if row]  # the others are missing
+    rows = [runs for runs in runs_in(frame, records) if runs]  # the others are missing
     found = compared(rows) if rows and rows[0][0].table == BASE else {}
+    if not found:
+        return frame
     lines: list[dict[str, str | float]] = []
     for row in frame["row"]:
         line: dict[str, str | float] = {}
@@ -141,12 +139,8 @@ def with_comparisons(frame: "DataFrame", records: Iterable[Record]) -> "DataFram
             line["along/beside"] = one.beside
             line |= {f"along/{one.over}/crossings": one.places(), f"along/{one.over}/gap": one.gap}
         lines.append(line)
-    if not found:
-        return frame
     columns = ["along/beside", *(f"along/{over}/{what}" for over in OVERS for what in ("crossings", "gap"))]
-    made = frame.join(pd.DataFrame(lines, index=frame.index, columns=columns))
-    made.attrs = frame.attrs
-    return made
+    return widened(frame, lines, columns=columns)
 
 
 def _reference(runs: Sequence[Record], rows: Sequence[Sequence[Record]]) -> Sequence[Record]:

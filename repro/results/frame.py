@@ -367,6 +367,25 @@ def spread(score: str, values: Sequence[float]) -> dict[str, float | None]:
     return {score: mean, f"{score}_half_width": half_width, **ends}
 
 
+# More columns for a frame
+
+
+def runs_in(frame: "DataFrame", records: Iterable[Record]) -> list[list[Record]]:
+    """Of each line of a frame the finished runs that it was made of, by seed; none where it has none."""
+    runs = {(one.table, one.row, one.seed): one for one in records}
+    lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
+    return [[runs[table, row, int(seed)] for seed in seeds.split()] for table, row, seeds in lines]
+
+
+def widened(frame: "DataFrame", lines: Sequence[Mapping[str, Any]], **how: Any) -> "DataFrame":
+    """The frame with these columns beside its own, a mapping a line; `how` goes to pandas, which drops `attrs`."""
+    import pandas as pd
+
+    made = frame.join(pd.DataFrame(lines, index=frame.index, **how))
+    made.attrs = frame.attrs
+    return made
+
+
 # What a reader must know about it
 
 

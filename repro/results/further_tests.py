@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.results.beside import copy_beside
-from repro.results.frame import SCORERS, spread
+from repro.results.frame import SCORERS, runs_in, spread, widened
 from repro.results.record import Record, path
 from repro.results.task import Named, number
 from repro.storage.packed_json import read_packed, write_packed
@@ -75,13 +75,9 @@ def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -
 
     That is how many of the row's runs were scored on it: not all need be. No column where none was.
     """
-    import pandas as pd
-
-    runs = {(one.table, one.row, one.seed): one for one in records}
     lines = []
-    for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
-        mine = [runs[table, row, int(seed)] for seed in seeds.split()]
-        found = [read_further(path(results, record), record.run) for record in mine]
+    for runs in runs_in(frame, records):
+        found = [read_further(path(results, record), record.run) for record in runs]
         line: dict[str, float | None] = {}
         for name in dict.fromkeys(name for tests in found for name in tests):
             scores = [tests[name].scores for tests in found if name in tests]
@@ -90,11 +86,7 @@ def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -
                 values = [number(one, score) for one in scores]
                 line |= spread(f"further/{name}/{score}", [value for value in values if value is not None])
         lines.append(line)
-    if not any(lines):
-        return frame
-    made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
-    made.attrs = frame.attrs
-    return made
+    return widened(frame, lines, dtype=float) if any(lines) else frame
 
 
 def _checked(test: Mapping[str, Any]) -> FurtherTest:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from repro.results.brackets import Brackets, read_brackets, shares_of_mendings
-from repro.results.frame import spread
+from repro.results.frame import runs_in, spread, widened
 from repro.results.record import Record
 from repro.results.resampled import Floats, Interval, over_draws, resampled
 from repro.results.sentences import SMOOTHED, NgramCounts, bleu, read_counts, read_places
@@ -42,19 +42,14 @@ def by_position(thirds: Iterable[NgramCounts]) -> list[float]:
 
 def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
     """The frame with the parts of each row, mean and interval over its runs; nothing where a run has no counts."""
-    import pandas as pd
-
-    runs = {(one.table, one.row, one.seed): one for one in records}
     lines = []
-    for table, row, seeds in zip(frame["table"], frame["row"], frame["seeds"], strict=True):
-        found = [bleu_of_parts(runs[table, row, int(seed)], results) for seed in seeds.split()]
+    for runs in runs_in(frame, records):
+        found = [bleu_of_parts(record, results) for record in runs]
         whole = [one for one in found if one is not None]
         values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in THIRDS}
         complete = len(whole) == len(found)
         lines.append({key: x for name in THIRDS for key, x in spread(name, values[name] if complete else []).items()})
-    made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
-    made.attrs = frame.attrs
-    return made
+    return widened(frame, lines, dtype=float)
 
 
 def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
@@ -63,12 +58,9 @@ def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) 
     As `with_parts`; intervals over sentences are those of `f1_over_sentences`, of a row and of what it has more than
     the first, where both are of one text.
     """
-    import pandas as pd
-
-    runs = {(one.table, one.row, one.seed): one for one in records}
     lines, first = [], list[Brackets]()
-    for i, (table, row, seeds) in enumerate(zip(frame["table"], frame["row"], frame["seeds"], strict=True)):
-        found = [read_brackets(results, runs[table, row, int(seed)]) for seed in seeds.split()]
+    for i, runs in enumerate(runs_in(frame, records)):
+        found = [read_brackets(results, record) for record in runs]
         whole = [one[SPLIT] for one in found if one is not None]
         complete = whole if len(whole) == len(found) else []
         first = complete if i == 0 else first
@@ -77,9 +69,7 @@ def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) 
         line = {key: x for name, values in thirds.items() for key, x in spread(name, values).items()}
         line |= _over_sentences(complete, first if i else [])
         lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(whole).items()})
-    made = frame.join(pd.DataFrame(lines, index=frame.index, dtype=float))
-    made.attrs = frame.attrs
-    return made
+    return widened(frame, lines, dtype=float)
 
 
 def f1_over_sentences(row: Sequence[Brackets], less: Sequence[Brackets] = ()) -> Interval:
