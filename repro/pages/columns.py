@@ -1,6 +1,7 @@
 """The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.model.config import BASE as PAPER_BASE
@@ -142,6 +143,11 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], i
         spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
         texts.append(mean + spread if n else MISSING)
     return texts, decimals
+
+
+def rules_between(values: Sequence[object]) -> frozenset[int]:
+    """The lines of a table above which a rule stands: those that have another value than the line before."""
+    return frozenset(i for i in range(1, len(values)) if values[i] != values[i - 1])
 
 
 def unused(frame: "DataFrame") -> list[str]:

@@ -3,6 +3,7 @@
 import statistics
 
 from repro.pages.cells import sheet_number
+from repro.pages.columns import rules_between
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
 from repro.results.outputs_2017 import QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
@@ -28,14 +29,12 @@ def page(scored: Outputs2017) -> Page:
             for i, name in enumerate(("shortest", "second", "third", "longest"))
         ),
     ]
-    kinds = [one.kind for one in systems]
-    ruled = frozenset(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])
     return Page(
         made_from(SCORES_2017),
         blocks(
             Heading("Published translations of newstest2017, English-German", 1),
             Text(ABOUT),
-            Table(tuple(shown), ruled),
+            Table(tuple(shown), rules_between([one.kind for one in systems])),
             Text(
                 f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} equal parts; "
                 "BLEU is sacreBLEU's."

@@ -11,6 +11,7 @@ from repro.pages.columns import (
     numbers,
     published_column,
     row_column,
+    rules_between,
     setting_columns,
     size_columns,
     spreads,
@@ -137,7 +138,6 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Our runs, what their rows are, and the printed systems, ruled as in the paper."""
     own, size = own_columns(frame, judged), size_of_rows(frame)
     base = frozenset({int((frame["table"] == BASE).sum())})
-    kinds = [line.kind for line in TABLE_2]
     return Page(
         made_from(f"the records in {NAME}/ and {BASE}/"),
         blocks(
@@ -154,7 +154,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             Text(ABOUT_SETTINGS),
             explained(size),
             Heading("As printed, and the cost column worked out again"),
-            explained_table(printed_columns(), tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])),
+            explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
             Text(ABOUT_PRINTED),
             Heading("Departures from the paper's recipe"),
             departure_notes(frame),

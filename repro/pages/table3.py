@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.pages.columns import DELTA, columns_of_dev, row_column, setting_columns, size_columns
+from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
 from repro.pages.further_tests import further_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import MADE_AGAIN, about_settings, claim, departure_notes, explained_table, made_again, notes
@@ -35,8 +35,7 @@ def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[lis
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
     """Ruled between the groups as in the paper."""
     scores, varies = page_columns(frame, judged)
-    of = list(frame["table"])
-    ruled = tuple(i for i in range(1, len(of)) if of[i] != of[i - 1])
+    ruled = rules_between(list(frame["table"]))
     return Page(
         made_from("the records beside it"),
         blocks(

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.data.treebanks import TREEBANKS
-from repro.pages.columns import MISSING, cost_columns, numbers, row_column, setting_columns, size_columns, spreads
+from repro.pages.columns import (
+    MISSING,
+    cost_columns,
+    numbers,
+    row_column,
+    rules_between,
+    setting_columns,
+    size_columns,
+    spreads,
+)
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     ABOUT_SETTINGS,
@@ -183,8 +192,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
 
 
 def _as_printed() -> tuple[Block, ...]:
-    kinds = [line.training for line in TABLE_4]
-    ruled = tuple(i for i in range(1, len(kinds)) if kinds[i] != kinds[i - 1])
+    ruled = rules_between([line.training for line in TABLE_4])
     return Heading("As printed"), *explained_table(printed_parsers(), ruled)
 
 
