@@ -19,13 +19,10 @@ from repro.pages.columns import (
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     ABOUT_SETTINGS,
-    MADE_AGAIN,
     claim,
-    departure_notes,
+    ending,
     explained,
     explained_table,
-    made_again,
-    notes,
 )
 from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
@@ -156,11 +153,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             Heading("As printed, and the cost column worked out again"),
             explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
             Text(ABOUT_PRINTED),
-            Heading("Departures from the paper's recipe"),
-            departure_notes(frame),
-            notes(frame, Heading("Notes")),
-            Heading(MADE_AGAIN),
-            made_again(frame),
+            ending(frame),
         ),
     )
 

@@ -10,7 +10,7 @@ from repro.claims.judge import Judged
 from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
 from repro.pages.further_tests import further_section
 from repro.pages.verdicts import verdict_columns
-from repro.pages.words import MADE_AGAIN, about_settings, claim, departure_notes, explained_table, made_again, notes
+from repro.pages.words import about_settings, claim, ending, explained_table
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
 
@@ -45,10 +45,6 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             (Heading("What the rows change"), *explained_table(varies, ruled)) if varies else (),
             about_settings(frame),
             further_section(frame, ruled),
-            Heading("Departures from the paper's recipe"),
-            departure_notes(frame),
-            notes(frame, Heading("Notes")),
-            Heading(MADE_AGAIN),
-            made_again(frame),
+            ending(frame),
         ),
     )

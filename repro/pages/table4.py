@@ -18,14 +18,11 @@ from repro.pages.columns import (
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     ABOUT_SETTINGS,
-    MADE_AGAIN,
     claim,
-    departure_notes,
+    ending,
     explained,
     explained_table,
     facts,
-    made_again,
-    notes,
 )
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
@@ -180,13 +177,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
             Text(ABOUT_SETTINGS),
             explained(size),
             _as_printed() if name == NAME else (),
-            Heading("Departures from the paper's recipe"),
-            departure_notes(frame),
-            notes(frame, Heading("Notes")),
-            Heading("How it was made"),
-            facts(frame),
-            Heading(MADE_AGAIN),
-            made_again(frame),
+            ending(frame, facts(frame)),
         ),
     )
 

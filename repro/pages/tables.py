@@ -19,15 +19,12 @@ from repro.pages.columns import (
 from repro.pages.further_tests import further_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
-    MADE_AGAIN,
     about_settings,
     claim,
-    departure_notes,
+    ending,
     explained,
     explained_table,
     facts,
-    made_again,
-    notes,
 )
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
@@ -46,6 +43,12 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
     if systems := has_systems(frame):
         sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
+    made = (
+        Code(f"python experiments/{name}.py --scale {scale}"),
+        " leaves a record of each run; ",
+        Code(COMMAND),
+        f" made this page from {frame['n'].sum()} of them.",
+    )
     return Page(
         made_from(f"the records in {name}/ and {BASE}/"),
         blocks(
@@ -62,21 +65,7 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
             further_section(frame, ruled),
-            Heading("Departures from the paper's recipe"),
-            departure_notes(frame),
-            notes(frame, Heading("Notes")),
-            Heading("How it was made"),
-            Text(
-                (
-                    Code(f"python experiments/{name}.py --scale {scale}"),
-                    " leaves a record of each run; ",
-                    Code(COMMAND),
-                    f" made this page from {frame['n'].sum()} of them.",
-                )
-            ),
-            facts(frame),
-            Heading(MADE_AGAIN),
-            made_again(frame),
+            ending(frame, Text(made), facts(frame)),
         ),
     )
 

@@ -1,11 +1,11 @@
 """The sentences that stand on several pages: what a sign means, what was departed from, what to know about a table."""
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
-from repro.render.page import Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
+from repro.render.page import Block, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
@@ -155,6 +155,18 @@ def made_again(frame: "DataFrame") -> Text | Listing:
     """A line for each badge that the runs of a table earned, and each processor."""
     lines: list[str] = frame.attrs["repeatable"]
     return Listing(tuple(lines)) if lines else Text("No run yet.")
+
+
+def ending(frame: "DataFrame", *made: Block) -> Iterator[Block]:
+    """What ends the page of a table: departures, notes, how it was made if more is said, how far it can be again."""
+    yield Heading("Departures from the paper's recipe")
+    yield departure_notes(frame)
+    yield from notes(frame, Heading("Notes"))
+    if made:
+        yield Heading("How it was made")
+        yield from made
+    yield Heading(MADE_AGAIN)
+    yield made_again(frame)
 
 
 def facts(frame: "DataFrame") -> Listing:
