@@ -48,7 +48,7 @@ def section(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
     groups = {"by third of source length": LENGTHS, "by third of target position": POSITIONS}
     names = dict(zip((*LENGTHS, *POSITIONS), THIRDS, strict=True))
     shown = [
-        Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1)[0])
+        Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1))
         for group, parts in groups.items()
         for part in parts
     ]

@@ -44,9 +44,9 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
     texts = [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]
     shown = [Column("", Formula("n"), texts)]
     for name, decimals in (("ppl", 2), ("bleu", 1)):
-        group, (texts, took) = f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)
+        group, took = f"{name.upper()} (dev)", enough(frame, f"dev/{name}", decimals)
         shown += [
-            Column(group, ours, texts),
+            Column(group, ours, spreads(frame, f"dev/{name}", decimals)),
             Column(group, DELTA, numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")),
             *published_column(frame, group, f"dev/{name}", took),
             Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
@@ -58,9 +58,9 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
 def columns_of_test(frame: "DataFrame") -> list[Column]:
     """How the rows scored on the test set, by both scorers."""
     return [
-        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
         *published_column(frame, TEST, "test/bleu", 1),
-        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
+        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)),
     ]
 
 
@@ -75,7 +75,7 @@ def published_column(frame: "DataFrame", group: str, score: str, decimals: int) 
     if "published/n" not in frame:
         return []
     beside = frame[[f"published/{name}" for name in BESIDE]].set_axis(BESIDE, axis="columns")
-    texts = spreads(beside, score, decimals)[0]
+    texts = spreads(beside, score, decimals)
     return [Column(group, "published", ["" if text == MISSING else text for text in texts])]
 
 
@@ -126,23 +126,27 @@ def numbers(values: "Series[float]", form: str) -> list[str]:
     return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
 
 
-def spreads(frame: "DataFrame", score: str, decimals: int) -> tuple[list[str], int]:
-    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number. And the decimals it took.
+def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
+    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number; nothing where no run has the score."""
+    form = f".{enough(frame, score, decimals)}f"
+    parts = [numbers(frame[score + end], form) for end in ("", "_half_width", "_min", "_max")]
+    texts = []
+    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
+        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
+        texts.append(mean + spread if n else MISSING)
+    return texts
 
-    As many decimals as the paper prints, more (up to 4) while an interval would read 0, unless its mean reads 0 too:
-    a row that learned nothing does not ask for more of the others. Nothing where no run has the score.
+
+def enough(frame: "DataFrame", score: str, decimals: int) -> int:
+    """As many decimals as the paper prints, more (up to 4) while an interval would read 0, unless its mean does too.
+
+    A row that learned nothing does not ask for more of the others.
     """
     widths, is_more = frame[f"{score}_half_width"], frame[score].abs().round(decimals) > 0
     narrowest = widths.where((widths > 0) & is_more).min()
     while decimals < 4 and round(narrowest, decimals) == 0:
         decimals += 1
-    ends = ("", "_half_width", "_min", "_max")
-    parts = [numbers(frame[score + end], f".{decimals}f") for end in ends]
-    texts = []
-    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
-        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
-        texts.append(mean + spread if n else MISSING)
-    return texts, decimals
+    return decimals
 
 
 def rules_between(values: Sequence[object]) -> frozenset[int]:

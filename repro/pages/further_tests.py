@@ -28,7 +28,7 @@ def further_section(frame: "DataFrame", ruled: Iterable[int]) -> tuple[Block, ..
         group, scored = of.removeprefix("further/"), frame.assign(n=frame[count].fillna(0).astype(int))
         shown.append(Column(group, "n", numbers(frame[count], ".0f")))
         for score, scorer in SCORERS.items():
-            texts, _ = spreads(scored, f"{of}/{score}", 1)
+            texts = spreads(scored, f"{of}/{score}", 1)
             shown.append(Column(group, scorer, ["" if text == MISSING else text for text in texts]))
     kept = [i for i, scored in enumerate(frame[counts].notna().any(axis="columns")) if scored]
     columns = [column._replace(texts=[column.texts[i] for i in kept]) for column in shown]

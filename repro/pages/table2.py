@@ -95,16 +95,16 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
     subset = []
     if "test_subset/bleu" in frame:
         subset = [
-            Column("BLEU (test subset)", "sacreBLEU", spreads(frame, "test_subset/bleu", 1)[0]),
-            Column("BLEU (test subset)", "multi-bleu", spreads(frame, "test_subset/bleu_published", 1)[0]),
+            Column("BLEU (test subset)", "sacreBLEU", spreads(frame, "test_subset/bleu", 1)),
+            Column("BLEU (test subset)", "multi-bleu", spreads(frame, "test_subset/bleu_published", 1)),
         ]
     return [
         row_column(frame),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
         Column("", Formula("n"), [f"{n}" if n else MISSING for n in frame["n"]]),
-        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),
+        Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
         *published_column(frame, TEST, "test/bleu", 1),
-        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)[0]),
+        Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)),
         Column(TEST, "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
         *verdict_columns(frame, judged),

@@ -113,9 +113,9 @@ def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column
     return [
         row_column(frame),
         Column("", Formula("n"), [f"{n} ({of} diverged)" if of else f"{n}" if n else MISSING for n, of in counts]),
-        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)[0]),
-        Column("dev", "F1", spreads(frame, "dev/f1", 1)[0]),
-        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)[0]) for name, head in TEST_SCORES.items()),
+        Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
+        Column("dev", "F1", spreads(frame, "dev/f1", 1)),
+        *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
         *([Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f"))] if "paper/f1" in frame.columns else ()),
         *verdict_columns(frame, judged),
     ]
@@ -126,7 +126,7 @@ def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
     if not {*F1_THIRDS} <= {*frame.columns} or frame[F1_THIRDS[0]].isna().all():
         return ()
     lengths = [
-        Column("F1 (dev) by third of sentence length", part, spreads(frame, name, 1)[0])
+        Column("F1 (dev) by third of sentence length", part, spreads(frame, name, 1))
         for part, name in zip(LENGTHS, F1_THIRDS, strict=True)
     ]
     kinds = [name.removeprefix(MENDED) for name in frame.columns if name.startswith(MENDED)]

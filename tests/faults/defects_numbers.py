@@ -293,15 +293,15 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a table shows the test scores of one scorer under the other",
         "repro/pages/columns.py",
-        'Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)[0]),',
-        'Column(TEST, "sacreBLEU", spreads(frame, "test/bleu_published", 1)[0]),',
+        'Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),',
+        'Column(TEST, "sacreBLEU", spreads(frame, "test/bleu_published", 1)),',
         (f"{TABLE3}each_number_stands_under_its_heading",),
     ),
     Defect(
         "a table shows the test scores for those of dev",
         "repro/pages/columns.py",
-        'f"{name.upper()} (dev)", spreads(frame, f"dev/{name}", decimals)',
-        'f"{name.upper()} (dev)", spreads(frame, f"test/{name}", decimals)',
+        'Column(group, ours, spreads(frame, f"dev/{name}", decimals)),',
+        'Column(group, ours, spreads(frame, f"test/{name}", decimals)),',
         (f"{TABLE3}each_number_stands_under_its_heading",),
     ),
     Defect(
