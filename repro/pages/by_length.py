@@ -25,8 +25,7 @@ ABOUT_PARTS = (
 
 def operations_column(frame: "DataFrame") -> Column:
     """What the training of a row took, beside its size."""
-    flops = numbers(frame["cost/flops"], ".2e")
-    return Column("training", "FLOPs", [text.replace("e+", "e") for text in flops])
+    return Column("training", "FLOPs", numbers(frame["cost/flops"], ".2e"))
 
 
 def unequal(frame: "DataFrame") -> Text:

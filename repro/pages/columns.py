@@ -1,7 +1,7 @@
 """The columns that tables show of a frame, in a reader's words. Paper: Tables 2 and 3."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from repro.model.config import BASE as PAPER_BASE
@@ -13,7 +13,7 @@ from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, s
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 MISSING = "missing"
 SIZE = "parameters (M)"
@@ -121,9 +121,11 @@ def closing(frame: "DataFrame") -> list[Column]:
     return [row_column(frame), *dev]
 
 
-def numbers(values: "Series[float]", form: str) -> list[str]:
-    """Numbers as they are written, nothing for none."""
-    return ["" if math.isnan(x) else format(x, form).replace("-", MINUS) for x in values]
+def numbers(values: Iterable[float | None], form: str) -> list[str]:
+    """Numbers as they are written, 1.2e17 for 1.2e+17, nothing for none."""
+    return [
+        "" if x is None or math.isnan(x) else format(x, form).replace("-", MINUS).replace("e+", "e") for x in values
+    ]
 
 
 def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:

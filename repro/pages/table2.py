@@ -76,15 +76,12 @@ def printed_columns() -> list[Column]:
     def score(line: System, pair: Pair) -> str:
         return f"{line.bleu[pair]:g}" if pair in line.bleu else ""
 
-    def cost(flops: float | None) -> str:
-        return "" if flops is None else f"{flops:.1e}".replace("e+", "e")
-
     shown = [Column("", "system", [line.name for line in TABLE_2])]
     shown += [Column("BLEU", pair, [score(line, pair) for line in TABLE_2]) for pair in PAIRS]
     for pair in PAIRS:
         shown += [
-            Column(f"FLOPs {pair}", "printed", [cost(line.flops.get(pair)) for line in TABLE_2]),
-            Column(f"FLOPs {pair}", "worked out", [cost(computed_flops(line, pair)) for line in TABLE_2]),
+            Column(f"FLOPs {pair}", "printed", numbers((line.flops.get(pair) for line in TABLE_2), ".1e")),
+            Column(f"FLOPs {pair}", "worked out", numbers((computed_flops(line, pair) for line in TABLE_2), ".1e")),
         ]
     return shown
 
@@ -108,7 +105,7 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
         Column(TEST, "paper", numbers(frame["paper/bleu"].mask(is_base), ".1f")),
         *subset,
         *verdict_columns(frame, judged),
-        Column("training", "FLOPs", [text.replace("e+", "e") for text in numbers(frame["cost/flops"], ".1e")]),
+        Column("training", "FLOPs", numbers(frame["cost/flops"], ".1e")),
         Column("training", "seconds", numbers(frame["cost/train_seconds"], ",.0f")),
         Column("training", "GPU hours", numbers(frame["cost/gpu_hours"], ",.1f")),
     ]
