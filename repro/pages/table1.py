@@ -138,7 +138,7 @@ def _sentence(evidence: str) -> str:
 
 
 def sheet(measured: Measured) -> str:
-    """One line for each fitted exponent and for each law, in 12 digits."""
+    """One line for each fitted exponent and for each law, as comma-separated values."""
     lines = ["layer,quantity,size,exponent,half_width,points,law,factor,explained"]
     for (layer, quantity), fit in fits(measured).items():
         for size, exponent in fit.exponents.items():
