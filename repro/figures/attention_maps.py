@@ -18,8 +18,7 @@ from repro.decoding.heads import entropies, split_words
 from repro.figures import style
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.paper import FIGURE_SENTENCES
-from repro.results import record
-from repro.results.record import BASE, Record
+from repro.results.record import Record
 from repro.runs.load import open_run
 from repro.storage import signed_json
 
@@ -100,20 +99,6 @@ def distances(weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 # ---- measuring
-
-
-def base_run(runs: Path, scale: str) -> Record | None:
-    """The finished run of the base row whose heads are shown: of the lowest seed, the newest; None without one."""
-    found = []
-    for file in sorted(runs.glob("*/record.json")):
-        try:
-            run = record.load(file)
-        except ValueError:
-            continue  # of another format or damaged; it is named when its run is asked for
-        if (run.table, run.scale, run.status) == (BASE, scale, "finished"):
-            found.append(run)
-    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
-    return min(newest_first, key=lambda run: run.seed, default=None)
 
 
 def measure_heads(run: Record, runs: Path, cache: Path) -> MeasuredHeads:

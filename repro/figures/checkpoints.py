@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.results.record import Record
+from repro.results.record import Record, load
 from repro.runs.outputs import at_hand
 from repro.storage import signed_json
 
@@ -46,6 +46,20 @@ def runs_of_rows(wanted: Sequence[Wanted], of: Callable[[str], Sequence[Record]]
             return None
         found.append(min(fitting, key=lambda record: (bool(found) and record.seed != found[0].seed, record.seed)))
     return found
+
+
+def run_of_table(table: str, scale: str, runs: Path) -> Record | None:
+    """Of the finished Transformers of a table in `runs` the first row's, of the lowest seed, the newest; None: none."""
+    found = []
+    for file in sorted(runs.glob("*/record.json")):
+        try:
+            run = load(file)
+        except ValueError:
+            continue  # of another format or damaged; it is named when its run is asked for
+        if (run.table, run.scale, run.status, run.system) == (table, scale, "finished", None):
+            found.append(run)
+    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
+    return min(newest_first, key=lambda run: (run.position, run.seed), default=None)
 
 
 def dev_pairs(record: Record, cache: Path) -> list[tuple[str, str]]:

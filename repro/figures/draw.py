@@ -32,6 +32,7 @@ from repro.figures import (
 )
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
+from repro.pages import table4
 from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
 from repro.results.record import BASE, Record
@@ -139,7 +140,7 @@ def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     """Figures 3 to 5 of the newest base run here, or else of the measurement that stands under results."""
     file = to / "attention.json"
     measured = attention_maps.read_heads(file) if file.exists() else None
-    run = attention_maps.base_run(runs, scale)
+    run = checkpoints.run_of_table(BASE, scale, runs)
     if run and (measured is None or measured["run"] != run.run):
         measured = attention_maps.measure_heads(run, runs, cache)
         attention_maps.write_heads(file, measured)
@@ -155,7 +156,7 @@ def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     """What the newest parser here makes of a sentence, or else what stands under results."""
     file = to / "tree.json"
     measured = trees.read_tree(file) if file.exists() else None
-    run = trees.parser_run(runs, scale)
+    run = checkpoints.run_of_table(table4.NAME, scale, runs)
     if run and (measured is None or measured["run"] != run.run):
         measured = trees.measure_tree(run, runs, cache)
         trees.write_tree(file, measured)

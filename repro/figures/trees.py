@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypedDict
 from repro.data.treebank import Tree, bracketed, cleaned, mended, read_trees
 from repro.decoding.evalb import count_brackets, wrong_brackets
 from repro.figures import style
-from repro.results import record
 from repro.results.record import Record
 from repro.results.search import Search
 from repro.runs.load import open_run
@@ -43,20 +42,6 @@ class MeasuredTree(TypedDict):
     gold: str  # in brackets
     found: str
     mended: int  # mendings that its output needed
-
-
-def parser_run(runs: Path, scale: str) -> Record | None:
-    """The finished run of Table 4 that is shown: its first row, of the lowest seed, the newest; None without one."""
-    found = []
-    for file in sorted(runs.glob("*/record.json")):
-        try:
-            run = record.load(file)
-        except ValueError:
-            continue  # of another format or damaged; it is named when its run is asked for
-        if (run.table, run.scale, run.status) == ("table4", scale, "finished") and run.system is None:
-            found.append(run)
-    newest_first = sorted(found, key=lambda run: run.stamp["started"], reverse=True)
-    return min(newest_first, key=lambda run: (run.position, run.seed), default=None)
 
 
 def measure_tree(run: Record, runs: Path, cache: Path) -> MeasuredTree:

@@ -133,20 +133,6 @@ def test_it_is_the_last_layer_but_one(
     np.testing.assert_allclose(merged_to_words(asked[0][0].double().numpy(), words), seen["weights"], atol=1e-5)
 
 
-def test_the_base_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:
-    first = a_record("base", 1)
-    newer = replace(first, run="f" * 16, stamp={**first.stamp, "started": "2026-11-22T00:00:00+00:00"})
-    others = [a_record("base", 2), a_record("h=1", 1, run="e" * 16), a_record("base", 0, scale="smoke", run="d" * 16)]
-    for run in (first, newer, *others):
-        run.save(tmp_path / run.run / "record.json")
-    (tmp_path / "damaged").mkdir()
-    (tmp_path / "damaged/record.json").write_text("{", "utf-8")
-    found = maps.base_run(tmp_path, "laptop")
-    assert found
-    assert found.run == "f" * 16
-    assert maps.base_run(tmp_path, "captions") is None
-
-
 def test_another_tokenizer_is_refused(trained: Callable[[], Record], tmp_path: Path) -> None:
     run = trained()
     train_tokenizer(["other text"], Subwords("bpe", 300)).save(tmp_path / "cache/text/tokenizer/tokenizer.json")

@@ -1,13 +1,14 @@
 """Which runs are measured for a picture, when, and what is said where they are gone."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from repro.figures import checkpoints
-from repro.figures.checkpoints import Wanted, dev_pairs, measured_runs, runs_of_rows, told_runs
+from repro.figures.checkpoints import Wanted, dev_pairs, measured_runs, run_of_table, runs_of_rows, told_runs
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -50,6 +51,20 @@ def test_the_lowest_seed_whose_checkpoints_are_here_and_a_base_of_the_same_text(
     (tmp_path / ("e" * 16) / "record.json").touch()
     assert chosen(records, tmp_path) == [2, 10]  # though that of 3 is lower
     assert chosen(records[:1], tmp_path) is None
+
+
+def test_of_a_table_the_run_of_the_lowest_seed_is_shown_and_the_newest_of_it(a_record: Make, tmp_path: Path) -> None:
+    first = a_record("base", 1)
+    newer = replace(first, run="f" * 16, stamp={**first.stamp, "started": "2026-11-22T00:00:00+00:00"})
+    others = [a_record("base", 2), a_record("h=1", 1, run="e" * 16), a_record("base", 0, scale="smoke", run="d" * 16)]
+    for run in (first, newer, *others):
+        run.save(tmp_path / run.run / "record.json")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged/record.json").write_text("{", "utf-8")
+    found = run_of_table("base", "laptop", tmp_path)
+    assert found
+    assert found.run == "f" * 16
+    assert run_of_table("base", "captions", tmp_path) is None
 
 
 def test_runs_are_measured_once_and_others_anew(a_record: Make, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from repro.figures import style, trees
-from repro.figures.trees import MeasuredTree, draw_tree, parser_run, read_tree, tree_in, write_tree
+from repro.figures.trees import MeasuredTree, draw_tree, read_tree, tree_in, write_tree
 
 FOUND = trees.SENTENCE.replace("(NP (NP (DT The) (JJ old) (NN teacher))", "(PP (NP (DT The) (JJ old) (NN teacher))")
 MEASURED: MeasuredTree = {
@@ -49,8 +49,7 @@ def test_it_is_kept_and_drawn_to_the_same_bytes(tmp_path: Path) -> None:
     assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
 
 
-def test_what_is_no_tree_is_refused_and_without_a_run_there_is_none(tmp_path: Path) -> None:
+def test_what_is_no_tree_is_refused(tmp_path: Path) -> None:
     (tmp_path / "tree.json").write_text('{"gold": "(S (NN a)", "found": ""}')
     with pytest.raises(ValueError, match="is not a tree that was found"):
         read_tree(tmp_path / "tree.json")
-    assert parser_run(tmp_path, "smoke") is None
