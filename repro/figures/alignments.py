@@ -21,8 +21,8 @@ from repro.decoding.heads import entropies
 from repro.figures import style
 from repro.figures.attention_maps import MAKE_AGAIN, merged_to_words
 from repro.figures.numbers import save_numbers
-from repro.results.inside import is_inside_of, read_inside, weights_of
-from repro.results.record import Record, path
+from repro.results.inside import seen_sentences
+from repro.results.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,13 +71,9 @@ class Compared:
 
 def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tuple[Record, list[Aligned]]]:
     """Each finished run with the sentences that it left, of the lowest seed first."""
-    for record in sorted(records, key=lambda one: one.seed):
-        place = path(results, record)
-        if record.status != "finished" or record.stamp["dirty"] or not is_inside_of(place, record.run):
-            continue
-        content, data = read_inside(place)
+    for record, sentences in seen_sentences(records, results):
         found = []
-        for told, weights in zip(content["sentences"], weights_of(content, data), strict=True):
+        for told, weights in sentences:
             if "cross" in weights:
                 merged = merged_to_words(weights["cross"], told["target"]["of"], told["source"]["of"])
                 whole = merged / merged.sum(-1, keepdims=True)  # a byte each: not quite one

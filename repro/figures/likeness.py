@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from repro.figures import style
 from repro.figures.numbers import save_numbers
 from repro.results.frame import interval
-from repro.results.inside import is_inside_of, read_inside, weights_of
-from repro.results.record import Record, path
+from repro.results.inside import seen_sentences
+from repro.results.record import Record
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,16 +73,12 @@ def cosines(sentences: Sequence[Array]) -> Array:
 def alike_heads(records: Iterable[Record], results: Path) -> list[Alike]:
     """Of each finished run that left its inside, and each kind of attention, in the order of `KINDS`, by seed."""
     found = []
-    for record in records:
-        place = path(results, record)
-        if record.status != "finished" or record.stamp["dirty"] or not is_inside_of(place, record.run):
-            continue
-        sentences = weights_of(*read_inside(place))
+    for record, sentences in seen_sentences(records, results):
         for kind in KINDS:
-            maps = [of[kind] for of in sentences if kind in of]
+            maps = [of[kind] for _, of in sentences if kind in of]
             if maps:
                 found.append(Alike(record, kind, cosines(maps), maps[0].shape[1], len(maps)))
-    return sorted(found, key=lambda one: ([*KINDS].index(one.kind), one.record.seed))
+    return sorted(found, key=lambda one: [*KINDS].index(one.kind))
 
 
 def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[Path]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from repro.figures import style
 from repro.figures.attention_maps import NAMES, draw_maps, heads_of, layer_shown, map_of_words, merged_to_words
 from repro.model.special_tokens import EOS, SPECIAL
-from repro.results.inside import is_inside_of, read_inside, weights_of
-from repro.results.record import Record, path
+from repro.results.inside import seen_sentences
+from repro.results.record import Record
 from repro.runs.inside import NAMES_OF_PAPER
 
 if TYPE_CHECKING:
@@ -38,18 +38,14 @@ class OwnSentence:
     """A sentence that a run translated, and the weights of all heads on it."""
 
     record: Record
-    told: dict[str, Any]  # of `read_inside`: where it is from, its words and pieces, those of the translation
+    told: dict[str, Any]  # of `seen_sentences`: where it is from, its words and pieces, those of the translation
     weights: dict[str, Array]  # by kind, [L, H, Q, K]; rows sum to one
 
 
 def own_sentence(records: Iterable[Record], results: Path) -> OwnSentence:
     """The first sentence of its own text that a run left, of the lowest seed; a ValueError says how one is made."""
-    for record in sorted(records, key=lambda one: one.seed):
-        place = path(results, record)
-        if record.status != "finished" or record.stamp["dirty"] or not is_inside_of(place, record.run):
-            continue
-        content, data = read_inside(place)
-        for told, weights in zip(content["sentences"], weights_of(content, data), strict=True):
+    for record, sentences in seen_sentences(records, results):
+        for told, weights in sentences:
             if told["about"] not in NAMES_OF_PAPER.values() and {"encoder", "cross"} <= weights.keys():
                 whole = {kind: of / of.sum(-1, keepdims=True) for kind, of in weights.items()}  # a byte each: not quite
                 return OwnSentence(record, told, whole)

@@ -8,11 +8,12 @@ were taken before the weights were rounded. A report reads it (`repro/web/inside
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.results.beside import copy_beside
+from repro.results.record import Record, path
 from repro.storage import atomic, signed_json
 from repro.storage.packed_json import packed, unpacked
 
@@ -69,6 +70,20 @@ def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, ND
             begin = end
         found.append(of_kinds)
     return found
+
+
+def seen_sentences(
+    records: Iterable[Record], results: Path
+) -> "Iterator[tuple[Record, list[tuple[dict[str, Any], dict[str, NDArray[float64]]]]]]":
+    """The finished runs of committed code that left their inside, of the lowest seed first, each with its sentences.
+
+    Of a sentence what is told of it, and its weights as `weights_of` gives them.
+    """
+    for record in sorted(records, key=lambda one: one.seed):
+        place = path(results, record)
+        if record.status == "finished" and not record.stamp["dirty"] and is_inside_of(place, record.run):
+            content, weights = read_inside(place)
+            yield record, list(zip(content["sentences"], weights_of(content, weights), strict=True))
 
 
 def is_inside_of(place: Path, run: str) -> bool:
