@@ -13,7 +13,6 @@ class Summary:
     scale: str
     claim: str  # what a page of this scale shows
     n: int
-    n_dirty: int  # of uncommitted code
     n_rows: int
     hours: float  # of training and decoding
     rows_here: tuple[str, ...]  # the names of rows that say another value than stands here, with it
@@ -29,7 +28,6 @@ def summary(result_set: ResultSet) -> Summary | None:
         scale=result_set.scale,
         claim=str(records[0].settings["claim"]),
         n=len(records),
-        n_dirty=sum(record.stamp["dirty"] for record in records),
         n_rows=len({(record.table, record.row) for record in records}),
         hours=sum(record.cost["train_seconds"] + record.cost["decode_seconds"] for record in records) / 3600,
         rows_here=tuple(text for row, text in named.items() if text != row),

@@ -99,7 +99,7 @@ def test_no_record_no_page(tmp_path: Path) -> None:
 
 def test_text_on_the_page_is_text() -> None:
     named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
-    runs = Summary(scale="x_y|", claim="", n=1, n_dirty=0, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))
+    runs = Summary(scale="x_y|", claim="", n=1, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))
     page = markdown(claims.page(judge_suite(suite(NOTHING), [named]), NOTHING, runs))
     assert r"a \| b &lt;script&gt; \*c\*" in page
     assert r"at scale x_y\|" in page
@@ -107,7 +107,7 @@ def test_text_on_the_page_is_text() -> None:
 
 
 def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
-    runs = Summary(scale="paper", claim="", n=3, n_dirty=1, n_rows=1, hours=1.0, rows_here=())
+    runs = Summary(scale="paper", claim="", n=3, n_rows=1, hours=1.0, rows_here=())
     text = markdown(claims.page(judge(NOTHING), NOTHING, runs))
     assert "0 of 3 runs count." in text
     assert "Exploration" not in text
@@ -116,7 +116,7 @@ def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
 
 
 def test_below_the_papers_scale_the_page_says_what_a_verdict_is_not() -> None:
-    runs = Summary(scale="laptop", claim="", n=0, n_dirty=0, n_rows=0, hours=1.0, rows_here=())
+    runs = Summary(scale="laptop", claim="", n=0, n_rows=0, hours=1.0, rows_here=())
     text = markdown(claims.page(judge_suite(Suite(scale="laptop", runs=EMPTY, printed={}), []), NOTHING, runs))
     assert "a verdict speaks of the sign of a difference, never of its size" in text
     assert "in brackets the chance" not in text
