@@ -129,7 +129,7 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
 def _checked(columns: Mapping[str, Any], split: str, record: Record) -> Brackets:
     words, found, gold, right = (numbers_in(columns[name]) for name in COLUMNS)
     made = Brackets(words, found, gold, right, {kind: numbers_in(times) for kind, times in columns["mended"].items()})
-    n = record.corpus["n_dev" if split == "dev" else "n_test"]
+    n = record.n_sentences(split)
     if lengths := {len(one) for one in (words, found, gold, right, *made.mended.values())} - {n}:
         raise ValueError(f"{split}: expected columns of {n:,} sentences, got {max(lengths):,}")
     if (made.right > np.minimum(made.found, made.gold)).any():

@@ -185,6 +185,10 @@ class Record:
         """What its task says."""
         return self.task or TRANSLATION
 
+    def n_sentences(self, split: str) -> int:
+        """How many pairs dev or test has."""
+        return self.corpus["n_dev" if split == "dev" else "n_test"]
+
     def score(self, split: Literal["dev", "test"], name: str) -> float | None:
         """A score by its name; None where it has no value, or the task has no such score."""
         return task.number(self.scores[split], name)

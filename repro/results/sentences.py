@@ -154,7 +154,7 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
         return None
     source = numbers_in(content["source"]).tolist()
     thirds = [_arrays(columns) for columns in content["thirds"]]
-    if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.corpus[f"n_{split}"]} or len(thirds) != 3:  # type: ignore[literal-required]
+    if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.n_sentences(split)} or len(thirds) != 3:
         raise ValueError(f"{file}: expected three thirds of the {split} of record {record.run}. Run the row again.")
     return Places(source, thirds)
 
@@ -234,7 +234,7 @@ class _Expected(NamedTuple):
 def _expected(record: Record) -> _Expected:
     return _Expected(
         record.run,
-        tuple((split, record.corpus["n_dev" if split == "dev" else "n_test"]) for split in SPLITS),
+        tuple((split, record.n_sentences(split)) for split in SPLITS),
         tuple(((split, name), record.score(split, name)) for split in SPLITS for name in SMOOTHED),
     )
 
