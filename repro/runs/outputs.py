@@ -25,7 +25,7 @@ from repro.results.sentences import (
     sha256_of,
     write_sentences,
 )
-from repro.results.task import SPLITS, number
+from repro.results.task import SPLITS, Named, number
 
 if TYPE_CHECKING:
     from repro.data.shards import Split
@@ -127,11 +127,8 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
         found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens, source=source)
         if places and found.places and any(map(_differ, places.thirds, found.places.thirds)):
             return f"the counts of its translations of {split}, by thirds, are not those that were kept"
-        for name, counts in found.scorers.items():
-            scored = record.score(split, name)
-            again = bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
-            if scored is None or abs(scored - again) > SAME_BLEU:
-                return f"its translations of {split} score {name} {again:.4f}, but the record says {scored}"
+        if wrong := _unlike(found, record.scores[split], split, "the record says"):
+            return wrong
     return _further_rescored(record, results, corpus)
 
 
@@ -145,10 +142,17 @@ def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | No
         if len(hypotheses) != len(references):
             return f"{test} has {len(hypotheses):,} translations of {len(references):,} sentences"
         found = translated(hypotheses, references, record.pair, in_tokens=corpus.in_tokens)
-        for name, counts in found.scorers.items():
-            scored, again = number(scores, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
-            if scored is None or abs(scored - again) > SAME_BLEU:
-                return f"its translations of {test} score {name} {again:.4f}, but their file says {scored}"
+        if wrong := _unlike(found, scores, test, "their file says"):
+            return wrong
+    return None
+
+
+def _unlike(found: Translated, scores: Named, text: str, stated: str) -> str | None:
+    """By which scorer translations of a text are worth something else than is stated; None: by none."""
+    for name, counts in found.scorers.items():
+        scored, again = number(scores, name), bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
+        if scored is None or abs(scored - again) > SAME_BLEU:
+            return f"its translations of {text} score {name} {again:.4f}, but {stated} {scored}"
     return None
 
 
