@@ -25,7 +25,7 @@ from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
 from repro.runs.command import BAD_INPUT, Parser, ours, python
-from repro.runs.options import add_options
+from repro.runs.options import add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
 from repro.runs.task import Task, Translation
@@ -240,17 +240,13 @@ def _where(options: argparse.Namespace) -> str:
 
 def _scale(name: str, pair: str, options: argparse.Namespace) -> Scale:
     """The largest scale that reads this corpus, with what was asked for instead of its own."""
-    scales = [_task(name, pair).at(one) for one in SCALES.values()]
-    scale = [one for one in scales if one.corpus == name][-1:] or [replace(PAPER, corpus=name)]
-    if options.vocab_size is not None and scale[0].subwords(pair).kind == "given":
-        raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {name} is already split into sub-words. "
-            "Leave the option out."
-        )
+    reading = [one for scale in SCALES.values() if (one := _task(name, pair).at(scale)).corpus == name]
+    scale = reading[-1] if reading else replace(PAPER, corpus=name)
+    refuse_vocabulary(options.vocab_size, scale.subwords(pair), name)
     return replace(
-        scale[0],
-        vocab_size=scale[0].vocab_size if options.vocab_size is None else options.vocab_size,
-        max_length=scale[0].max_length if options.max_length is None else options.max_length,
+        scale,
+        vocab_size=options.vocab_size or scale.vocab_size,
+        max_length=scale.max_length if options.max_length is None else options.max_length,
         rules=check_rules(options.clean),
     )
 

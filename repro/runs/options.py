@@ -12,6 +12,7 @@ from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hin
 
 from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
+from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import SPECIAL
 from repro.results.places import OWN
 from repro.results.record import short
@@ -227,18 +228,7 @@ def chosen_scale(options: Options) -> Scale:
     _refuse_numbers(options)
     _refuse_forecasts(options)
     rules, own = _rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
-    if own.kind == "given" and options.vocab_size is not None:
-        raise ValueError(
-            f"--vocab-size {options.vocab_size}: the text of {corpus} is already split into sub-words. "
-            "Leave the option out."
-        )
-    smallest = SMALLEST_VOCABULARY.get(own.kind, 0)
-    if options.vocab_size is not None and options.vocab_size < smallest:
-        raise ValueError(
-            f"--vocab-size {options.vocab_size}: expected at least {smallest}, since every byte is a token"
-            f"{', at the beginning of a word and within it' if own.kind == 'wordpiece' else ''}, beside "
-            f"{' and '.join(SPECIAL)}."
-        )
+    refuse_vocabulary(options.vocab_size, own, corpus)
     base = replace(scale.base, steps=options.steps or scale.base.steps)
     batch_by = options.batch_by or scale.batch_by
     # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
@@ -270,6 +260,22 @@ def chosen_scale(options: Options) -> Scale:
         batch_by=batch_by,
         rules=rules,
     )
+
+
+def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:
+    """Raise ValueError for a size that the sub-words of a corpus cannot have; None is its own."""
+    if size is None:
+        return
+    if subwords.kind == "given":
+        raise ValueError(
+            f"--vocab-size {size}: the text of {corpus} is already split into sub-words. Leave the option out."
+        )
+    if size < (smallest := SMALLEST_VOCABULARY[subwords.kind]):
+        raise ValueError(
+            f"--vocab-size {size}: expected at least {smallest}, since every byte is a token"
+            f"{', at the beginning of a word and within it' if subwords.kind == 'wordpiece' else ''}, beside "
+            f"{' and '.join(SPECIAL)}."
+        )
 
 
 def _rules(names: Sequence[str]) -> tuple[str, ...]:
