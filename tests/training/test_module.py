@@ -205,12 +205,34 @@ def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
         made.training_step(batch([0], step=41), 0)
 
 
+def test_a_parameter_that_is_no_number_stops_before_the_checkpoint() -> None:
+    made = module(global_step=41)
+    made.on_train_batch_start(batch([0, 1], step=41), 0)
+    made.on_train_batch_start(replace(batch([], micro=1, step=41), sentence=torch.tensor([-1])), 1)
+    made.check_parameters()
+    with torch.no_grad():
+        made.model.embedding.weight[3, 2] = math.inf
+    said = r"norm of the parameters is inf after step 41; no checkpoint was written\. Seed 1, sentences 0, 1\."
+    with pytest.raises(NonFinite, match=said):
+        made.check_parameters()
+    made.on_train_batch_start(replace(batch([0], step=42), sentence=torch.arange(14)), 0)
+    with pytest.raises(NonFinite, match=r"sentences 0, 1, .*, 10, 11 and 2 more\."):
+        made.check_parameters()
+
+
 @pytest.mark.parametrize(
-    ("step", "expected"), [(1, 1.746_928_107_4e-7), (4_000, 6.987_712_429_7e-4), (100_000, 1.397_542_485_9e-4)]
+    ("step", "change", "expected"),
+    [
+        (1, {}, 1.746_928_107_4e-7),
+        (4_000, {}, 6.987_712_429_7e-4),
+        (100_000, {}, 1.397_542_485_9e-4),
+        (4_000, {"lr_factor": 0.5}, 3.493_856_214_8e-4),
+        (1, {"warms_up": False}, 6.987_712_429_7e-4),  # the peak from the first step on
+    ],
 )
-def test_the_rate_of_an_optimizer_step(step: int, expected: float) -> None:
+def test_the_rate_of_an_optimizer_step(step: int, change: dict[str, Any], expected: float) -> None:
     # section 5.3 at d_model = 512; the first step is number 1
-    made = module(replace(HYPER, d_model=512, warmup=4_000), global_step=step - 1)
+    made = module(replace(HYPER, d_model=512, warmup=4_000, **change), global_step=step - 1)
     optimizer = made.configure_optimizers()
     gradient(made, [batch([0], step=step - 1)])
     made.on_before_optimizer_step(optimizer)
