@@ -56,6 +56,11 @@ def test_a_batch_made_by_hand() -> None:
     assert (batch.n_update, batch.micro, batch.step) == (23, 1, 7)
 
 
+def test_places_are_those_of_both_sides() -> None:
+    batch = make_batch(SOURCE, TARGET, np.array([3, 0]), n_update=23)
+    assert (batch.slots, batch.n_source, batch.n_target) == (2 * 4 + 2 * 3, 3 + 4, 3 + 2)
+
+
 def test_an_empty_share_is_one_row_of_padding() -> None:
     batch = make_batch(SOURCE, TARGET, np.array([], dtype=np.int64), n_update=23)
     assert batch.sentence.tolist() == [-1]
