@@ -1,5 +1,6 @@
 """What a dry run says of rows that were measured, and of those that were not."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from repro.data.corpora import GrammarSizes
 from repro.model.config import Hyper
 from repro.runs.forecast import (
     FLOPS_PER_CORE,
+    disk_needed,
+    duration,
     estimate,
     estimates,
     expected_flops,
@@ -16,6 +19,7 @@ from repro.runs.forecast import (
     further_sentences,
     held_out,
     run_memory,
+    size,
 )
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
@@ -23,20 +27,21 @@ from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.rates import Rates, Speeds, key_of_cell, save_rates
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
+from repro.storage import atomic
 from repro.training.processors import processors
 
 LAPTOP = replace(SCALES["laptop"], grammar=GrammarSizes(n_train=20_000, n_dev=500, n_test=500))  # of hand's numbers
 
 
 def heads(base: Hyper) -> Hyper:
-    return replace(base, n_heads=32, d_k=2, d_v=2)
+    return replace(base, n_heads=32, d_k=1, d_v=2)  # fewer operations than the base
 
 
 TABLE = Table(name="t", rows=[Row("h=32", heads, Paper())], title="T")
 
 
-def asked(base: Hyper = LAPTOP.base, seeds: int = 1) -> list[Cell]:
-    return cells([TABLE], base, seeds=range(1, seeds + 1), chosen=[], task=Translation("en-de"))
+def asked(base: Hyper = LAPTOP.base, seeds: int = 1, pair: str = "en-de") -> list[Cell]:
+    return cells([TABLE], base, seeds=range(1, seeds + 1), chosen=[], task=Translation(pair))
 
 
 def rates(step: float, sentence: float | None = 0.004, flops: float = 1.6e9) -> Rates:
@@ -117,6 +122,7 @@ def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
     text = said(tmp_path, seeds=2)
     assert text.count("  unmeasured\n") == 4
     assert "2 of 2 rows are unmeasured: their times are guessed" in text
+    assert re.search(r"about 3 s per row: python experiments/t.py .* --dry-run --measure$", text, re.MULTILINE)
     save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()[:1]})
     lines = said(tmp_path, seeds=2).split("\n")
     assert [line.endswith(" unmeasured") for line in lines[2:6]] == [False, True, False, True]
@@ -126,6 +132,42 @@ def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
     text = said(tmp_path, seeds=2)
     assert "unmeasured" not in text
     assert "In all about 12.5 min, one run after the other: 12.0 min of training" in text
+
+
+def test_a_line_of_a_forecast_by_hand(tmp_path: Path) -> None:
+    # 1,800 updates of 512 tokens a side, in sentences of 16. Multiplications of a source token: 3 layers of
+    # 2 * 8,192 + 2 * 4,096 + 32,768 + 16 * 128; of a target token: 3,000 * 64 and 3 layers of
+    # 8,192 + 4 * 4,096 + 32,768 + (8 + 16) * 128
+    flops = 3 * 2 * 1_800 * 512 * (3 * 59_392 + 192_000 + 3 * 60_416)
+    assert expected_flops(LAPTOP.base, LAPTOP, "en-de") == flops
+    lines = said(tmp_path, seeds=2).split("\n")
+    assert lines[0] == "t at scale laptop: 4 runs on grammar; shows the sign of large effects."
+    assert [line.split()[:7] for line in lines[2:6]] == [
+        ["base", "1", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12"],
+        ["h=32", "1", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12"],
+        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12"],
+        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12"],
+    ]
+
+
+def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
+    captions = SCALES["captions"]
+    both = [*asked(captions.base), *asked(captions.base, pair="en-fr")]
+    # ids: 2 sides of 29,000 sentences, each 16 tokens of 2 bytes and an offset of 4
+    text = "11.6 MB of text, 2.1 MB of ids"
+    assert disk_needed(both, captions).partition("; ")[2] == (
+        f"multi30k en-de {text}; multi30k en-fr {text}; archives at most 256.0 MB"
+    )
+    assert disk_needed(asked(), LAPTOP).count(";") == 0, "generated text is neither fetched nor kept"
+
+
+def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
+    assert [duration(seconds) for seconds in (0.4, 119, 120, 7_199, 7_200, 172_799, 259_200)] == [
+        "0 s", "119 s", "2.0 min", "120.0 min", "2.0 h", "48.0 h", "3.0 d",
+    ]  # fmt: skip
+    assert [size(n) for n in (64_000, 1e6, 2.56e8, 1e9, 1.57e10)] == [
+        "64 kB", "1.0 MB", "256.0 MB", "1.0 GB", "15.7 GB",
+    ]  # fmt: skip
 
 
 def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
@@ -154,11 +196,15 @@ def test_as_many_runs_are_made_as_processors_and_memory_allow() -> None:
     assert why.startswith(f"{processors()} processors, 1 a run") or "GPU" in why
 
 
-def test_a_dry_run_names_memory_and_disk(tmp_path: Path) -> None:
+def test_a_dry_run_names_memory_and_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("repro.runs.forecast.free_memory", lambda: 5_000_000_000)
+    monkeypatch.setattr(atomic, "free", lambda folder: 7_000_000_000)
     text = said(tmp_path)
-    assert " for the largest run, " in text
-    assert "Disk: checkpoints at most " in text
-    assert text.count(" free") == 2
+    assert " for the largest run, base; 5.0 GB free." in text
+    assert re.search(r"Disk: checkpoints at most [\d.]+ MB; 7\.0 GB free\.$", text)
+    monkeypatch.setattr("repro.runs.forecast.free_memory", lambda: None)
+    monkeypatch.setattr(atomic, "free", lambda folder: None)
+    assert said(tmp_path).count("; unknown free.") == 2
 
 
 def test_a_larger_model_takes_more_memory() -> None:
