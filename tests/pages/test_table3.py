@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +69,13 @@ def test_where_nothing_was_run_there_is_no_page(tmp_path: Path) -> None:
 def test_the_rows_of_a_table_are_noted_anew_and_others_stay(tmp_path: Path) -> None:
     a, b = ("table3_A", "h=1"), ("table3_B", "d_k=16")
     heads = Listed(0, NUMBERS, {"n_heads": 1, "d_k": 512, "d_v": 512})
-    note_rows(tmp_path, {a: heads, ("table3_A", "h=4"): Listed(1, NUMBERS)})
     note_rows(tmp_path, {b: Listed(0, NUMBERS)})
+    note_rows(tmp_path, {("table3_A", "a last one"): Listed(1, NUMBERS), a: heads})
+    listed = json.loads((tmp_path / "rows.json").read_bytes())
+    assert [(of, [row["row"] for row in rows]) for of, rows in listed.items()] == [
+        ("table3_A", ["h=1", "a last one"]),
+        ("table3_B", ["d_k=16"]),
+    ]
     note_rows(tmp_path, {a: heads})
     assert noted_rows(tmp_path) == {a: heads, b: Listed(0, NUMBERS)}
 

@@ -283,12 +283,20 @@ def test_a_row_that_always_diverges_is_missing() -> None:
 
 @pytest.mark.parametrize("seeds", [[1], [1, 2], [1, 2, 3]])
 def test_without_a_published_protocol_its_cells_are_empty_and_a_note_says_why(seeds: list[int]) -> None:
-    nothing = {"bleu_published": None, "bleu_published_signature": None}
+    nothing: Any = {"bleu_published": None, "bleu_published_signature": None}
     records = [
-        replace(one, pair="en-es", scores={name: score | nothing for name, score in one.scores.items()})  # type: ignore
+        replace(
+            one,
+            pair="en-es",
+            scores={name: score | nothing for name, score in one.scores.items()},  # type: ignore
+            test_subset={"name": "part", "n": 5, "bleu": 50.0 + one.seed, "bleu_signature": SIGNATURE, **nothing},
+        )
         for one in (run("h=1", seed, bleu=60 + seed) for seed in seeds)
     ]
     frame = frames.table(records, rows=EXPECTED)
+    subset = frame[frame["row"] == "h=1"].iloc[0]
+    assert subset["test_subset/bleu"] == 50.0 + sum(seeds) / len(seeds)
+    assert math.isnan(subset["test_subset/bleu_published"])
     assert cell(frame, "BLEU (test)", "multi-bleu")["h=1"] == ""
     assert cell(frame, "BLEU (test)", "sacreBLEU")["h=1"].startswith("6")
     note = "No multi-bleu score, compounds split, of en-es: the authors' script knows no such target language."
