@@ -202,6 +202,15 @@ def test_dropout_is_where_the_paper_prints_it(p: float) -> None:
     assert calls == [(B, S, 14)] * (1 + 3 * 2) + [(B, T, 14)] * (1 + 3 * 3)
 
 
+def test_dropout_of_weights_is_of_every_attention_and_has_a_rate_of_its_own() -> None:
+    parts = dict(Transformer(replace(TINY, dropout=0.1, attention_dropout=0.3), V).named_modules())
+    rates = {name: part.p for name, part in parts.items() if isinstance(part, Dropout)}
+    attentions = [f"encoder.{i}.self_attention" for i in range(3)]
+    attentions += [f"decoder.{i}.{kind}_attention" for i in range(3) for kind in ("self", "cross")]
+    assert {name for name, rate in rates.items() if rate == 0.3} == {f"{name}.dropout" for name in attentions}
+    assert {rate for rate in rates.values() if rate != 0.3} == {0.1}
+
+
 @pytest.mark.parametrize("in_a_row", [False, True])
 def test_dropout_falls_on_the_sum_of_embedding_and_position_of_both_stacks(in_a_row: bool) -> None:
     # section 5.4: "to the sums of the embeddings and the positional encodings in both ... stacks"
