@@ -2,16 +2,27 @@
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from repro.complexity.layers import Convolution, ElmanCell, GatedCell, Recurrent
+from repro.complexity import measure
+from repro.complexity.layers import (
+    Convolution,
+    ElmanCell,
+    FullAttention,
+    GatedCell,
+    Recurrent,
+    RestrictedAttention,
+    SeparableConvolution,
+)
 from repro.complexity.measure import (
     N_HEADS,
     SCORINGS,
     STACKS,
+    WITH_WINDOW,
     WITHOUT_WINDOW,
     chain,
     connects_all,
@@ -195,6 +206,29 @@ def test_rounds_are_interleaved_and_the_first_is_not_kept() -> None:
     work = {key: lambda key=key: order.append(key) for key in "ab"}
     assert interleaved(work, rounds=3, clock=lambda: next(ticks)) == {"a": [3, 5, 7], "b": [4, 6, 8]}
     assert "".join(order) == "ab" * 4
+
+
+def test_each_time_is_of_the_layer_of_its_name_at_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    timed: dict[Any, Any] = {}
+    monkeypatch.setattr(measure, "interleaved", lambda work, rounds, clock: timed.update(work) or {})
+    measure.times(TINY, clock=lambda: 0.0)
+    measure.scoring_times(TINY, clock=lambda: 0.0)
+    kinds = {
+        "self_attention": FullAttention, "recurrent": ElmanCell, "gated": GatedCell, "convolution": Convolution,
+        "separable": SeparableConvolution, "restricted": RestrictedAttention,
+        "library_recurrent": nn.RNN, "library_gated": nn.GRU,
+    }  # fmt: skip
+    for (name, n, width, *window), work in timed.items():
+        if name in kinds:
+            layer, x = work.args
+            assert (x.shape, window) == ((1, n, width), [3 if name in WITH_WINDOW else None])
+            assert type(getattr(layer, "cell", layer)) is kinds[name]
+        else:
+            scoring, (q, k, v, w) = work.args
+            assert scoring is SCORINGS[name]
+            assert q.shape == k.shape == v.shape == (N_HEADS, n, width)
+            assert w.shape == (width,)
+    assert {name for name, *_ in timed} == {*kinds, *SCORINGS}
 
 
 def test_all_of_it_survives_the_file(tmp_path: Path) -> None:
