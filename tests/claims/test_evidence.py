@@ -94,9 +94,10 @@ def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
     bf16 = {**run(4).settings, "precision": "bf16"}
     old = [replace(run(seed), settings=bf16, stamp={**run(seed).stamp, "started": "a"}) for seed in (4, 5)]
     new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (6, 7)]
-    found = gather([*old, *new], {LIST})
-    assert seeds(found) == []
-    assert "unlike the newest run of their row in precision" in why_apart(found.apart)[0]
+    base = run(4, "base", "base", stamp={**run(4).stamp, "n_threads": 2})  # another row, which nobody compares with
+    found = gather([base, *old, *new], {LIST})
+    assert [(record.row, record.seed) for record in found.records] == [("base", 4)]
+    assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seeds 4 to 5)"
 
 
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
@@ -184,3 +185,5 @@ def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> No
 def test_many_rows_are_counted() -> None:
     found = gather([run(1, f"h={h}") for h in (1, 2, 4, 8, 16, 32)], {LIST})
     assert why_apart(found.apart)[0].endswith(": 6 rows, seed 1")
+    five = [run(seed, f"h={h}") for seed in (3, 1) for h in (1, 2, 4, 8, 16)]
+    assert why_apart(gather(five, {LIST}).apart)[0].endswith("h=8 (seeds 1, 3), h=16 (seeds 1, 3)")

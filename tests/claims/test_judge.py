@@ -104,6 +104,17 @@ def test_a_suite_as_the_paper_prints_it_reproduces_what_can_be_seen() -> None:
         assert of(results, id).verdict == "reproduced", of(results, id).reason
 
 
+def test_families_point_values_and_magnitudes_are_judged_by_what_the_paper_prints() -> None:
+    results = judge_suite(made(AS_PRINTED, s=0.05))
+    assert [of(results, id).verdict for id in ("C28e", "C01b", "C03c")] == ["reproduced", "consistent", "consistent"]
+    assert "may be best: base/base, table3_A/h=16" in of(results, "C28e").reason
+    assert of(results, "C01b").found[0].value == pytest.approx(28.4, abs=0.1)  # as it is printed, not a difference
+    assert of(results, "C28f").found[1].verdict.outcome == "consistent"  # 0.9 BLEU of a single head
+    otherwise = made({**AS_PRINTED, H1: 27.0}, s=0.05)
+    assert [of(judge_suite(otherwise), id).verdict for id in ("C28e", "C28f")] == ["contradicted", "not consistent"]
+    assert of(judge_suite(replace(otherwise, scale="captions")), "C28e").verdict == "opposite sign"
+
+
 def test_a_suite_in_which_nothing_matters_finds_nothing() -> None:
     results = judge_suite(made(FLAT, n=20))
     assert {one.verdict for one in results if one.claim.kind in ("direction", "trend")} == {"inconclusive"}

@@ -45,15 +45,23 @@ def test_bleu_of_sums_is_sacrebleus(counts: tuple[int, ...], smoothed: bool) -> 
     total = [max(0, hypothesis - k) for k in range(4)]
     theirs = BLEU.compute_bleu(correct, total, hypothesis, reference, smooth_method="exp" if smoothed else "none").score
     sums = np.array([hypothesis, reference, *correct, *total], dtype=np.float64)
-    assert bleu(np.stack([sums, sums]), smoothed=smoothed) == pytest.approx([theirs, theirs], abs=1e-9)
+    # beside sums of another text, and of one without a right word: each is scored by itself
+    assert bleu(np.stack([SUMS, sums, NONE_RIGHT]), smoothed=smoothed) == pytest.approx(
+        [BY_HAND * smoothed, theirs, 0.0], abs=1e-9
+    )
+
+
+# 4 of 5 words right, 2 of 4 pairs, 1 of 3 triples, no quadruple of 2: smoothed half of one
+SUMS = np.array([5, 6, 4, 2, 1, 0, 5, 4, 3, 2], dtype=np.float64)
+BY_HAND = 100 * np.exp(1 - 6 / 5) * (4 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** 0.25
+NONE_RIGHT = np.array([5, 6, 0, 0, 0, 0, 5, 4, 3, 2], dtype=np.float64)
 
 
 def test_bleu_by_hand() -> None:
-    # 4 of 5 words right, 2 of 4 pairs, 1 of 3 triples, no quadruple of 2: smoothed half of one
-    sums = np.array([5, 6, 4, 2, 1, 0, 5, 4, 3, 2], dtype=np.float64)
-    by_hand = 100 * np.exp(1 - 6 / 5) * (4 / 5 * 2 / 4 * 1 / 3 * 1 / 4) ** 0.25
-    assert bleu(sums, smoothed=True) == pytest.approx(by_hand)
-    assert bleu(sums, smoothed=False) == 0
+    assert bleu(SUMS, smoothed=True) == pytest.approx(BY_HAND)
+    assert bleu(SUMS, smoothed=False) == 0
+    assert bleu(NONE_RIGHT, smoothed=True) == 0
+    assert bleu(np.array([4, 4, 4, 3, 2, 1, 4, 3, 2, 1], dtype=np.float64), smoothed=False) == pytest.approx(100)
 
 
 def test_counts_come_back_and_give_the_records_bleu(tmp_path: Path) -> None:
@@ -136,6 +144,7 @@ def spoilt(file: Path, **changes: Any) -> None:
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 6}}}, "dev: expected counts that give the record's bleu of"),
         ({"dev": {"counts": {"bleu": ["1 1"] * 6}}}, "dev: expected counts of 3 sentences, got 2"),
         ({"dev": {"counts": {"bleu": ["1 1 1"] * 5}}}, r"expected 6 columns of one length, got \[3, 3, 3, 3, 3\]"),
+        ({"dev": {"counts": {"bleu": ["1 1 1", "1 1", *["1 1 1"] * 4]}}}, r"of one length, got \[3, 2, 3, 3, 3, 3\]"),
         ({"dev": {"counts": {"bleu": ["1 1 x"] * 6}}}, "could not be read to its end"),
         ({"dev": {"counts": {"chrf": ["1 1 1"] * 6}}}, "chrf"),
     ],
