@@ -18,6 +18,9 @@ from markdown_it import MarkdownIt
 from processor import FLAGS
 from table_records import FULL, at_the_end, diverged, laptop, latex_of, own, page_of, run, save
 
+from repro.claims import tested
+from repro.claims.judge import LayerOutcomes
+from repro.claims.statements import LISTED
 from repro.cli import report
 from repro.pages import build
 from repro.pages.sheet import sheet as sheet_of
@@ -257,6 +260,53 @@ def test_a_document_quotes_what_the_experiment_shows_to_somebody_who_runs_one_se
     assert renewed.endswith("that of the base row.\n<!-- end -->\nafter\n")
     assert build.quote(renewed, {"laptop": result_set}) == renewed
     assert "| old |" not in build.quote(document, {})
+
+
+# One's own
+
+
+def test_ones_own_pages_take_what_only_the_project_measures_and_what_was_tested_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(results: Path, *, own: bool) -> LayerOutcomes:
+        return build.judged_without_runs(frames.ResultSet(folder=results / "laptop", tables={}, rows={}, own=own))
+
+    monkeypatch.setattr(build, "PUBLISHED", ROOT / "results")
+    published = verdicts(ROOT / "results", own=False)
+    measured, settled = "C21", next(one for one in LISTED if one.tests)
+    assert published[measured][0] == published[settled.id][0] == "holds here"
+    assert verdicts(tmp_path, own=True) == published
+    assert measured not in (elsewhere := verdicts(tmp_path, own=False))
+    assert elsewhere[settled.id][0] == "not judged"
+    failed = tuple(tested.Ran(test, "failed", 1, "0" * 16) for test in settled.tests)
+    tested.write_outcomes(tmp_path, tested.SuiteRun(failed, tested.read_outcomes(ROOT / "results").stamp))
+    assert verdicts(tmp_path, own=True)[settled.id][1].startswith("failed: ")
+    assert verdicts(tmp_path, own=True)[measured] == published[measured]
+
+
+def test_ones_own_pages_are_read_beside_the_published_and_touch_no_readme(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(tmp_path / "own", [run("base"), run("h=1")])
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- closing table: laptop table3_A seed 1 -->\n<!-- end -->\n")
+    monkeypatch.setattr(build, "PUBLISHED", save(tmp_path / "published"))
+    monkeypatch.setattr(build, "is_committed", lambda file: file == Path("experiments/table4.py"))
+    [found] = build.read_results(tmp_path / "own", own=True)
+    assert found.uncommitted == {"table3_A"}, "the base row has no file of its own"
+    assert found.published is not None
+    made, theirs = (build.build_all(tmp_path / "own", own=own) for own in (True, False))
+    assert readme in theirs.keys() - made.keys()
+    page = tmp_path / "own/laptop/claims.md"
+    assert ("(../../../docs/claims.md)" in made[page], "(../../docs/claims.md)" in theirs[page]) == (True, True)
+    monkeypatch.setattr(build, "is_committed", lambda file: None)  # no git to ask
+    assert not build.uncommitted(["table3_A"])
+
+
+def test_tables_with_columns_of_their_own_come_last_at_the_end(tmp_path: Path) -> None:
+    save(tmp_path, [run("base"), run("h=1"), run("base en-de", table="table2")])
+    shown = build.console(own(tmp_path, tmp_path / "nothing"), ["table2", "table3_A"])
+    assert 0 < shown.index("h=1 ") < shown.index("base en-de")
 
 
 # Other processors

@@ -87,8 +87,11 @@ def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
 
 
 def test_an_interval_never_reads_zero() -> None:
-    frame = frames.table([run("base", seed, ppl=1.5 + seed / 2000) for seed in (1, 2, 3)])
-    assert cell(frame, "PPL (dev)", "ours") == {"base": "1.501 ± 0.001"}
+    wide = [run("h=1", seed, ppl=1.0 + seed) for seed in (1, 2, 3)]
+    frame = frames.table([*wide, *(run("base", seed, ppl=1.5 + seed / 2000) for seed in (1, 2, 3))])
+    assert cell(frame, "PPL (dev)", "ours") == {"base": "1.501 ± 0.001", "h=1": "3.000 ± 2.484"}
+    frame = frames.table([run("base", seed, ppl=1.5 + seed / 2_000_000) for seed in (1, 2, 3)])  # in four decimals
+    assert cell(frame, "PPL (dev)", "ours") == {"base": "1.5000 ± 0.0000"}
     frame = frames.table([run("base", seed) for seed in (1, 2, 3)])  # unless it is
     assert cell(frame, "PPL (dev)", "ours") == {"base": "2.00 ± 0.00"}
 
@@ -188,12 +191,19 @@ def test_ones_own_table_shows_and_marks_what_nobody_else_has(tmp_path: Path) -> 
 
 
 def test_yours_stand_beside_the_published_and_the_papers(tmp_path: Path) -> None:
-    save(tmp_path / "results")
+    save(tmp_path / "results", FULL[:9])  # without h=16
     save(tmp_path / "own", [run("base", bleu=50.25), run("h=1", bleu=45.5)])
     result_set = own(tmp_path / "own", tmp_path / "results")
     frame = result_set.frame(["table3_A"])
     assert cell(frame, "BLEU (dev)", "yours") == {"base": "50.2", "h=1": "45.5", "h=4": "missing", "h=16": "missing"}
-    assert cell(frame, "BLEU (dev)", "published")["h=1"] == "63.0 ± 2.5"
+    assert cell(frame, "BLEU (dev)", "published") == {
+        "base": "62.0 ± 2.5",
+        "h=1": "63.0 ± 2.5",
+        "h=4": "64.0 ± 2.5",
+        "h=16": "",
+    }
+    assert cell(frame, "PPL (dev)", "published")["h=1"] == "1.90 ± 0.00"
+    assert cell(frame, "BLEU (test)", "published")["h=1"] == "62.0 ± 2.5"
     assert cell(frame, "BLEU (dev)", "paper")["h=1"] == "24.9"
     assert cell(frame, "BLEU (dev)", "Δ")["h=1"] == "\N{MINUS SIGN}4.8"  # of yours to yours
     assert cell(frame, "", "n")["h=1"] == "1"
@@ -265,8 +275,11 @@ def test_a_published_cell_that_mixes_is_an_error(change: Any, named: str, tmp_pa
 
 
 def test_where_no_run_is_shown_nothing_is_said_to_be_kept() -> None:
-    assert "every run follows" not in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
-    assert "No run to compare with it." in page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    page = page_of(frames.table([], rows=EXPECTED), "laptop", "table3_A")
+    assert "every run follows" not in page
+    assert "No run to compare with it." in page
+    assert "Base row" not in page
+    assert "No run to compare with it." not in page_of(frames.table([diverged("base", 1)]), "laptop", "table3_A")
 
 
 def test_diverged_runs_are_counted() -> None:
