@@ -139,4 +139,11 @@ DEFECTS = (
         "(n_dev + n_test) * sentence",
         ("tests/runs/test_forecast.py::test_other_test_sets_are_translated_too",),
     ),
+    Defect(
+        "tokens of one side are forecast",
+        FORECAST,
+        "{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}",
+        "{cell.hyper.steps * scale.batch_tokens:>10.1e}",
+        (f"{OF_FORECAST}a_line_of_a_forecast_by_hand",),
+    ),
 )

@@ -134,4 +134,11 @@ DEFECTS: tuple[Defect, ...] = (
         "    return ()",
         ("tests/pages/test_build.py::test_every_sign_is_explained_under_its_table",),
     ),
+    Defect(
+        "what nobody published is missing beside one's own",
+        "repro/pages/columns.py",
+        '["" if text == MISSING else text for text in texts]',
+        "texts",
+        ("tests/results/test_frame.py::test_yours_stand_beside_the_published_and_the_papers",),
+    ),
 )

@@ -330,4 +330,18 @@ DEFECTS: tuple[Defect, ...] = (
         "",
         ("tests/training/test_cost.py::test_seconds_are_those_of_steps_and_places_those_of_micro_batches",),
     ),
+    Defect(
+        "a row without warm-up warms up",
+        MODULE,
+        "self.hyper.lr_factor, rises=self.hyper.warms_up\n",
+        "self.hyper.lr_factor\n",
+        ("tests/training/test_module.py::test_the_rate_of_an_optimizer_step",),
+    ),
+    Defect(
+        "no row drops weights of attention",
+        "repro/model/transformer.py",
+        '"dropout", "attention_dropout")',
+        '"dropout")',
+        ("tests/model/test_transformer.py::test_dropout_of_weights_is_of_every_attention_and_has_a_rate_of_its_own",),
+    ),
 )

@@ -178,4 +178,11 @@ DEFECTS = (
         'record.stamp["fingerprint"]',
         (f"{OF_EVIDENCE}a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base",),
     ),
+    Defect(
+        "a run is told apart from the newest of another row",
+        EVIDENCE,
+        " for one in kept if (one.table, one.row) == (record.table, record.row))",
+        " for one in kept)",
+        (f"{OF_EVIDENCE}seeds_that_are_no_repetitions_of_the_newest_do_not_count",),
+    ),
 )
