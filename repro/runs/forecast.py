@@ -179,9 +179,7 @@ def _side_by_side(asked: Sequence[Cell], expected: Sequence[Estimate], jobs: int
 
 def _memory(asked: Sequence[Cell], scale: Scale) -> str:
     """Of the largest run, beside what is free."""
-    uses = {
-        cell.row.name: run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked
-    }
+    uses = {cell.row.name: cell_memory(cell, scale) for cell in asked}
     largest = max(uses, key=lambda name: uses[name])
     free = free_memory()
     return f"{size(uses[largest])} for the largest run, {largest}; {'unknown' if free is None else size(free)} free"
@@ -204,6 +202,11 @@ def run_memory(
     return memory_use(hyper, use) if machine.device == machine.cpu else host_memory(use)
 
 
+def cell_memory(cell: Cell, scale: Scale) -> int:
+    """The same, of a cell of a sweep at this scale."""
+    return run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
+
+
 def expected_vocabulary(scale: Scale, pair: str) -> int:
     """The size of the vocabulary; of one that comes with the text it is known when that is here."""
     return scale.subwords(pair).size or PAPER_VOCABULARY
@@ -224,6 +227,11 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
     return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
 
 
+def cell_bytes(cell: Cell, scale: Scale) -> int:
+    """The same, of a cell of a sweep at this scale."""
+    return run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
+
+
 def run_files(hyper: Hyper) -> int:
     """How many files and folders a run makes, at most."""
     return SPARE_CHECKPOINTS + hyper.average + OTHER_FILES
@@ -231,7 +239,7 @@ def run_files(hyper: Hyper) -> int:
 
 def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
     """What the runs and their text will take."""
-    checkpoints = sum(run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked)
+    checkpoints = sum(cell_bytes(cell, scale) for cell in asked)
     parts = [f"checkpoints at most {size(checkpoints)}"]
     archives: dict[str, int] = {}  # two pairs may share some
     for pair in dict.fromkeys(cell.task.name for cell in asked):

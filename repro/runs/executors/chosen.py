@@ -9,7 +9,7 @@ from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.executors.workers import LocalWorker
-from repro.runs.forecast import run_memory
+from repro.runs.forecast import cell_memory
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import gpus, runs_at_once
 from repro.runs.table import Cell
@@ -60,11 +60,6 @@ def chosen(
     return dispatcher
 
 
-def _memory(workshop: Workshop, cells: Sequence[Cell]) -> int:
-    """Bytes that the largest of the runs takes."""
-    return max(run_memory(cell.hyper, cell.task.at(workshop.scale), cell.task.name, cell.row.system) for cell in cells)
-
-
 def _elsewhere(
     workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, tracker: Tracker, signals: Signals
 ) -> Executor:
@@ -82,4 +77,5 @@ def _elsewhere(
         )
     from repro.runs.executors.on_ray import OnRay
 
-    return OnRay(workshop, cells, tracker, signals, options.processes * _memory(workshop, cells))
+    largest = max(cell_memory(cell, workshop.scale) for cell in cells)
+    return OnRay(workshop, cells, tracker, signals, options.processes * largest)

@@ -29,7 +29,7 @@ from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import BUSY, Made, Work
 from repro.runs.executors.on_node import Node
 from repro.runs.executors.workers import LOGS
-from repro.runs.forecast import run_bytes
+from repro.runs.forecast import cell_bytes
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
@@ -300,7 +300,7 @@ class OnRay(Dispatcher):
                     runs=options.runs_dir.absolute(),
                     tokens=tokens(options.runs_dir, options.cache_dir, data, held),
                     needs=needs,
-                    needs_on_disk=max(_bytes(workshop, cell) for cell in cells),
+                    needs_on_disk=max(cell_bytes(cell, workshop.scale) for cell in cells),
                 )
             )
             n_fit = self.cluster.capacity()
@@ -357,10 +357,6 @@ def _data(workshop: Workshop, cells: Sequence[Cell]) -> list[Path]:
             "can be sent to nodes. Put them into one and name it by REPRO_DATA."
         )
     return folders
-
-
-def _bytes(workshop: Workshop, cell: Cell) -> int:
-    return run_bytes(cell.hyper, cell.task.at(workshop.scale), cell.task.name, cell.row.system)
 
 
 def _places(options: Options) -> list[str]:

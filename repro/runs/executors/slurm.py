@@ -21,7 +21,7 @@ from repro.runs.executors.executor import FAILED, Made, Work
 from repro.runs.executors.followed import end_of, noted_step
 from repro.runs.executors.slurm_array import ARRAYS, MEMORY_FACTOR, TIME_FACTOR, Needs, Partition, SlurmArray
 from repro.runs.executors.workers import tail
-from repro.runs.forecast import duration, estimates, run_memory, size
+from repro.runs.forecast import cell_memory, duration, estimates, size
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
@@ -77,7 +77,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
             threads=options.threads,
             devices=options.devices or 1,
             seconds=max(one.seconds for one in expected),
-            memory=max(run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in asked),
+            memory=max(cell_memory(cell, scale) for cell in asked),
             cluster=Partition.read(_sinfo(), os.environ),
         ),
     )

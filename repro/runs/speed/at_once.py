@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from repro.runs.forecast import run_memory, size
+from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.memory import free_memory
@@ -27,7 +27,7 @@ def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple
                 "--jobs out, or --devices."
             )
         return 1, f"{options.processes} processes share each"
-    memory = max(run_memory(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system) for cell in cells)
+    memory = max(cell_memory(cell, scale) for cell in cells)
     n_gpus, free = len(gpus(os.environ)), free_memory()
     fit, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=n_gpus, free=free)
     if options.jobs is None:

@@ -1,7 +1,6 @@
 """How many runs this machine bears: processors or GPUs, memory, and what was asked for."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,13 +46,12 @@ def test_gpus_are_those_that_the_environment_leaves(tmp_path: Path) -> None:
 
 
 def asked(n_runs: int, **options: Any) -> tuple[int, str]:
-    task = SimpleNamespace(name="", at=lambda scale: scale)
-    cells: Any = [SimpleNamespace(hyper=None, task=task, row=SimpleNamespace(system=None))] * n_runs
+    cells: Any = [None] * n_runs
     return runs_at_once(cells, SCALES["smoke"], Options(**options))
 
 
 def test_more_than_memory_bears_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(at_once, "run_memory", lambda *_: GB)
+    monkeypatch.setattr(at_once, "cell_memory", lambda *_: GB)
     monkeypatch.setattr(at_once, "free_memory", lambda: 3 * GB)
     assert asked(9, jobs=3) == (3, "--jobs")
     assert asked(2, jobs=50) == (2, "--jobs")
