@@ -28,6 +28,7 @@ from repro.runs.command import BAD_INPUT, DISK
 from repro.runs.executors import courier, luggage
 from repro.runs.executors.channel import WORKER, Message
 from repro.runs.executors.courier import Parcel, Seen
+from repro.runs.executors.followed import end_of
 from repro.runs.executors.workers import LocalWorker
 from repro.storage import atomic
 
@@ -200,7 +201,7 @@ class Node:
         self._held.clear()
         if self._has_ended and self._worker is not None:
             worker, self._worker = self._worker, None
-            end = _end_of(worker.log)  # a good end removes it
+            end = end_of(Path(worker.log), LOG_END)  # a good end removes it
             told.append({"gone": worker.end(), "log": end})
         return told
 
@@ -223,7 +224,7 @@ class Node:
 
     def _with_log(self, message: Message) -> Message:
         if "failed" in message and self._worker is not None:
-            return {**message, "log": _end_of(self._worker.log)}
+            return {**message, "log": end_of(Path(self._worker.log), LOG_END)}
         return message
 
     def _hear(self, worker: LocalWorker) -> None:
@@ -239,13 +240,6 @@ class Node:
             worker.end()
         if self._place is not None:
             luggage.clear(self._place)
-
-
-def _end_of(log: str) -> bytes:
-    try:
-        return Path(log).read_bytes()[-LOG_END:]
-    except OSError:
-        return b""
 
 
 def _own(folder: Path) -> None:
