@@ -102,18 +102,9 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             print(f"{name} at scale {scale.name}{of}: no run, as the sweep has only {len(whole)}.")
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
+        again = this_command() if argv is None else None
         if options.dry_run:
-            if options.measure:
-                from repro.runs.speed.measure import measure_rows
-
-                measure_rows(asked, scale, options, functools.partial(print, flush=True))
-            if options.hardware:
-                print(forecast_elsewhere(name, asked, scale, options))
-                return 0
-            print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
-            print(*(_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks), sep="\n")
-            if options.on == "slurm":
-                print(submission(array_for(whole, scale, options, this_command() if argv is None else None)))
+            _show(name, asked, whole, scale, options, again)
             return 0
         for task in tasks:
             task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
@@ -130,7 +121,6 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             )
         from repro.runs.sweep import Sweep
 
-        again = this_command() if argv is None else None
         return Sweep(name, tables, whole, scale, options, peer, again).run(signals)
     except BrokenPipeError:
         raise
@@ -139,6 +129,29 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return DISK if isinstance(error, DiskError) else BAD_INPUT
+
+
+def _show(
+    name: str,
+    asked: Sequence[Cell],
+    whole: Sequence[Cell],
+    scale: Scale,
+    options: Options,
+    again: Sequence[str] | None,
+) -> None:
+    """What `--dry-run` prints: what the runs will take, where their text is, what would be submitted."""
+    if options.measure:
+        from repro.runs.speed.measure import measure_rows
+
+        measure_rows(asked, scale, options, functools.partial(print, flush=True))
+    if options.hardware:
+        print(forecast_elsewhere(name, asked, scale, options))
+        return
+    print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
+    for task in dict.fromkeys(cell.task for cell in asked):
+        print(_whereabouts(task.at(scale).corpus, task, options.data_dir))
+    if options.on == "slurm":
+        print(submission(array_for(whole, scale, options, again)))
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
