@@ -66,12 +66,12 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
 def check_beside(records: Iterable[Record], results: Path) -> None:
     """Raise ValueError for a file beside these records that pages read and cannot."""
     records = list(records)
-    is_counted = any(record.system for record in records)
+    shows_places = any(record.system for record in records)
     for record in records:
         read_further(path(results, record), record.run)
         read_brackets(results, record)
-        if is_counted:
-            read_counts(results, record)
+        read_counts(results, record)
+        if shows_places:
             read_places(results, record, SPLIT)
 
 

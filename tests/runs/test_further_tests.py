@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from repro.experiment import main
 from repro.pages.further_tests import further_section
 from repro.render.page import Table
 from repro.results import further_tests as results
+from repro.results import sentences
 from repro.results.frame import table
 from repro.results.further_tests import (
     FurtherTest,
@@ -194,11 +195,18 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     assert not any(file.exists() for file in files)
 
 
+@pytest.mark.parametrize(
+    "file_of", [further_file, lambda place: sentences.files(place)[-1]], ids=["further tests", "counts"]
+)
 def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    file_of: Callable[[Path], Path],
+    text: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = launch(tmp_path)
-    file = further_file(path(tmp_path / "results", record))
+    file = file_of(path(tmp_path / "results", record))
     file.write_bytes(file.read_bytes()[:-9])
     monkeypatch.setattr(Trial, "train", lambda *of, **named: pytest.fail("trained"))
     with pytest.raises(SystemExit):
