@@ -4,6 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from repro.storage import atomic
+from repro.storage.packed_json import read_packed
+
+
+def is_packed_of(file: Path, form: int, run: str) -> bool:
+    """Whether a packed file of this format is there, whole, and of this run; what is damaged is of none."""
+    try:
+        return file.exists() and bool(read_packed(file, form)["run"] == run)
+    except (ValueError, KeyError):
+        return False
 
 
 def copy_beside(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.results.beside import copy_beside
+from repro.results.beside import copy_beside, is_packed_of
 from repro.results.columns import column_of, numbers_in
 from repro.results.record import Record, path
 from repro.results.task import SPLITS
@@ -104,10 +104,7 @@ def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
 
 def are_brackets_of(place: Path, run: str) -> bool:
     """Whether those at `place` are of this run; what is damaged is of none."""
-    try:
-        return file_of(place).exists() and read_packed(file_of(place), FORMAT)["run"] == run
-    except ValueError:
-        return False
+    return is_packed_of(file_of(place), FORMAT, run)
 
 
 def copy_brackets(source: Path, target: Path, run: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repro.results.beside import copy_beside
+from repro.results.beside import copy_beside, is_packed_of
 from repro.results.frame import SCORERS, runs_in, spread, widened
 from repro.results.record import Record, path
 from repro.results.task import Named, number
@@ -59,10 +59,7 @@ def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
 
 def is_further_of(place: Path, run: str) -> bool:
     """Whether the file at `place` is there, whole, and of this run."""
-    try:
-        return further_file(place).exists() and bool(read_packed(further_file(place), FORMAT)["run"] == run)
-    except (ValueError, KeyError):
-        return False
+    return is_packed_of(further_file(place), FORMAT, run)
 
 
 def copy_further(source: Path, target: Path, run: str) -> None:

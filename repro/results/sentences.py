@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.results.beside import is_packed_of
 from repro.results.columns import column_of, numbers_in
 from repro.results.record import Record, path
 from repro.results.task import SPLITS, TRANSLATION
@@ -138,10 +139,7 @@ def are_there(place: Path) -> bool:
 
 def are_of(place: Path, run: str) -> bool:
     """Whether they do, and are of this run; what is damaged is of none."""
-    try:
-        return are_there(place) and read_packed(_counts(place), FORMAT)["run"] == run
-    except ValueError:
-        return False
+    return are_there(place) and is_packed_of(_counts(place), FORMAT, run)
 
 
 def read_places(results: Path, record: Record, split: str) -> Places | None:
