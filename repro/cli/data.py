@@ -24,7 +24,7 @@ from repro.data.corpora import CORPORA, FETCHED, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
-from repro.runs.command import BAD_INPUT, Parser, ours, python
+from repro.runs.command import BAD_INPUT, Parser, ours, python, script
 from repro.runs.options import add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -154,7 +154,7 @@ def _import(options: argparse.Namespace) -> None:
     print(
         f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} --data-dir {options.to}\n"
-        f"  {python()} experiments/table3_A.py --pair {options.pair} --data-dir {options.to}"
+        f"  {python()} {script('table3_A')} --pair {options.pair} --data-dir {options.to}"
     )
 
 
@@ -223,7 +223,7 @@ def _fetch_trees(name: str, options: argparse.Namespace) -> None:
     print(
         f"All of it is in {folder}. {TREEBANKS[name].attribution}\n"
         f"What next:\n  {ours('data', 'prepare')} {name} {_where(options)}\n"
-        f"  {python()} experiments/table4.py --scale captions {_where(options)} --rows 'WSJ only'"
+        f"  {python()} {script('table4')} --scale captions {_where(options)} --rows 'WSJ only'"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from repro.data.parallel_text import Parallel
 from repro.decoding.bleu import sacrebleu_score
 from repro.decoding.counts import ngram_counts
-from repro.results.outputs_2017 import QUARTERS, Outputs2017, ScoredOutput
+from repro.results.outputs_2017 import KINDS, QUARTERS, Outputs2017, ScoredOutput
 from repro.results.parts import by_length
 from repro.results.sentences import sha256_of
 
@@ -43,6 +43,8 @@ def score_outputs(folder: Path) -> Outputs2017:
     systems, signature = [], ""
     for file in sorted(folder.glob(f"{STEM}.hyp.*.de*")):
         kind, _, toolkit = file.name.split(".")[2].partition("-")
+        if kind not in KINDS:
+            raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
         lines = [line for line, _ in Parallel(file, reference).pairs()]
         score = sacrebleu_score(lines, references)
         signature = score.signature

@@ -36,13 +36,18 @@ def columns(frame: "DataFrame") -> list[Column]:
     ]
 
 
+def runs_column(frame: "DataFrame", none: str = MISSING) -> Column:
+    """How many runs of a row finished, and how many diverged; `none` for a row that was not run."""
+    runs = zip(frame["n"], frame["diverged"], strict=True)
+    texts = [f"{n} ({diverged} diverged)" if diverged else f"{n}" if n else none for n, diverged in runs]
+    return Column("", Formula("n"), texts)
+
+
 def columns_of_dev(frame: "DataFrame") -> list[Column]:
     """How the rows scored on the development set, and how far from the base, ours beside the paper's."""
     is_base = frame["table"] == BASE
     ours = "yours" if frame.attrs["own"] else "ours"
-    runs = zip(frame["n"], frame["diverged"], strict=True)
-    texts = [f"{n} ({diverged} diverged)" if diverged else f"{n}" for n, diverged in runs]
-    shown = [Column("", Formula("n"), texts)]
+    shown = [runs_column(frame, none="0")]
     for name, decimals in (("ppl", 2), ("bleu", 1)):
         group, took = f"{name.upper()} (dev)", enough(frame, f"dev/{name}", decimals)
         shown += [

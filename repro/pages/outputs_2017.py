@@ -6,10 +6,9 @@ from repro.pages.cells import sheet_number
 from repro.pages.columns import rules_between
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
-from repro.results.outputs_2017 import QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
+from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
 
 NAME = "outputs"
-KINDS = {"rnn": "recurrent, soft alignment", "cnn": "convolutional", "transformer": "Transformer"}
 ABOUT = (
     "Systems of several layers, trained on WMT 2017 by the authors of a toolkit or by Hieber et al. (2017): their "
     "translations are scored here, their training was not repeated. So they are not rows of the ladder; they show "
@@ -21,7 +20,7 @@ def page(scored: Outputs2017) -> Page:
     """A line a system, by kind, the best of each kind first."""
     systems = _ordered(scored)
     shown = [
-        Column("", "system", [KINDS.get(one.kind, one.kind) for one in systems]),
+        Column("", "system", [KINDS[one.kind] for one in systems]),
         Column("", "toolkit", [one.toolkit for one in systems], is_words=True),
         Column("BLEU", "all", [f"{one.bleu:.1f}" for one in systems]),
         *(

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages.columns import (
-    MISSING,
     TEST,
-    labels,
     numbers,
     published_column,
     row_column,
     rules_between,
+    runs_column,
     setting_columns,
     size_columns,
     spreads,
@@ -28,7 +27,6 @@ from repro.paper import TABLE_2, Pair, System, computed_flops
 from repro.render.origin import made_from
 from repro.render.page import (
     Column,
-    Formula,
     Heading,
     Listing,
     Page,
@@ -98,7 +96,7 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
     return [
         row_column(frame),
         Column("", "averaged", ["" if n is None else f"{n}" for n in frame["average"]]),
-        Column("", Formula("n"), [f"{n}" if n else MISSING for n in frame["n"]]),
+        runs_column(frame),
         Column(TEST, "sacreBLEU", spreads(frame, "test/bleu", 1)),
         *published_column(frame, TEST, "test/bleu", 1),
         Column(TEST, "multi-bleu", spreads(frame, "test/bleu_published", 1)),
@@ -113,7 +111,7 @@ def own_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Colum
 
 def size_of_rows(frame: "DataFrame") -> list[Column]:
     """What our rows set, and how large they are; of that the paper's Table 2 prints nothing."""
-    return [Column("", "row", labels(frame)), *setting_columns(frame), *size_columns(frame)[:2]]
+    return [row_column(frame), *setting_columns(frame), *size_columns(frame)[:2]]
 
 
 def _about_subset(frame: "DataFrame") -> Words:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from repro.claims.judge import Judged
 from repro.data.treebanks import TREEBANKS
 from repro.pages.columns import (
-    MISSING,
     cost_columns,
     numbers,
     row_column,
     rules_between,
+    runs_column,
     setting_columns,
     size_columns,
     spreads,
@@ -26,7 +26,7 @@ from repro.pages.words import (
 )
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
-from repro.render.page import Block, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Block, Column, Heading, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
 from repro.results.resampled import RESAMPLES
 
@@ -109,10 +109,9 @@ def printed_parsers() -> list[Column]:
 
 def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column]:
     """Our runs: perplexity and F1 of dev, all scores of test, what the paper prints, the verdict."""
-    counts = zip(frame["n"], frame["diverged"], strict=True)
     return [
         row_column(frame),
-        Column("", Formula("n"), [f"{n} ({of} diverged)" if of else f"{n}" if n else MISSING for n, of in counts]),
+        runs_column(frame),
         Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
         Column("dev", "F1", spreads(frame, "dev/f1", 1)),
         *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),

@@ -13,13 +13,14 @@ from repro.storage import signed_json
 FORMAT = 1
 FOLDER_2017, SCORES_2017 = "newstest2017", "scores.json"  # under results/
 QUARTERS = 4
+KINDS = {"rnn": "recurrent, soft alignment", "cnn": "convolutional", "transformer": "Transformer"}
 
 
 @dataclass(frozen=True)
 class ScoredOutput:
     """The translations of one system."""
 
-    kind: str  # "rnn", "cnn", "transformer"
+    kind: str  # of `KINDS`
     toolkit: str
     bleu: float  # sacreBLEU
     quarters: list[float]  # by the words of the source, the shortest sentences first

@@ -30,13 +30,16 @@ def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: R
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
     for record in own.everything:
         place = path(published.folder.parent, record)
-        sentences.copy_sentences(path(own.folder.parent, record), place, record.run)
-        copy_inside(path(own.folder.parent, record), place, record.run)
-        copy_brackets(path(own.folder.parent, record), place, record.run)
-        copy_further(path(own.folder.parent, record), place, record.run)
+        copy_what_is_kept(path(own.folder.parent, record), place, record.run)
         record.save(place)  # last: what has a record has all of it
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything
+
+
+def copy_what_is_kept(source: Path, target: Path, run: str) -> None:
+    """Have beside the record of a run at `target` every file that stands beside that at `source`."""
+    for copy in (sentences.copy_sentences, copy_inside, copy_brackets, copy_further):
+        copy(source, target, run)
 
 
 def publish_layers(own: Path, published: Path) -> None:

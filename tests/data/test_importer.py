@@ -333,6 +333,19 @@ def test_without_pyarrow_it_says_what_to_install(tmp_path: Path, monkeypatch: py
 # The command ---------------------------------------------------------------------------------------------------------
 
 
+def test_what_it_advises_next_can_be_typed_without_a_clone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
+    command = ["import", str(text), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
+    assert main([*command, f"--to={tmp_path / 'one'}"]) == 0
+    assert f" experiments/table3_A.py --pair en-de --data-dir {tmp_path / 'one'}\n" in capsys.readouterr().out
+    (tmp_path / "experiments").mkdir()
+    monkeypatch.setattr("repro.runs.command.PACKAGE", tmp_path)
+    assert main([*command, f"--to={tmp_path / 'two'}"]) == 0
+    assert f" -m repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = put(tmp_path / "a.tsv", b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200)))
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}"]

@@ -49,6 +49,9 @@ def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatc
     write(tmp_path, **{"hyp.cnn-x.de": REFERENCES[:-1]})
     with pytest.raises(ValueError, match=r"has 7 lines, .* has 8; line i must translate line i"):
         score_outputs(found_outputs(tmp_path))
+    write(tmp_path, **{"hyp.lstm-y.de": REFERENCES, "hyp.cnn-x.de": REFERENCES})
+    with pytest.raises(ValueError, match=r"hyp\.lstm-y\.de.*: expected a kind of rnn, cnn, transformer .*got 'lstm'"):
+        score_outputs(found_outputs(tmp_path))
 
 
 def test_scores_that_were_edited_are_refused(tmp_path: Path) -> None:

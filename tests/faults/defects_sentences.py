@@ -111,8 +111,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "translations stay where they are when their record is published",
         PUBLISH,
-        "        sentences.copy_sentences(path(own.folder.parent, record), place, record.run)\n",
-        "",
+        "(sentences.copy_sentences, copy_inside,",
+        "(copy_inside,",
         (f"{OF_PUBLISH}translations_go_with_their_records",),
     ),
     # the bootstrap

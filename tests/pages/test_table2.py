@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,17 @@ def test_the_cost_column_is_worked_out_again(tmp_path: Path) -> None:
     assert lines["GNMT + RL"] == ["24.6", "39.92", "2.3e19", "2.3e19", "1.4e20", "1.4e20"]
     assert lines["Deep-Att + PosUnk"] == ["", "39.2", "", "", "1.0e20", ""]
     assert lines["Transformer (big)"] == ["28.4", "41.8", "2.3e19", "2.3e19", "2.3e19", "2.3e19"]
+
+
+def test_runs_that_diverged_are_counted_beside_the_others(tmp_path: Path) -> None:
+    fill(tmp_path)
+    nothing: Any = dict.fromkeys(paper_run().scores["dev"])
+    lost = paper_run("base en-de", "table2", seed=4, hyper=changed(average=5), status="diverged")
+    lost = replace(lost, scores={"dev": nothing, "test": nothing})
+    lost.save(path(tmp_path, lost))
+    lines = {line[0]: line[1:] for line in page(tmp_path)}
+    assert lines["base en-de"][1] == "3 (1 diverged)"
+    assert lines["base en-fr"][1] == "3"
 
 
 def test_lines_of_the_test_set_that_are_one_of_their_own_are_shown(tmp_path: Path) -> None:
