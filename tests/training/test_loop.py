@@ -261,8 +261,9 @@ def test_a_run_that_dies_again_and_again(
 
 
 def test_validations_that_were_cut_off_are_made_up_for(tmp_path: Path) -> None:
-    # one in the middle of training and the very last: the checkpoint of the step is there, the line is not
-    options: dict[str, Any] = {"steps": 12, "every": Every(log=1, validate=6, checkpoint=6)}
+    # one in the middle of training and the very last: the checkpoint of the step is there, the line is not; at the
+    # first of them it is there for the validation alone
+    options: dict[str, Any] = {"steps": 12, "every": Every(log=1, validate=6, checkpoint=4)}
     whole, journal = Journal(), Journal()
     train(tmp_path / "whole", whole, **options)
     n_batches = len(DevBatches(*text(31, seed=1), budget=BUDGET // MICRO, rank=0, world=1))
@@ -434,6 +435,31 @@ def test_where_all_are_damaged_training_begins_anew(unbroken: tuple[str, Journal
     assert not list(tmp_path.glob(".*"))
 
 
+def test_a_journal_that_lost_lines_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options: dict[str, Any] = {"steps": 4, "every": EACH, "average": 1}
+    journal = Journal()
+    train(tmp_path / "whole", journal, stop_at=3, **options)
+    shutil.copytree(tmp_path / "whole", tmp_path / "lost")
+    train(tmp_path / "whole", journal, **options)
+    assert "Warning" not in capsys.readouterr().out
+    train(tmp_path / "lost", Journal(), **options)
+    assert "the journal has 0 lines, and had 3 when the checkpoint after step 3 was written" in capsys.readouterr().out
+
+
+def test_lines_are_on_the_disk_before_the_checkpoint_that_counts_them(tmp_path: Path) -> None:
+    class Synced(Journal):
+        lines = 0
+
+        def sync(self) -> None:
+            self.lines = len(self)
+
+    journal, seen, save = Synced(), [], checkpoint.save
+    with mock.patch.object(checkpoint, "save", lambda *of: (seen.append((len(journal), journal.lines)), save(*of))[1]):
+        train(tmp_path, journal, steps=6, every=EACH)  # checkpoints after 3, 4 and 6, the line of dev after the last
+    assert seen == [(3, 3), (4, 4), (6, 6)]
+    assert journal.lines == len(journal) == 7
+
+
 def test_what_was_seen_is_over_all_attempts(unbroken: tuple[str, Journal, Fitted], tmp_path: Path) -> None:
     for micro_batches in (2 * 5 + 1, 2 * 6):
         train_and_die(tmp_path, Journal(), micro_batches)
@@ -462,3 +488,6 @@ def test_a_loss_that_is_no_number_ends_the_run_and_keeps_its_checkpoint(tmp_path
     assert fitted.cost.steps == 5
     assert checkpoint.checkpoints(tmp_path) == [checkpoint.path_of(tmp_path, 4)]
     assert all(tensor.isfinite().all() for tensor in state(tmp_path))
+    before = train(tmp_path / "before", every=replace(EACH, checkpoint=5), watch=poison)  # of the step at its end
+    assert "norm of the parameters is nan after step 5; no checkpoint was written" in str(before.diverged)
+    assert checkpoint.checkpoints(tmp_path / "before") == []
