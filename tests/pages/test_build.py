@@ -297,8 +297,8 @@ def test_ones_own_pages_are_read_beside_the_published_and_touch_no_readme(
     assert found.published is not None
     made, theirs = (build.build_all(tmp_path / "own", own=own) for own in (True, False))
     assert readme in theirs.keys() - made.keys()
-    page = tmp_path / "own/laptop/claims.md"
-    assert ("(../../../docs/claims.md)" in made[page], "(../../docs/claims.md)" in theirs[page]) == (True, True)
+    for page in (tmp_path / f"own/laptop/{name}.md" for name in ("claims", "statements")):
+        assert ("(../../../docs/claims.md)" in made[page], "(../../docs/claims.md)" in theirs[page]) == (True, True)
     monkeypatch.setattr(build, "is_committed", lambda file: None)  # no git to ask
     assert not build.uncommitted(["table3_A"])
 

@@ -53,6 +53,10 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     what, numbers = (line for line in page.split("\n") if line.startswith("| C28b "))
     assert [cell.strip() for cell in what.split("|")][-2] == "**reproduced**"
     assert "+0.89\N{NO-BREAK SPACE}\\[" in numbers
+    detectable = [cell.strip() for cell in numbers.replace("\N{NO-BREAK SPACE}", " ").split("|")][-2]
+    assert re.fullmatch(r"0\.\d\d \(100 %\)", detectable), (
+        "a difference of BLEU, and the chance to find the printed one"
+    )
     assert f"List of claims: {catalogue_digest()}." in page
     assert "| C28c " in page
     assert "not judged: too few runs that count: h=32 0 of 3" in page

@@ -64,4 +64,4 @@ def test_a_statement_that_says_better_turns_the_word() -> None:
 def test_a_verdict_without_numbers_that_count_has_none_beside_it() -> None:
     [found] = lines(judged("S25a", "not judged", 0.3, 4.0))  # of runs that only explore
     assert found == "Is softmax needed? Not known yet: sigmoid weights in its place (S25a)."
-    assert lines(judged("S18", "open")) == []
+    assert answers([judged("S18", "open")]) == (), "of no question"
