@@ -2,9 +2,11 @@
 
 import argparse
 import os
+import pty
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -140,6 +142,84 @@ def test_training_goes_on_without_its_reader(both: bool) -> None:
     code, said = unread("-c", TRAINS, n=1, both=both)
     assert code == 7
     assert said == ("" if both else "Nobody reads the output any more; the runs continue and write their records.\n")
+
+
+# ---- a disk that has had enough
+
+
+def on_a_full_disk(program: str, unbuffered: str, *, both: bool = False) -> tuple[int, str]:
+    """Run a program whose output goes to a file that takes nothing more; the exit code, and what it said elsewhere."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program], stdout=full, stderr=full if both else subprocess.PIPE, env=environment,
+            check=False,
+        )  # fmt: skip
+    return done.returncode, "" if both else done.stderr.decode()
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("lines", [1, 100_000])
+def test_a_command_whose_output_has_no_room_says_so_once(lines: int, unbuffered: str) -> None:
+    main = MANY.replace("100_000", str(lines))
+    code, said = on_a_full_disk(
+        f"import sys\nfrom repro.runs.command import ended\n{main}sys.exit(ended(main))", unbuffered
+    )
+    assert code == 74
+    assert said.startswith("error: /dev/stdout cannot be written to: No space left on device (")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("both", [False, True])
+def test_training_goes_on_without_room_for_its_output(both: bool, unbuffered: str) -> None:
+    complaint = 'print("a warning", file=sys.stderr, flush=True)\n    return 7'
+    code, said = on_a_full_disk(TRAINS.replace("return 7", complaint), unbuffered, both=both)
+    assert code == 7
+    assert said == (
+        ""
+        if both
+        else "The output cannot be written (No space left on device): it has gaps from here on; the runs continue and "
+        "write their records.\na warning\n"
+    )
+
+
+def test_training_goes_on_where_its_terminal_was_closed() -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINS],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:
+        os.close(theirs)
+        os.close(ours)
+        assert process.stderr
+        said = process.stderr.read().decode()
+    assert process.returncode == 7
+    assert said == "Nobody reads the output any more; the runs continue and write their records.\n"
+
+
+SHORT_OF_ROOM = """
+import os, resource, signal, sys
+from repro.runs.command import ended, outlive_reader
+def main():
+    outlive_reader()
+    for limit, word in ((100, "before"), (5, "lost"), (100, "after")):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+        print(word, flush=True)
+sys.exit(ended(main))
+"""
+
+
+def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path) -> None:
+    with open(tmp_path / "log", "wb") as log:
+        done = subprocess.run(
+            [sys.executable, "-c", SHORT_OF_ROOM], stdout=log, stderr=subprocess.PIPE, check=False,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert (done.returncode, (tmp_path / "log").read_text()) == (0, "before\nafter\n")
+    assert done.stderr.startswith(b"The output cannot be written (File too large)")
 
 
 # ---- the first line

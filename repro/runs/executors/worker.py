@@ -20,7 +20,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 
-from repro.runs.command import BAD_INPUT, DISK
+from repro.runs.command import BAD_INPUT, DISK, outlive_reader
 from repro.runs.executors.attempt import attempt
 from repro.runs.executors.channel import Channel, Message
 from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY
@@ -112,6 +112,7 @@ def serve(workshop: Workshop, cells: Sequence[Cell], channel: Channel, signals: 
         from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
     told, orders = Told(channel), _Orders(channel, signals)
+    outlive_reader()  # the disk of its log may be the full one that the sweep has to hear of
     sys.stdout = Printed(told)
     tracker = Tracker(workshop.options.tracking_uri, runs=workshop.options.runs_dir, tell=told.say)
     busy = BusyWatch(lambda said: channel.send({"busy": said}), threads=workshop.options.threads)

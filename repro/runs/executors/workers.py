@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from repro.runs.executors.channel import WORKER, Channel, Message
+from repro.storage import atomic
 
 LOGS = ".workers"  # in the folder of runs
 TIDY_UP = 10.0  # seconds that a worker has to end by itself once it was told that nothing more is wanted
@@ -20,12 +21,12 @@ class LocalWorker:
     def __init__(self, command: Sequence[str], runs: Path, number: int, environment: dict[str, str]) -> None:
         self.host = socket.gethostname()
         folder = runs / LOGS
-        folder.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(folder)
         self.log = str(folder / f"{self.host}-{os.getpid()}-{number}.log")
         hear, told = os.pipe()  # what it is told
         tell, heard = os.pipe()  # what it tells
         try:
-            with open(self.log, "ab") as log:
+            with atomic.named(Path(self.log)), open(self.log, "ab") as log:
                 self._process = subprocess.Popen(
                     command,
                     env=environment | {WORKER: f"{hear},{heard}"},

@@ -1,7 +1,9 @@
 """Worker processes of this machine and the pipes to them: played by small programs."""
 
+import itertools
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from first_words import ROOT
 
 from repro.runs.executors import workers
 from repro.runs.executors.channel import WORKER, Channel
@@ -110,6 +113,29 @@ def test_what_is_printed_in_passing_is_said_line_by_line() -> None:
     assert said == ["Warning: step-000000004.safetensors is damaged"]
     print("from the one before", file=out)
     assert said[1:] == ["Going on from the one before"]
+
+
+FAILS = """
+import os, sys
+from types import SimpleNamespace
+from repro.runs.command import ended
+from repro.runs.executors.channel import Channel
+from repro.runs.executors.worker import serve
+from repro.runs.signals import Signals
+options = SimpleNamespace(processes=2, threads=1, tracking_uri="nowhere:", runs_dir=None)
+sys.exit(ended(lambda: serve(SimpleNamespace(options=options), [], Channel.inherited(os.environ), Signals())))
+"""
+
+
+def test_what_went_wrong_is_told_though_there_is_no_room_for_the_log(tmp_path: Path) -> None:
+    logs = tmp_path / workers.LOGS
+    logs.mkdir()
+    (logs / f"{socket.gethostname()}-{os.getpid()}-1.log").symlink_to("/dev/full")
+    worker = LocalWorker([sys.executable, "-c", FAILS], tmp_path, 1, os.environ | {"PYTHONPATH": str(ROOT)})
+    worker.send({"make": 0, "run": "x"})
+    failed = [message["said"] for message in itertools.islice(worker.messages(), 2) if "failed" in message]
+    assert failed == ["IndexError: list index out of range"]
+    assert worker.end() == 0
 
 
 @contextmanager
