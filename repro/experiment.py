@@ -14,7 +14,7 @@ from types import ModuleType
 
 from repro.results.record import Record
 from repro.runs import command
-from repro.runs.command import BAD_INPUT, DISK
+from repro.runs.command import code_of
 from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
@@ -32,7 +32,6 @@ from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1
 from repro.runs.task import Task, Translation
 from repro.runs.workshop import Workshop
 from repro.runs.world import spelled_out
-from repro.storage.atomic import DiskError
 
 # what an experiment file needs
 __all__ = ["Paper", "Parsing", "Row", "Translation", "main", "main_of", "printed", "printed_f1"]
@@ -128,7 +127,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if options.traceback:
             raise
         print(f"error: {error}", file=sys.stderr)
-        return DISK if isinstance(error, DiskError) else BAD_INPUT
+        return code_of(error)
 
 
 def _show(

@@ -24,7 +24,7 @@ from repro.data.corpora import CORPORA, FETCHED, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
-from repro.runs.command import BAD_INPUT, Parser, ours, python, script
+from repro.runs.command import Parser, code_of, ours, python, script
 from repro.runs.options import add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return code_of(error)
     except KeyboardInterrupt:
         print("\nStopped. The same command resumes from there.", file=sys.stderr)
         return 128 + (received or [signal.SIGINT])[0]

@@ -16,9 +16,9 @@ from repro.data.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
-from repro.runs.command import BAD_INPUT, Parser, ours
+from repro.runs.command import Parser, code_of, ours
 from repro.runs.export import FORMATS, export_run
-from repro.runs.load import Trained, finished, open_run
+from repro.runs.load import finished, open_run
 from repro.runs.options import RENAMED, add_options
 from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
 
@@ -89,26 +89,28 @@ def _done(command: Callable[[argparse.Namespace], None], options: argparse.Names
         raise
     except (OSError, ValueError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return code_of(error)
     return 0
 
 
-def _opened(options: argparse.Namespace) -> Trained:
-    """The run that is meant, which is said before what takes seconds; elsewhere than the translations."""
+def _said(options: argparse.Namespace) -> Path:
+    """The folder of the run that is meant; which it is, is said before what takes seconds, on the other stream."""
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
     print(
         f"{folder}: {run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}", file=sys.stderr, flush=True
     )
-    return open_run(folder, options.cache_dir)
+    return folder
 
 
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
-    trained = _opened(options)
-    for _, text in outputs(trained, list(read_lines(options.source)), search, **_by(options)):
+    folder = _said(options)
+    lines = list(read_lines(options.source))  # what is no text is named before the model is built
+    trained = open_run(folder, options.cache_dir)
+    for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
 
 
@@ -129,8 +131,9 @@ def _parse(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
     check_parses(run)
     _check_files(options.source)
-    trained = _opened(options)
+    folder = _said(options)
     sentences = [line.split() for line in read_lines(options.source)]
+    trained = open_run(folder, options.cache_dir)
     n_mended = 0
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
@@ -140,10 +143,11 @@ def _parse(options: argparse.Namespace) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     _check_files(options.source, options.target)
-    trained = _opened(options)
+    folder = _said(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
+    trained = open_run(folder, options.cache_dir)
     found = score_text(trained, sources, targets, **_by(options))
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
@@ -152,5 +156,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: _opened(options), options.to, options.folder)
+    export_run(run, lambda: open_run(_said(options), options.cache_dir), options.to, options.folder)
     print(f"{options.folder}: run {run.run} for {options.to}; README.md there says how to open it")

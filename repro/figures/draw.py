@@ -37,7 +37,7 @@ from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
-from repro.runs.command import BAD_INPUT, Parser, ended
+from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 
@@ -109,7 +109,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         made, skipped = draw_figures(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return code_of(error)
     for file in made:
         print(file)
     for sentence in skipped:

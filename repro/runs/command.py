@@ -127,6 +127,11 @@ def script(name: str) -> str:
 # A reader that has had enough: `| head`; a disk that has: `> log` ------------------------------------------------
 
 
+def code_of(error: Exception) -> int:
+    """The exit code where this error has been told: that of a disk, or that of what cannot be understood."""
+    return DISK if isinstance(error, DiskError) else BAD_INPUT
+
+
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end; the exit code, that of SIGPIPE where nobody reads on and it ends for that."""
     console.open_streams()

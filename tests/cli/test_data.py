@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 from file_server import FileServer
+from own_limits import files_of
 
 from repro.cli.data import main
 from repro.data.corpora import open_corpus
@@ -320,6 +321,14 @@ def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixt
     refused = said(capsys, "prepare", "wmt16_britz-en-de", f"--data-dir={tmp_path}", code=2)
     assert words in refused
     assert "wmt16_en_de.tar.gz" in refused
+
+
+def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "own.tsv").write_bytes(b"a\tb\n" * 1_000)
+    with files_of(1_000):
+        words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
+        assert "cannot be written to: File too large" in said(capsys, *words, f"--to={tmp_path / 'own'}", code=74)
+    assert [path.name for path in tmp_path.iterdir()] == ["own.tsv"]
 
 
 @pytest.mark.parametrize(

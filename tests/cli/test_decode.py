@@ -11,7 +11,9 @@ import pytest
 import torch
 from figures.conftest import record
 from first_words import lines_until_heavy
+from own_limits import files_of
 
+from repro.cli import decode
 from repro.cli.commands import main
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
@@ -259,9 +261,15 @@ def test_what_an_export_does_not_know_is_let_be(
         (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
-def test_bad_input_is_named(
-    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
+def test_bad_input_is_named_before_the_model_is_built(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: tuple[str, ...],
+    message: str,
 ) -> None:
+    monkeypatch.setattr(decode, "open_run", lambda *_: pytest.fail("it was built"))
     (tmp_path / "good").write_bytes("\n".join(LINES).encode())
     (tmp_path / "short").write_bytes(b"one\n")
     (tmp_path / "bad").write_bytes(b"one\n\xff\nthree\nfour")
@@ -270,6 +278,14 @@ def test_bad_input_is_named(
     places = {name: tmp_path / name for name in ("good", "short", "bad", "full", "none")}
     assert asked(run, *(word.format(**places) for word in arguments)) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_full_disk_has_an_exit_code_of_its_own(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("safetensors", "huggingface"):
+        with files_of(1_000):
+            assert asked(run, "export", f"--to={form}", tmp_path / "exported") == 74
+        assert "cannot be written to: File too large" in capsys.readouterr().err
+        assert names(tmp_path) == set()
 
 
 def test_a_folder_that_is_no_finished_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,26 @@
 from pathlib import Path
 
 import pytest
+from own_limits import files_of
 from tracked_runs import eventful
 
+from repro.cli import tracking
 from repro.cli.tracking import main
+from repro.storage import atomic
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return eventful(tmp_path / "runs", "0123456789abcdef")
+
+
+def test_a_full_disk_has_an_exit_code_of_its_own(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tracking, "restore", lambda *_: atomic.write_bytes(tmp_path / "restored", bytes(1_001)))
+    with files_of(1_000):
+        assert main(["restore", "0" * 32, str(tmp_path / "new"), "--tracking-uri", f"sqlite:///{tmp_path}/m.db"]) == 74
+    assert "restored cannot be written to: File too large" in capsys.readouterr().err
 
 
 def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(

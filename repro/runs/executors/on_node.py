@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from repro.runs.command import BAD_INPUT, DISK
+from repro.runs.command import code_of
 from repro.runs.executors import courier, luggage
 from repro.runs.executors.channel import WORKER, Message
 from repro.runs.executors.courier import Parcel, Seen
@@ -110,7 +110,7 @@ def _answered(method: F) -> F:
         try:
             return method(*arguments, **options)
         except (ValueError, OSError) as error:
-            code = DISK if isinstance(error, atomic.DiskError) else BAD_INPUT
+            code = code_of(error)
             return Refused(refused=f"{socket.gethostname()}: {error}", code=code)
 
     return call  # type: ignore[return-value]

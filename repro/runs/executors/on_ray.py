@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.results import record
 from repro.results.places import EXPERIMENTS
-from repro.runs.command import BAD_INPUT, DISK
+from repro.runs.command import code_of
 from repro.runs.executors import courier, luggage
 from repro.runs.executors.channel import Message
 from repro.runs.executors.cluster import Cluster, Share, tokens
@@ -222,7 +222,7 @@ class RayWorker:
         """What the node sends cannot be kept here: the run has failed, and the node makes it in vain."""
         made, self._made = self._made, None
         if made is not None:
-            code = DISK if isinstance(error, atomic.DiskError) else BAD_INPUT
+            code = code_of(error)
             made.close("FAILED")
             yield {"failed": self._cell, "code": code, "said": f"error: made on {self.host}: {error}"}
         self.kill()
@@ -255,7 +255,7 @@ class RayWorker:
             self._told.put({"ended": self._cell, "code": BUSY})
             return False
         except (OSError, ValueError) as error:
-            code = DISK if isinstance(error, atomic.DiskError) else BAD_INPUT
+            code = code_of(error)
             self._told.put({"failed": self._cell, "code": code, "said": f"error: {error}"})
             return False
         if run.finished():  # by another process, whose lease this one waited for

@@ -20,7 +20,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 
-from repro.runs.command import BAD_INPUT, DISK, outlive_reader
+from repro.runs.command import code_of, outlive_reader
 from repro.runs.executors.attempt import attempt
 from repro.runs.executors.channel import Channel, Message
 from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY
@@ -29,7 +29,6 @@ from repro.runs.signals import Signals
 from repro.runs.speed.busy import BusyWatch
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
-from repro.storage.atomic import DiskError
 from repro.tracking.tracker import Tracker
 
 ALIVE_EVERY = 5.0  # seconds between two signs of life
@@ -162,8 +161,7 @@ def _make(
             _, code = attempt(run, tracker, told, orders.should_stop, busy)
     except (ValueError, OSError, ImportError) as error:
         traceback.print_exc()
-        code = DISK if isinstance(error, DiskError) else BAD_INPUT
-        channel.send({"failed": number, "code": code, "said": f"error: {error}"})
+        channel.send({"failed": number, "code": code_of(error), "said": f"error: {error}"})
     except Exception as error:
         traceback.print_exc()
         channel.send({"failed": number, "code": FAILED, "said": f"{type(error).__name__}: {error}"})
