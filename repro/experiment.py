@@ -9,6 +9,7 @@ import functools
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -79,8 +80,31 @@ def made_here(table: Table, options: Options) -> Record:
 
 
 def _main(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> None:
-    if code := command.ended(lambda: _run(name, tables, argv)):
+    try:
+        code = command.ended(lambda: _run(name, tables, argv))
+    except SystemExit as asked:
+        if argv is None and isinstance(asked.code, int):
+            _end_with_who_is_left(asked.code)
+        raise
+    if argv is None:
+        _end_with_who_is_left(code)
+    if code:
         sys.exit(code)
+
+
+def _end_with_who_is_left(code: int) -> None:
+    """End this process now where a thread is left in it that asks MLflow something.
+
+    Python's own end throws such a thread out of whatever it does, and where that is a library in C++, such as those
+    that MLflow imports, the process aborts: with another exit code than that of the sweep.
+    """
+    from repro.tracking.tracker import somebody_is_left_behind
+
+    if somebody_is_left_behind():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
 
 
 def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:

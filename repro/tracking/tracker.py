@@ -14,6 +14,13 @@ from repro.tracking.client import RUNS, Broken, check_store, hide, reason, repai
 NOWHERE = "nowhere:"  # the store of a process whose runs another machine mirrors
 FILE, SERVER, IN_TROUBLE = 30.0, 10.0, 5.0  # seconds: a new file has to be made, a server only to answer
 
+_LEFT_BEHIND: list[threading.Thread] = []  # in this process
+
+
+def somebody_is_left_behind() -> bool:
+    """Whether a thread still waits for the tracker, or works for it, that nobody waits for any more."""
+    return any(thread.is_alive() for thread in _LEFT_BEHIND)
+
 
 class Tracker:
     """The store at `uri`, for the runs in a folder, and how it has behaved so far."""
@@ -63,6 +70,7 @@ class Tracker:
         thread.join(patience)
         if not thread.is_alive():
             return True
+        _LEFT_BEHIND.append(thread)
         self.fails(f"no answer within {patience:g} s")
         self.patience = 0.0
         return False

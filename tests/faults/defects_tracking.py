@@ -267,4 +267,14 @@ DEFECTS: tuple[Defect, ...] = (
         "hashlib.sha256(file.name.encode()).hexdigest()[:32]",
         ("tests/tracking/test_records.py::test_a_record_that_is_published_anew_takes_the_place_of_the_old",),
     ),
+    Defect(
+        "who is left behind is thrown out of a library",
+        "repro/tracking/tracker.py",
+        "        _LEFT_BEHIND.append(thread)\n",
+        "",
+        (
+            "tests/tracking/test_tracker.py::test_who_is_left_in_a_library_does_not_abort_the_process[words0]",
+            "tests/tracking/test_tracker.py::test_who_is_left_in_a_library_does_not_abort_the_process[words2]",
+        ),
+    ),
 )

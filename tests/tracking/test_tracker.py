@@ -49,6 +49,41 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
     assert len(told) == 2
 
 
+LEAVES_SOMEBODY = """
+import sys, time
+import torch
+from repro import experiment
+from repro.tracking.tracker import Tracker
+
+def held_in_a_library():
+    def hold(gradient):
+        while True:
+            time.sleep(0.001)
+    number = torch.ones(1, requires_grad=True)
+    number.register_hook(hold)
+    number.sum().backward()
+
+def run(name, tables, argv):
+    print("what was said last", end="")
+    tracker = Tracker("http://127.0.0.1:1", tell=lambda said: None)
+    tracker.patience = 0.5
+    assert not tracker.ask(held_in_a_library)
+    if sys.argv[2:]:
+        sys.exit(int(sys.argv[1]))
+    return int(sys.argv[1])
+
+experiment._run = run
+experiment.main("own", [])
+"""
+
+
+@pytest.mark.parametrize("words", [("0",), ("75",), ("130", "by a signal")])
+def test_who_is_left_in_a_library_does_not_abort_the_process(words: tuple[str, ...]) -> None:
+    with python(LEAVES_SOMEBODY, *words) as process:
+        said, _ = process.communicate(timeout=120)
+    assert (process.returncode, said) == (int(words[0]), b"what was said last")
+
+
 def test_a_server_that_is_silent_at_the_start_is_told_of_once(dead: str) -> None:
     told: list[str] = []
     tracker = Tracker(dead, tell=told.append)
