@@ -23,6 +23,7 @@ DISTRIBUTION = "attention-repro"  # what pip knows this package by
 BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
 
 GONE = (errno.EPIPE, errno.EIO)  # what writing says where the reader has ended, or its terminal was closed
+GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
 
 Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
 
@@ -137,6 +138,11 @@ def ended(command: Callable[[], int | None]) -> int:
     console.open_streams()
     _have_written(1, _Named)
     try:
+        try:
+            os.getcwd()
+        except FileNotFoundError:
+            print(f"error: {GONE_FOLDER}", file=sys.stderr)
+            return BAD_INPUT
         try:
             return command() or 0
         finally:

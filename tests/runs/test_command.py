@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from first_words import ROOT, lines_until_heavy
 
-from repro.runs.command import Parser, command_line, modern, unknown_option
+from repro.runs.command import GONE_FOLDER, Parser, command_line, modern, unknown_option
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
@@ -220,6 +220,24 @@ def test_the_output_of_training_goes_on_where_there_is_room_again(tmp_path: Path
         )  # fmt: skip
     assert (done.returncode, (tmp_path / "log").read_text()) == (0, "before\nafter\n")
     assert done.stderr.startswith(b"The output cannot be written (File too large)")
+
+
+# ---- a folder that is gone
+
+
+@pytest.mark.parametrize(
+    "words", [["-m", "repro", "--help"], ["-m", "repro", "report"], [str(ROOT / "experiments" / "table3_A.py")]]
+)
+def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path, words: list[str]) -> None:
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    command = shlex.join([sys.executable, *words])
+    done = subprocess.run(
+        ["sh", "-c", f"rmdir {shlex.quote(str(folder))} && exec {command}"], cwd=folder, capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"error: {GONE_FOLDER}\n"
 
 
 # ---- the first line
