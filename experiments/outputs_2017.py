@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from repro.decoding.outputs_2017 import found_outputs, score_outputs
 from repro.pages.build import write_outputs_2017
 from repro.results.outputs_2017 import save_outputs
-from repro.runs.command import BAD_INPUT, Parser, ended
+from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
 
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         save_outputs(options.results_dir, score_outputs(found_outputs(options.data_dir)))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return BAD_INPUT
+        return code_of(error)
     print(*write_outputs_2017(options.results_dir), sep="\n")
     return 0
 

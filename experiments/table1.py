@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from repro.figures.table1 import draw_table1
 from repro.pages.build import write_layers
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Grid, save
-from repro.runs.command import Parser, ended
-from repro.runs.options import add_options
+from repro.runs.command import Parser, code_of, ended
+from repro.runs.options import add_options, check_folder, check_threads, refuse_published
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -40,12 +40,19 @@ QUICK = Grid(
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Build the layers, measure them, and write results/table1/."""
     parser = Parser(description=main.__doc__)
     add_options(parser, "results_dir", "threads", results_dir="where table1/ is made", threads="that PyTorch may use")
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")
     options = parser.parse_args(arguments)
+    try:  # before minutes of measuring
+        check_threads(options.threads)
+        refuse_published(options.results_dir)
+        check_folder(options.results_dir)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return code_of(error)
 
     print(f"Table 1: layers are built, counted and timed for {options.results_dir / LAYER_COSTS_FOLDER}", flush=True)
     from repro.complexity.measure import measure_layers  # PyTorch, which --help does without
@@ -53,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     measured = measure_layers(QUICK if options.quick else GRID, threads=options.threads)
     save(options.results_dir / LAYER_COSTS_FOLDER / FILE, measured)
     print(*write_layers(options.results_dir), *draw_table1(options.results_dir), sep="\n")
+    return 0
 
 
 if __name__ == "__main__":

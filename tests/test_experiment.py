@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
 import subprocess
@@ -428,10 +429,42 @@ def test_the_published_folder_is_no_place_for_runs(
     assert list((tmp_path / "results").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["--threads=0"], 2, "error: --threads must be at least 1, got 0."),
+        (["--threads=99999"], 2, "error: --threads 99999: expected at most the "),
+        (["--results-dir=results"], 2, "error: --results-dir results: these are the published results; yours are"),
+        (["--results-dir=file/x"], 74, "error: file cannot be written to: Not a directory ("),
+    ],
+)
+def test_what_table_1_cannot_measure_or_keep_is_refused_before_it_measures(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    code: int,
+    said: str,
+) -> None:
+    monkeypatch.setattr("repro.complexity.measure.measure_layers", lambda *_, **__: pytest.fail("it measured"))
+    table1 = runpy.run_path(str(Path(__file__).parent.parent / "experiments" / "table1.py"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "file").touch()
+    assert (table1["main"](["--quick", *words]), capsys.readouterr().err[: len(said)]) == (code, said)
+
+
+def test_a_link_to_a_disk_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").symlink_to(tmp_path / "unmounted" / "runs")
+    code, said = fails(places(tmp_path), capsys)
+    assert code == 2
+    assert said.startswith(f"error: {tmp_path / 'runs'} cannot be made: expected a folder at the other end of the link")
+
+
 def test_the_published_folder_is_none_from_elsewhere_either(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("repro.runs.sweep.PACKAGE", tmp_path / "clone" / "repro")
+    monkeypatch.setattr("repro.runs.options.PACKAGE", tmp_path / "clone" / "repro")
     (tmp_path / "clone" / "results").mkdir(parents=True)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")

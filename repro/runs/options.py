@@ -2,6 +2,7 @@
 # ruff: noqa: RUF009 (_option makes a field; its defaults are immutable)
 
 import argparse
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -14,11 +15,12 @@ from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import SPECIAL
-from repro.results.places import OWN
+from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
-from repro.runs.command import Parser
+from repro.runs.command import Parser, ours
 from repro.runs.scales import SCALES, Scale
 from repro.runs.speed.hardware import CARDS, card_of, check_price
+from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 from repro.training.processors import processors
@@ -30,7 +32,7 @@ CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
-AT_LEAST_1 = ("devices", "num_nodes", "threads", "jobs", "steps", "vocab_size")
+AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "vocab_size")
 AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
 SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
@@ -314,11 +316,39 @@ def _refuse_numbers(options: Options) -> None:
             "--strategy fsdp gives each process a part of the model, and there is one process. Ask for several with "
             "--devices N, or leave it out."
         )
-    if options.threads > processors():
+    check_threads(options.threads)
+
+
+def check_threads(threads: int) -> None:
+    """Raise ValueError for a number of threads that PyTorch cannot have, or that would wait for each other."""
+    if threads < 1:
+        raise ValueError(f"--threads must be at least 1, got {threads}.")
+    if threads > processors():
         raise ValueError(
-            f"--threads {options.threads}: expected at most the {processors()} processors that this process may use, "
+            f"--threads {threads}: expected at most the {processors()} processors that this process may use, "
             "since more threads wait for each other."
         )
+
+
+def refuse_published(results: Path) -> None:
+    """Raise ValueError for the folder of the published results: one's own never go there by themselves."""
+    published = (PUBLISHED, PACKAGE.parent / PUBLISHED)  # here, and beside the code that runs
+    if results.resolve() in [folder.resolve() for folder in published]:
+        raise ValueError(
+            f"--results-dir {results}: these are the published results; yours are added to them "
+            f"with `{ours('publish')}`. Leave the option out, or name another folder."
+        )
+
+
+def check_folder(folder: Path) -> None:
+    """Raise for a folder that cannot be written to, and name a link to nowhere, as where a disk is not mounted."""
+    for place in (folder, *folder.parents):
+        if place.is_symlink() and not place.exists():
+            raise ValueError(
+                f"{folder} cannot be made: expected a folder at the other end of the link {place}, got nothing; it "
+                f"leads to {os.readlink(place)}. Mount that disk, make the folder, or name another."
+            )
+    atomic.check_folder(folder)
 
 
 def _refuse_forecasts(options: Options) -> None:

@@ -13,7 +13,7 @@ from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
-from repro.results.places import PACKAGE, PUBLISHED
+from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.runs import command
@@ -24,7 +24,7 @@ from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
-from repro.runs.options import USUAL, Options, Seeds
+from repro.runs.options import USUAL, Options, Seeds, check_folder, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
@@ -171,14 +171,9 @@ class Sweep:
 
             check_installed()
         refuse_systems(self.cells, self.workshop.scale, self.options)
-        published = (PUBLISHED, PACKAGE.parent / PUBLISHED)  # here, and beside the code that runs
-        if self.results.resolve() in [folder.resolve() for folder in published]:
-            raise ValueError(
-                f"--results-dir {self.results}: these are the published results; yours are added to them "
-                f"with `{command.ours('publish')}`. Leave the option out, or name another folder."
-            )
+        refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):
-            atomic.check_folder(folder)
+            check_folder(folder)
             atomic.sweep(folder, alone=False)
 
     def _keep(self, outcome: Made, progress: Progress, tracker: Tracker) -> None:

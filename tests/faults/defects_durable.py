@@ -162,7 +162,7 @@ DEFECTS: tuple[Defect, ...] = (
     # the disk
     Defect(
         "a full disk is bad input",
-        "repro/experiment.py",
+        "repro/runs/command.py",
         "return DISK if isinstance(error, DiskError) else BAD_INPUT",
         "return BAD_INPUT",
         (
@@ -174,7 +174,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "folders are tried after the text was prepared",
         "repro/runs/sweep.py",
-        "            atomic.check_folder(folder)\n",
+        "            check_folder(folder)\n",
         "            pass\n",
         (DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",),
     ),

@@ -157,10 +157,21 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "runs write where the published results stand",
-        "repro/runs/sweep.py",
-        "        if self.results.resolve() in [folder.resolve() for folder in published]:",
-        "        if False:",
+        "repro/runs/options.py",
+        "    if results.resolve() in [folder.resolve() for folder in published]:",
+        "    if False:",
         ("tests/test_experiment.py::test_the_published_folder_is_no_place_for_runs",),
+    ),
+    Defect(
+        "table 1 is measured before anybody looks where it goes",
+        "experiments/table1.py",
+        "        check_folder(options.results_dir)\n",
+        "",
+        (
+            "tests/test_experiment.py::"
+            "test_what_table_1_cannot_measure_or_keep_is_refused_before_it_measures[words3-74-"
+            "error: file cannot be written to: Not a directory (]",
+        ),
     ),
     Defect(
         "two tasks of one text are one run",
