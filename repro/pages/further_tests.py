@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import MISSING, numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
-from repro.results.frame import SCORERS
+from repro.results.notes import SCORERS
 
 if TYPE_CHECKING:
     from pandas import DataFrame

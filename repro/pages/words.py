@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
 from repro.render.page import Block, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
-from repro.results.frame import COSTS, NO_COMMIT, NOT_COMMITTED
+from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
+from repro.results.notes import NO_COMMIT, NOT_COMMITTED
 from repro.results.record import BASE
 
 if TYPE_CHECKING:

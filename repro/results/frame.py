@@ -15,20 +15,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repro.results.departures import departures
-from repro.results.kinds import left_out, mixtures, newest, shared_code
-from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size, listed_rows
+from repro.results.kinds import left_out, mixtures, newest
+from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
+from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, seeds_of_rows
 from repro.results.record import BASE, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
-from repro.results.repeats import repeated
-from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number, signature
+from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import write_json
 from repro.storage.turn import in_turn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
-KEPT = "Finished runs are kept."
 CONFIDENCE = 0.95
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
@@ -36,9 +34,6 @@ BESIDE = [  # of a published table, what stands beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
 ]
-AS_PUBLISHED = "bleu_published"
-SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
-Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
 
 class Listed(NamedTuple):
@@ -160,7 +155,7 @@ class ResultSet:
         beside = cls.read(published / folder.name) if record_folders(published / folder.name) else None
         notes = {name: left_out(one for one in left if one.table == name) for name in found.tables}
         for name in dict.fromkeys(one.table for one in gone):
-            rows = _names(one for one in gone if one.table == name)
+            rows = seeds_of_rows(one for one in gone if one.table == name)
             notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
         return replace(
             found,
@@ -259,13 +254,12 @@ def table(
         beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
         frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
         frame["published/n"] = frame["published/n"].fillna(0).astype(int)
-    facts = _facts(itertools.chain(*runs.values()))
+    facts = facts_of(itertools.chain(*runs.values()))
     frame.attrs["own"] = own
     frame.attrs["corpora"] = [*dict.fromkeys(record.corpus["name"] for record in itertools.chain(*runs.values()))]
     frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
     frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
-    about_rows, about_facts = [*_exclusions(everything, frame), *_unpublished(shown)], [*_disagreements(facts)]
-    frame.attrs["notes"] = [*about_rows, *_repeats(shown), *about_facts]
+    frame.attrs["notes"] = notes_of(everything, shown, frame, facts)
     frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
     frame.attrs["repeatable"] = repeatable(itertools.chain(*runs.values()))
     frame.attrs = {name: _UNCOPIED[type(value)](value) for name, value in frame.attrs.items()}
@@ -384,101 +378,3 @@ def widened(frame: "DataFrame", lines: Sequence[Mapping[str, Any]], **how: Any) 
     made = frame.join(pd.DataFrame(lines, index=frame.index, **how))
     made.attrs = frame.attrs
     return made
-
-
-# What a reader must know about it
-
-
-def _facts(records: Iterable[Record]) -> Facts:
-    """What the runs of one table should have in common, and which rows have what."""
-    facts: Facts = {}
-    for record in records:
-        corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
-        pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
-        subset = record.test_subset
-        own: dict[tuple[str, str], Any] = {
-            ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
-            ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
-            **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
-            **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
-            ("commit", ""): (stamp["commit"] or "none")[:12],
-            ("deciding code", ""): shared_code(record)[:12],
-            ("device", ""): stamp["device"] or stamp["cpu"],
-            **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
-            ("settings", "threads"): stamp["n_threads"],
-            **{
-                ("settings", name.replace("_", " ")): value
-                for name, value in record.settings.items()
-                if name != "gradient_norm"  # of some rows alone; it stands among the departures
-            },
-        }
-        for fact, value in own.items():
-            if value is not None:  # a diverged run has no signatures
-                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
-                rows = facts.setdefault(fact, {}).setdefault(text, [])
-                rows += [record.row] if record.row not in rows else []
-    return facts
-
-
-def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
-    unclean = [record for record in records if record.stamp["dirty"]]
-    diverged = [record for record in records if record.status == "diverged"]
-    marks = "".join(frame.attrs["marks"])
-    if NOT_COMMITTED in marks:
-        marked = zip(frame["table"], frame.attrs["marks"], strict=True)
-        tables = dict.fromkeys(name for name, mark in marked if NOT_COMMITTED in mark)
-        files = ", ".join(f"{name}.py" for name in tables)
-        yield f"{NOT_COMMITTED} Nobody else has these rows yet: commit {files} and type the same command again. {KEPT}"
-    if NO_COMMIT in marks:
-        why = "; ".join(sorted({str(record.stamp["why_dirty"]) for record in unclean}))
-        yield f"{NO_COMMIT} Made by code that is in no commit ({why}): commit it and type the command again. {KEPT}"
-    elif unclean:
-        yield f"Run from uncommitted code, so left out: {_names(unclean)}."
-    if diverged:
-        yield f"Diverged, so in no mean: {_names(diverged)}."
-    if missing := list(frame.loc[frame["n"] == 0, "row"]):
-        yield f"No finished run to show: {listed_rows(missing)}."
-    if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
-        yield "No record of the base row, so no difference to it."
-
-
-def _unpublished(records: Iterable[Record]) -> Iterable[str]:
-    """The pairs whose finished runs have no score by multi-bleu."""
-    finished = (record for record in records if record.status == "finished")
-    if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
-        of = ", ".join(pairs)
-        yield f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
-
-
-def _repeats(records: Iterable[Record]) -> Iterable[str]:
-    """Held-out text that the training text repeats, and sources that are their targets; of each text once."""
-    texts = {record.corpus["sha256"]: record for record in records}
-    for record in texts.values():
-        for sentence in repeated(cast("Mapping[str, float]", record.corpus.get("repeats", {}))):
-            yield f"{record.corpus['name']} {record.pair}: {sentence}"
-
-
-def _names(records: Iterable[Record]) -> str:
-    """h=1 (seed 1, 2), h=4 (seed 1)"""
-    seeds: dict[str, list[str]] = {}
-    for record in records:
-        seeds.setdefault(record.row, []).append(str(record.seed))
-    return ", ".join(f"{row} (seed {', '.join(of)})" for row, of in seeds.items())
-
-
-def _disagreements(facts: Facts) -> Iterable[str]:
-    for (heading, name), values in facts.items():
-        if len(values) > 1:
-            everyone = list(dict.fromkeys(row for rows in values.values() for row in rows))
-            who = "; ".join(f"{value} ({_of(rows, everyone)})" for value, rows in values.items())
-            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
-            yield f"Runs differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
-
-
-def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
-    """Whose a value is, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
-    others = [row for row in everyone if row not in rows]
-    fewest = others if len(others) < len(rows) and len(everyone) > 1 else rows
-    if fewest is rows:
-        return listed_rows(fewest)
-    return f"all rows but {listed_rows(fewest)}" if others else "all rows"

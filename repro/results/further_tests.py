@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.results.beside import copy_beside, is_packed_of
-from repro.results.frame import SCORERS, runs_in, spread, widened
+from repro.results.frame import runs_in, spread, widened
+from repro.results.notes import SCORERS
 from repro.results.record import Record, path
 from repro.results.task import Named, number
 from repro.storage.packed_json import read_packed, write_packed

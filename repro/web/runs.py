@@ -9,8 +9,9 @@ from markupsafe import Markup
 from repro.pages.scale_data import ScaleData
 from repro.render.page import Column, Table
 from repro.results.departures import departures
-from repro.results.frame import SCORERS, ResultSet
+from repro.results.frame import ResultSet
 from repro.results.labels import SYMBOLS, at_paper_size, label, setting
+from repro.results.notes import SCORERS
 from repro.results.record import BASE, Record, path
 from repro.results.repeatable import BADGES, NO_BADGE, NOT_LOOKED_AT
 from repro.results.sentences import are_of, has_sentences, read_hypotheses, read_lengths

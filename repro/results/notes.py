@@ -1,0 +1,124 @@
+"""What a reader must know about a table: which runs are not in it, and what its runs do not have in common."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from repro.results.kinds import shared_code
+from repro.results.labels import listed_rows
+from repro.results.record import BASE, Record
+from repro.results.repeats import repeated
+from repro.results.task import TRANSLATION, signature
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
+KEPT = "Finished runs are kept."
+AS_PUBLISHED = "bleu_published"
+SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
+Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
+
+
+def notes_of(everything: Sequence[Record], shown: Sequence[Record], frame: "DataFrame", facts: Facts) -> list[str]:
+    """In sentences: the runs that are left out or missing, text that is repeated, and what differs between rows.
+
+    `shown` are those of all runs that the frame was made of; its `marks` are set.
+    """
+    about_rows = [*_exclusions(everything, frame), *_unpublished(shown)]
+    return [*about_rows, *_repeats(shown), *_disagreements(facts)]
+
+
+def facts_of(records: Iterable[Record]) -> Facts:
+    """What the runs of one table should have in common, and which rows have what."""
+    facts: Facts = {}
+    for record in records:
+        corpus, tokenizer, stamp, score = record.corpus, record.tokenizer, record.stamp, record.scores["dev"]
+        pairs = " / ".join(f"{n:,}" for n in (corpus["n_train"], corpus["n_dev"], corpus["n_test"]))
+        subset = record.test_subset
+        own: dict[tuple[str, str], Any] = {
+            ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
+            ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
+            **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
+            **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
+            ("commit", ""): (stamp["commit"] or "none")[:12],
+            ("deciding code", ""): shared_code(record)[:12],
+            ("device", ""): stamp["device"] or stamp["cpu"],
+            **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
+            ("settings", "threads"): stamp["n_threads"],
+            **{
+                ("settings", name.replace("_", " ")): value
+                for name, value in record.settings.items()
+                if name != "gradient_norm"  # of some rows alone; it stands among the departures
+            },
+        }
+        for fact, value in own.items():
+            if value is not None:  # a diverged run has no signatures
+                text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+                rows = facts.setdefault(fact, {}).setdefault(text, [])
+                rows += [record.row] if record.row not in rows else []
+    return facts
+
+
+def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
+    unclean = [record for record in records if record.stamp["dirty"]]
+    diverged = [record for record in records if record.status == "diverged"]
+    marks = "".join(frame.attrs["marks"])
+    if NOT_COMMITTED in marks:
+        marked = zip(frame["table"], frame.attrs["marks"], strict=True)
+        tables = dict.fromkeys(name for name, mark in marked if NOT_COMMITTED in mark)
+        files = ", ".join(f"{name}.py" for name in tables)
+        yield f"{NOT_COMMITTED} Nobody else has these rows yet: commit {files} and type the same command again. {KEPT}"
+    if NO_COMMIT in marks:
+        why = "; ".join(sorted({str(record.stamp["why_dirty"]) for record in unclean}))
+        yield f"{NO_COMMIT} Made by code that is in no commit ({why}): commit it and type the command again. {KEPT}"
+    elif unclean:
+        yield f"Run from uncommitted code, so left out: {seeds_of_rows(unclean)}."
+    if diverged:
+        yield f"Diverged, so in no mean: {seeds_of_rows(diverged)}."
+    if missing := list(frame.loc[frame["n"] == 0, "row"]):
+        yield f"No finished run to show: {listed_rows(missing)}."
+    if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
+        yield "No record of the base row, so no difference to it."
+
+
+def _unpublished(records: Iterable[Record]) -> Iterable[str]:
+    """The pairs whose finished runs have no score by multi-bleu."""
+    finished = (record for record in records if record.status == "finished")
+    if pairs := sorted({record.pair for record in finished if record.scores["test"].get(AS_PUBLISHED, 0) is None}):
+        of = ", ".join(pairs)
+        yield f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
+
+
+def _repeats(records: Iterable[Record]) -> Iterable[str]:
+    """Held-out text that the training text repeats, and sources that are their targets; of each text once."""
+    texts = {record.corpus["sha256"]: record for record in records}
+    for record in texts.values():
+        for sentence in repeated(cast("Mapping[str, float]", record.corpus.get("repeats", {}))):
+            yield f"{record.corpus['name']} {record.pair}: {sentence}"
+
+
+def seeds_of_rows(records: Iterable[Record]) -> str:
+    """h=1 (seed 1, 2), h=4 (seed 1)"""
+    seeds: dict[str, list[str]] = {}
+    for record in records:
+        seeds.setdefault(record.row, []).append(str(record.seed))
+    return ", ".join(f"{row} (seed {', '.join(of)})" for row, of in seeds.items())
+
+
+def _disagreements(facts: Facts) -> Iterable[str]:
+    for (heading, name), values in facts.items():
+        if len(values) > 1:
+            everyone = list(dict.fromkeys(row for rows in values.values() for row in rows))
+            who = "; ".join(f"{value} ({_of(rows, everyone)})" for value, rows in values.items())
+            same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
+            yield f"Runs differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+
+
+def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:
+    """Whose a value is, in the fewest names: all rows; all rows but base; d_k=16, "hard, sampled"."""
+    others = [row for row in everyone if row not in rows]
+    fewest = others if len(others) < len(rows) and len(everyone) > 1 else rows
+    if fewest is rows:
+        return listed_rows(fewest)
+    return f"all rows but {listed_rows(fewest)}" if others else "all rows"
