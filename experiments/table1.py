@@ -12,7 +12,7 @@ from repro.figures.table1 import draw_table1
 from repro.pages.build import write_layers
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER, Grid, save
 from repro.runs.command import Parser, code_of, ended
-from repro.runs.options import add_options, check_folder, check_threads, refuse_published
+from repro.runs.options import add_options, check_place, check_threads, refuse_published
 
 GRID = Grid(
     n=(32, 64, 128, 256, 512),
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:  # before minutes of measuring
         check_threads(options.threads)
         refuse_published(options.results_dir)
-        check_folder(options.results_dir)
+        check_place(options.results_dir)
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

@@ -340,7 +340,7 @@ def refuse_published(results: Path) -> None:
         )
 
 
-def check_folder(folder: Path) -> None:
+def check_place(folder: Path) -> None:
     """Raise for a folder that cannot be written to, and name a link to nowhere, as where a disk is not mounted."""
     for place in (folder, *folder.parents):
         if place.is_symlink() and not place.exists():

@@ -24,7 +24,7 @@ from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
-from repro.runs.options import USUAL, Options, Seeds, check_folder, refuse_published
+from repro.runs.options import USUAL, Options, Seeds, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
@@ -173,7 +173,7 @@ class Sweep:
         refuse_systems(self.cells, self.workshop.scale, self.options)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):
-            check_folder(folder)
+            check_place(folder)
             atomic.sweep(folder, alone=False)
 
     def _keep(self, outcome: Made, progress: Progress, tracker: Tracker) -> None:

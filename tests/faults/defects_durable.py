@@ -174,7 +174,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "folders are tried after the text was prepared",
         "repro/runs/sweep.py",
-        "            check_folder(folder)\n",
+        "            check_place(folder)\n",
         "            pass\n",
         (DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",),
     ),

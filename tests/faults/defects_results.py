@@ -165,7 +165,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "table 1 is measured before anybody looks where it goes",
         "experiments/table1.py",
-        "        check_folder(options.results_dir)\n",
+        "        check_place(options.results_dir)\n",
         "",
         (
             "tests/test_experiment.py::"
