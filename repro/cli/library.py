@@ -122,7 +122,8 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     are those of an experiment file by their names, such as `runs_dir` or `corpus`. Ctrl-C stops at the next update,
     with a checkpoint, and raises KeyboardInterrupt: the same call resumes from there.
 
-    Raises ValueError for an unknown row, scale or option, and RuntimeError where the run failed.
+    Raises ValueError for an unknown row, scale or option, FileNotFoundError for text that is not here,
+    `repro.storage.atomic.DiskError` for a disk that refuses, and RuntimeError where the run failed.
     """
     from repro.experiment import made_here
     from repro.runs.options import Options, Seeds

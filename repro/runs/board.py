@@ -52,7 +52,7 @@ def board(runs: "Sequence[Run]", expected: Sequence[Estimate], n_workers: int = 
     for row, states in [*rows.items(), ("in all", everything)]:
         seeds = _by_state(states) if row in rows else _in_all(everything, n_workers)
         spent, rest = sum(state.spent for state in states), sum(state.to_come for state in states)
-        lines.append(f"{row:<{width}}{duration(spent):>9}{duration(rest):>9}  {seeds}".rstrip())
+        lines.append(f"{row:<{width}}{duration(spent):>9} {duration(rest):>8}  {seeds}".rstrip())
     return "\n".join([*([f"Shard {shard}: only these runs of the sweep."] if shard else []), *lines])
 
 

@@ -218,16 +218,20 @@ class Sweep:
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
                 f"{len(records)} runs{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
-                *what_next(
-                    self.name,
-                    self.tables[0].name,
-                    scale,
-                    self.options.typed,
-                    self.cells[-1].task,
-                    self.peer,
-                    has_file=self.tables[0].file is not None,
-                ),
+                *(self._what_next() if any(record.status == "finished" for record in records) else []),
             ]
+        )
+
+    def _what_next(self) -> list[str]:
+        table = self.tables[0]
+        return what_next(
+            self.name,
+            table.name,
+            self.workshop.scale.name,
+            self.options.typed,
+            self.cells[-1].task,
+            self.peer,
+            has_file=table.file is not None,
         )
 
     def _of_shard(self) -> str:

@@ -60,8 +60,8 @@ class Tracker:
             self.tell(reason(error))
         else:
             self.tell(
-                f"MLflow at {hide(self.uri)} is behind: {reason(error)}. Nothing is lost: the journals in {self._runs} "
-                f"have everything. To catch up, type: {repair(self.uri, self._runs)}"
+                f"MLflow at {hide(self.uri)} is behind: {reason(error).rstrip('.')}. Nothing is lost: the journals in "
+                f"{self._runs} have everything. To catch up, type: {repair(self.uri, self._runs)}"
             )
 
     def wait(self, thread: threading.Thread, patience: float | None = None) -> bool:

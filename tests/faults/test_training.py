@@ -324,6 +324,7 @@ def test_what_is_no_number_stops_the_run_before_it_is_kept(folder: Path, place: 
     assert dumped == {"what": what, "step": 6, "seed": 1, "sentences": dumped["sentences"]}
     assert dumped["sentences"]
     assert f"base seed 1: {what}. Seed 1, sentences {dumped['sentences'][0]}" in said(folder)
+    assert "What next" not in said(folder), "nothing is there to translate with"
     assert [path.name for path in saved(folder)] == ["step-000000004.safetensors"]
     state = checkpoint.load(saved(folder)[0], run_of(folder).name)["state_dict"]
     assert all(tensor.isfinite().all() for tensor in state.values())
