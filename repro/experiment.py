@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from repro.results.record import Record
-from repro.runs import command
+from repro.runs import command, streams
 from repro.runs.command import code_of
 from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
@@ -135,7 +135,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             refuse_systems(asked, scale, options)  # once, and not by each process
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
-        command.outlive_reader()
+        streams.outlive_reader()
         if peer is None or peer.is_first:
             # before what takes seconds
             print(

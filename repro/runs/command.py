@@ -2,27 +2,23 @@
 
 import argparse
 import difflib
-import errno
 import importlib.metadata
-import io
 import os
-import select
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from repro.render import console
 from repro.results.places import EXPERIMENTS, PACKAGE
-from repro.storage.atomic import DiskError, named
+from repro.runs import streams
+from repro.storage.atomic import DiskError
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
 BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
 
-GONE = (errno.EPIPE, errno.EIO)  # what writing says where the reader has ended, or its terminal was closed
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
 
 Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
@@ -125,7 +121,7 @@ def script(name: str) -> str:
     return f"-m repro run {name}" if installed.is_dir() else f"experiments/{name}.py"
 
 
-# A reader that has had enough: `| head`; a disk that has: `> log` ------------------------------------------------
+# How it ends -----------------------------------------------------------------------------------------------
 
 
 def code_of(error: Exception) -> int:
@@ -136,20 +132,18 @@ def code_of(error: Exception) -> int:
 def ended(command: Callable[[], int | None]) -> int:
     """Run a command to its end; the exit code, that of SIGPIPE where nobody reads on and it ends for that."""
     console.open_streams()
-    _have_written(1, _Named)
+    streams.end_at_full_disk()
+    if not _is_somewhere():
+        print(f"error: {GONE_FOLDER}", file=sys.stderr)
+        return BAD_INPUT
     try:
-        try:
-            os.getcwd()
-        except FileNotFoundError:
-            print(f"error: {GONE_FOLDER}", file=sys.stderr)
-            return BAD_INPUT
         try:
             return command() or 0
         finally:
             if sys.stdout is not None:
                 sys.stdout.flush()  # what is left in the buffer would complain at the very end
     except BrokenPipeError:
-        _lead_nowhere(1)
+        streams.lead_nowhere(1)
         return 128 + signal.SIGPIPE
     except DiskError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -159,81 +153,10 @@ def ended(command: Callable[[], int | None]) -> int:
         return 128 + signal.SIGINT
 
 
-def outlive_reader() -> None:
-    """From now on standard output and error take what nobody reads, and what no disk has room for: hours of training
-    must not end with a pager or a log.
-    """
-    for number in (1, 2):
-        _have_written(number, _Outliving)
-
-
-def _have_written(number: int, kind: "type[_Named | _Outliving]") -> None:
-    """Have a standard stream written by `kind`; not where there is none, or it was put elsewhere."""
-    name = {1: "stdout", 2: "stderr"}[number]
-    now = getattr(sys, name)
-    old = console.beneath(now)
-    buffer = getattr(old, "buffer", None)
-    is_ours = isinstance(getattr(buffer, "raw", buffer), _Named | _Outliving)
-    if old is None or not (is_ours or old is getattr(sys, f"__{name}__")):
-        return
-    with suppress(OSError):
-        old.flush()
-    raw = kind(number, "w", closefd=False)
-    new = io.TextIOWrapper(
-        raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
-        encoding=old.encoding,
-        errors=old.errors,
-        line_buffering=old.line_buffering,
-        write_through=old.write_through,
-    )
-    setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)
-
-
-class _Named(io.FileIO):
-    """A stream that ends the command where its disk refuses, and says so of itself."""
-
-    def write(self, data: Any) -> int:
-        try:
-            with named(Path("/dev", "stdout")):
-                return _all_written(super().write, data, self)
-        except DiskError:
-            _lead_nowhere(self.fileno())  # what is left in the buffer would complain once more
-            raise
-
-
-class _Outliving(io.FileIO):
-    """A stream that leads nowhere once its reader has gone, and leaves out what its disk does not take."""
-
-    has_lost = False
-
-    def write(self, data: Any) -> int:
-        try:
-            return _all_written(super().write, data, self)
-        except OSError as error:
-            if error.errno in GONE:
-                _lead_nowhere(self.fileno())
-                said = "Nobody reads the output any more"
-            else:
-                said = f"The output cannot be written ({os.strerror(error.errno or 0)}): it has gaps from here on"
-            if not self.has_lost and self.fileno() == 1:
-                with suppress(OSError):  # the other stream may have gone the same way
-                    os.write(2, f"{said}; the runs continue and write their records.\n".encode())
-            self.has_lost = True
-            return memoryview(data).nbytes
-
-
-def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileIO) -> int:
-    """The number of bytes, once all are written; also where others made the stream one that does not wait."""
-    rest = memoryview(data).cast("B")
-    while rest:
-        if (written := write(rest)) is None:
-            select.select([], [stream], [])
-        else:
-            rest = rest[written:]
-    return memoryview(data).nbytes
-
-
-def _lead_nowhere(number: int) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, number)
-    os.close(nowhere)
+def _is_somewhere() -> bool:
+    """Whether the working directory is there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True

@@ -34,7 +34,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a pager that ends takes the run with it",
-        "repro/runs/command.py",
+        "repro/runs/streams.py",
         "if error.errno in GONE:",
         "if error.errno in GONE:\n                raise\n            if not error:",
         (f"{OF_COMMAND}training_goes_on_without_its_reader[False]",),
@@ -42,13 +42,13 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the end of a pager is an error",
         "repro/runs/command.py",
-        "    except BrokenPipeError:\n        _lead_nowhere(1)\n        return",
-        "    except ZeroDivisionError:\n        _lead_nowhere(1)\n        return",
+        "    except BrokenPipeError:\n        streams.lead_nowhere(1)\n        return",
+        "    except ZeroDivisionError:\n        streams.lead_nowhere(1)\n        return",
         (f"{OF_COMMAND}a_command_ends_quietly_with_its_reader[1]",),
     ),
     Defect(
         "a log that has no room takes the run with it",
-        "repro/runs/command.py",
+        "repro/runs/streams.py",
         'said = f"The output cannot be written (',
         'raise\n                said = f"The output cannot be written (',
         (
@@ -58,8 +58,8 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "what has no room is said twice",
-        "repro/runs/command.py",
-        "            _lead_nowhere(self.fileno())  # what is left in the buffer would complain once more\n",
+        "repro/runs/streams.py",
+        "            lead_nowhere(self.fileno())  # what is left in the buffer would complain once more\n",
         "",
         (f"{OF_COMMAND}a_command_whose_output_has_no_room_says_so_once[1-]",),
     ),
@@ -80,8 +80,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "torch comes before the first word",
         "repro/experiment.py",
-        "        command.outlive_reader()\n",
-        "        import torch  # noqa: F401\n        command.outlive_reader()\n",
+        "        streams.outlive_reader()\n",
+        "        import torch  # noqa: F401\n        streams.outlive_reader()\n",
         (f"{OF_COMMAND}something_is_said_before_what_takes_seconds",),
     ),
     Defect(

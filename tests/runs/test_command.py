@@ -124,7 +124,8 @@ def test_an_experiment_that_trains_nothing_ends_quietly_with_its_reader(option: 
 
 TRAINS = """
 import sys
-from repro.runs.command import ended, outlive_reader
+from repro.runs.command import ended
+from repro.runs.streams import outlive_reader
 from repro.runs.progress import Progress
 def main():
     outlive_reader()
@@ -202,7 +203,8 @@ def test_training_goes_on_where_its_terminal_was_closed() -> None:
 
 SHORT_OF_ROOM = """
 import os, resource, signal, sys
-from repro.runs.command import ended, outlive_reader
+from repro.runs.command import ended
+from repro.runs.streams import outlive_reader
 def main():
     outlive_reader()
     for limit, word in ((100, "before"), (5, "lost"), (100, "after")):

@@ -20,13 +20,14 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 
-from repro.runs.command import code_of, outlive_reader
+from repro.runs.command import code_of
 from repro.runs.executors.attempt import attempt
 from repro.runs.executors.channel import Channel, Message
 from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY
 from repro.runs.executors.together import make_together
 from repro.runs.signals import Signals
 from repro.runs.speed.busy import BusyWatch
+from repro.runs.streams import outlive_reader
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.tracking.tracker import Tracker

@@ -1,0 +1,102 @@
+"""Standard output and error where their reader has had enough (`| head`), or the disk beneath them (`> log`)."""
+
+import errno
+import io
+import os
+import select
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from repro.render import console
+from repro.storage.atomic import DiskError, named
+
+GONE = (errno.EPIPE, errno.EIO)  # what writing says where the reader has ended, or its terminal was closed
+
+
+def lead_nowhere(number: int) -> None:
+    """Have what is still written to this stream go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+class _Named(io.FileIO):
+    """A stream that ends the command where its disk refuses, and says so of itself."""
+
+    def write(self, data: Any) -> int:
+        try:
+            with named(Path("/dev", "stdout")):
+                return _all_written(super().write, data, self)
+        except DiskError:
+            lead_nowhere(self.fileno())  # what is left in the buffer would complain once more
+            raise
+
+
+class _Outliving(io.FileIO):
+    """A stream that leads nowhere once its reader has gone, and leaves out what its disk does not take."""
+
+    has_lost = False
+
+    def write(self, data: Any) -> int:
+        try:
+            return _all_written(super().write, data, self)
+        except OSError as error:
+            if error.errno in GONE:
+                lead_nowhere(self.fileno())
+                said = "Nobody reads the output any more"
+            else:
+                said = f"The output cannot be written ({os.strerror(error.errno or 0)}): it has gaps from here on"
+            if not self.has_lost and self.fileno() == 1:
+                with suppress(OSError):  # the other stream may have gone the same way
+                    os.write(2, f"{said}; the runs continue and write their records.\n".encode())
+            self.has_lost = True
+            return memoryview(data).nbytes
+
+
+def _all_written(write: Callable[[Any], int | None], data: Any, stream: io.FileIO) -> int:
+    """The number of bytes, once all are written; also where others made the stream one that does not wait."""
+    rest = memoryview(data).cast("B")
+    while rest:
+        if (written := write(rest)) is None:
+            select.select([], [stream], [])
+        else:
+            rest = rest[written:]
+    return memoryview(data).nbytes
+
+
+def end_at_full_disk() -> None:
+    """From now on a disk that has no room for standard output is a DiskError that names it."""
+    _write_through(1, _Named)
+
+
+def outlive_reader() -> None:
+    """From now on standard output and error take what nobody reads, and what no disk has room for: hours of training
+    must not end with a pager or a log.
+    """
+    for number in (1, 2):
+        _write_through(number, _Outliving)
+
+
+def _write_through(number: int, kind: type[_Named] | type[_Outliving]) -> None:
+    """Have a standard stream written by `kind`; not where there is none, or it was put elsewhere."""
+    name = {1: "stdout", 2: "stderr"}[number]
+    now = getattr(sys, name)
+    old = console.beneath(now)
+    buffer = getattr(old, "buffer", None)
+    is_ours = isinstance(getattr(buffer, "raw", buffer), _Named | _Outliving)
+    if old is None or not (is_ours or old is getattr(sys, f"__{name}__")):
+        return
+    with suppress(OSError):
+        old.flush()
+    raw = kind(number, "w", closefd=False)
+    new = io.TextIOWrapper(
+        raw if isinstance(buffer, io.RawIOBase) else io.BufferedWriter(raw),  # as -u has it
+        encoding=old.encoding,
+        errors=old.errors,
+        line_buffering=old.line_buffering,
+        write_through=old.write_through,
+    )
+    setattr(sys, name, console.Shown(new) if isinstance(now, console.Shown) else new)
