@@ -122,7 +122,7 @@ def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
     text = said(tmp_path, seeds=2)
     assert text.count("  unmeasured\n") == 4
     assert "2 of 2 rows are unmeasured: their times are guessed" in text
-    assert re.search(r"about 3 s per row: python experiments/t.py .* --dry-run --measure$", text, re.MULTILINE)
+    assert re.search(r"about 3 s per row: \S*python\S* experiments/t.py .* --dry-run --measure$", text, re.MULTILINE)
     save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()[:1]})
     lines = said(tmp_path, seeds=2).split("\n")
     assert [line.endswith(" unmeasured") for line in lines[2:6]] == [False, True, False, True]
