@@ -62,7 +62,7 @@ def main(argv: list[str] | None = None) -> int:
         if not places:
             raise FileNotFoundError(
                 "runs/ holds no runs; run an experiment first, or name the folders. To look at what is published "
-                "type: python -m repro tracking sync --results results/laptop"
+                f"type: {ours('tracking', 'sync', '--results', 'results/laptop')}"
             )
         try:
             connect(wanted.tracking_uri)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from repro.runs.command import Parser, ours
+from repro.runs.command import Parser, ours, python, script
 from repro.runs.options import add_options
 from repro.tracking.client import (
     QUIET,
@@ -134,9 +134,9 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         if found and found[1]:
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
     if found is None or (published and found[1] is None):
-        print(f"To bring in the published runs, type: python -m repro tracking sync --results results/{scale}")
+        print(f"To bring in the published runs, type: {ours('tracking', 'sync', '--results', f'results/{scale}')}")
     if found is None:
-        print(f"There are no runs at scale {scale} yet; type: python experiments/{table}.py --scale {scale}")
+        print(f"There are no runs at scale {scale} yet; type: {python()} {script(table)} --scale {scale}")
     elif found[1] is None:
         print(f"{table} has no saved view at scale {scale}; its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
@@ -173,7 +173,7 @@ def main(argv: list[str] | None = None) -> int:
         if not sqlite_path(uri).exists():
             raise FileNotFoundError(
                 f"{sqlite_path(uri)} does not exist yet. First run an experiment, "
-                f"python experiments/{wanted.table}.py, or name another --tracking-uri."
+                f"{python()} {script(wanted.table)}, or name another --tracking-uri."
             )
         port = free_port(wanted.port)
         if port != wanted.port:

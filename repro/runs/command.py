@@ -118,7 +118,9 @@ def script(name: str) -> str:
     installed = PACKAGE / EXPERIMENTS  # where there is no clone, whatever calls this
     if running.stem == name and running.parent != installed:
         return shlex.quote(os.path.relpath(running))
-    return f"-m repro run {name}" if installed.is_dir() else f"experiments/{name}.py"
+    if installed.is_dir():
+        return f"-m repro run {name}"
+    return shlex.quote(os.path.relpath(PACKAGE.parent / EXPERIMENTS / f"{name}.py"))
 
 
 # How it ends -----------------------------------------------------------------------------------------------

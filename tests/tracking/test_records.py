@@ -160,4 +160,4 @@ def test_where_there_are_no_runs_the_published_ones_are_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["sync", "--tracking-uri", store]) == 1
-    assert "python -m repro tracking sync --results results/laptop" in capsys.readouterr().err
+    assert " -m repro tracking sync --results results/laptop" in capsys.readouterr().err
