@@ -1,11 +1,9 @@
 """The verdicts on a page: the counts, then the claims table by table, then how they were judged. Paper: all of it."""
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from repro.claims.bootstrap import Place
 from repro.claims.claim import Claim, Endpoint
@@ -14,9 +12,9 @@ from repro.claims.evidence import Evidence, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
 from repro.claims.lists import catalogue_digest
 from repro.claims.statistics import ALPHA
-from repro.pages.cells import MINUS, sheet_number, with_minus
+from repro.pages.cells import MINUS, with_minus
+from repro.pages.sheet import comma_separated
 from repro.pages.words import MADE_AGAIN
-from repro.render.escape import sheet_text
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -311,45 +309,37 @@ def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
 
 def sheet(judged: Iterable[Judged]) -> str:
     """One line for each claim and endpoint, in full precision, as comma-separated values."""
-    lines = io.StringIO()
     columns = (
         "claim where kind sentence rows endpoint n value low high paper level detectable power outcome verdict reason"
     )
-    writer = csv.DictWriter(lines, columns.split(), lineterminator="\n")
-    writer.writeheader()
+    nothing, lines = dict.fromkeys(columns.split()), list[dict[str, Any]]()
     for one in judged:
         claim = one.claim
-        shared = {
+        shared = nothing | {
             "claim": claim.id,
             "where": claim.where,
             "kind": claim.kind,
             "sentence": one.sentence,
-            "rows": sheet_text(" ".join(claim.rows)),
+            "rows": " ".join(claim.rows),
             "verdict": one.verdict,
         }
-        writer.writerows(shared | _sheet_cells(found) for found in one.found)
+        lines += [shared | _sheet_cells(found) for found in one.found]
         if not one.found:
-            writer.writerow(
-                shared | {"reason": sheet_text(": ".join([*filter(None, [" ".join(claim.tests)]), one.reason]))}
-            )
-    return lines.getvalue()
+            lines.append(shared | {"reason": ": ".join([*filter(None, [" ".join(claim.tests)]), one.reason])})
+    return comma_separated(lines)
 
 
-def _sheet_cells(found: Found) -> dict[str, str]:
-    def text(number: float | None) -> str:
-        return "" if number is None else sheet_number(number)
-
-    verdict = found.verdict
+def _sheet_cells(found: Found) -> dict[str, Any]:
     return {
         "endpoint": found.endpoint.name,
         "n": " ".join(map(str, found.runs)),
-        "value": text(found.value),
-        "low": text(found.low),
-        "high": text(found.high),
-        "paper": text(found.printed),
-        "level": text(found.level),
-        "detectable": text(verdict.detectable),
-        "power": text(verdict.power),
-        "outcome": verdict.outcome,
-        "reason": sheet_text(verdict.reason),
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "paper": found.printed,
+        "level": found.level,
+        "detectable": found.verdict.detectable,
+        "power": found.verdict.power,
+        "outcome": found.verdict.outcome,
+        "reason": found.verdict.reason,
     }

@@ -2,8 +2,8 @@
 
 import statistics
 
-from repro.pages.cells import sheet_number
 from repro.pages.columns import rules_between
+from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Heading, Listing, Page, Table, Text, blocks
 from repro.results.outputs_2017 import KINDS, QUARTERS, SCORES_2017, Outputs2017, ScoredOutput
@@ -48,11 +48,10 @@ def page(scored: Outputs2017) -> Page:
 
 def sheet(scored: Outputs2017) -> str:
     """The same as comma-separated values."""
-    lines = [
-        ",".join([one.kind, one.toolkit, *map(sheet_number, [one.bleu, *one.quarters])]) for one in _ordered(scored)
-    ]
-    return "\n".join(
-        [",".join(["kind", "toolkit", "bleu", *(f"quarter {i + 1}" for i in range(QUARTERS))]), *lines, ""]
+    return comma_separated(
+        {"kind": one.kind, "toolkit": one.toolkit, "bleu": one.bleu}
+        | {f"quarter {i + 1}": one.quarters[i] for i in range(QUARTERS)}
+        for one in _ordered(scored)
     )
 
 

@@ -1,8 +1,14 @@
-"""A frame as comma-separated values, every column that a row sets, that a spreadsheet takes for values."""
+"""Tables as comma-separated values that a spreadsheet takes for values, never for formulas.
 
+Numbers have 9 digits of 17: processors differ in the last. Full precision stays in records and journals.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from repro.pages.cells import SHEET_DIGITS
+from repro.pages.cells import SHEET_DIGITS, sheet_number
 from repro.pages.columns import has_systems, unused
 from repro.render.escape import sheet_text
 from repro.results.labels import AT_PAPER_SIZE
@@ -12,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def sheet(frame: "DataFrame") -> str:
-    """Numbers have 9 digits of 17: processors differ in the last."""
+    """A frame, with every column that a row sets."""
     frame = frame.drop(columns=[name + size for name in unused(frame) for size in ("", AT_PAPER_SIZE)])
     frame = frame if has_systems(frame) else frame.drop(columns="system")
     texts = [name for name in frame if frame[name].map(lambda value: isinstance(value, str)).any()]
@@ -22,3 +28,20 @@ def sheet(frame: "DataFrame") -> str:
 
 def _sheet_cell(value: Any) -> Any:
     return sheet_text(value) if isinstance(value, str) else value
+
+
+def comma_separated(lines: Iterable[Mapping[str, Any]]) -> str:
+    """A line for each, under the names of all of them in the order in which they are met; nothing for None."""
+    rows = [*lines]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _value(value) for name, value in row.items()} for row in rows)
+    return text.getvalue()
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return ""
+    return sheet_number(value) if isinstance(value, float) else sheet_text(str(value))

@@ -1,11 +1,12 @@
 """Table 1 as text: what the paper prints, beside it what was measured, and the verdicts. Paper: section 4."""
 
 import math
+from typing import Any
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_path, order, steps_of
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
-from repro.pages.cells import sheet_number
+from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
 from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
 from repro.results.layer_costs import Measured
@@ -139,21 +140,22 @@ def _sentence(evidence: str) -> str:
 
 def sheet(measured: Measured) -> str:
     """One line for each fitted exponent and for each law, as comma-separated values."""
-    lines = ["layer,quantity,size,exponent,half_width,points,law,factor,explained"]
+    lines: list[dict[str, Any]] = []
     for (layer, quantity), fit in fits(measured).items():
         for size, exponent in fit.exponents.items():
-            half_width = fit.half_widths[size]
-            shown = "" if math.isnan(half_width) else sheet_number(half_width)
-            lines.append(f"{layer},{quantity},{size},{sheet_number(exponent)},{shown},{fit.points},,,")
+            half_width = None if math.isnan(fit.half_widths[size]) else fit.half_widths[size]
+            fitted = {"exponent": exponent, "half_width": half_width, "points": fit.points}
+            lines.append({"layer": layer, "quantity": quantity, "size": size, **fitted})
     for layer in dict.fromkeys(line.layer for line in measured.steps):
-        lines.append(f"{layer},sequential operations,{_csv(steps_of(measured, layer), None)}")
+        lines.append({"layer": layer, "quantity": "sequential operations"} | _law(steps_of(measured, layer)))
     for layer in dict.fromkeys(line.layer for line in measured.paths):
-        lines.append(f"{layer},longest path,{_csv(longest_path(measured, layer), WINDOWS.get(layer))}")
-    return "\n".join(lines) + "\n"
+        found = _law(longest_path(measured, layer), WINDOWS.get(layer))
+        lines.append({"layer": layer, "quantity": "longest path"} | found)
+    return comma_separated(lines)
 
 
-def _csv(found: Growth, window: str | None) -> str:
-    return f",,,,{order(found.law, window)},{sheet_number(found.factor)},{sheet_number(found.explained)}"
+def _law(found: Growth, window: str | None = None) -> dict[str, Any]:
+    return {"law": order(found.law, window), "factor": found.factor, "explained": found.explained}
 
 
 def _exponent(fit: Fit | None, size: str) -> str:

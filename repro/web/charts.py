@@ -14,6 +14,7 @@ from repro.claims.claim import BLEU, LOG_PPL, Endpoint
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.scale_data import ScaleData
+from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS
 from repro.results.curves import bands
 from repro.results.labels import label
@@ -21,7 +22,6 @@ from repro.results.record import BASE, Record
 from repro.results.task import TRANSLATION
 from repro.web.keys import first_runs
 from repro.web.section import Section
-from repro.web.sheets import comma_separated
 
 Columns = dict[str, list[Any]]
 Lines = list[dict[str, Any]]

@@ -15,12 +15,12 @@ from repro.claims.layers import ROWS, WINDOWS
 from repro.figures.mechanism import encodings, jacobian_norm
 from repro.model.config import BASE as PAPER
 from repro.pages.scale_data import ScaleData
+from repro.pages.sheet import comma_separated
 from repro.results import layer_costs
 from repro.results.layer_costs import Measured
 from repro.results.record import BASE
 from repro.training.schedule import rate
 from repro.web.section import Section
-from repro.web.sheets import comma_separated
 
 KEY, SCRIPT = "explorables", "explorables.js"
 N_KEYS, LENGTH = 16, 100  # scores of one query; positions

@@ -7,6 +7,7 @@ from typing import Any
 from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
+from repro.pages.sheet import comma_separated
 from repro.render.page import Column, Table
 from repro.results.departures import departures
 from repro.results.frame import ResultSet
@@ -21,7 +22,6 @@ from repro.web.grid import table_html
 from repro.web.keys import run_keys
 from repro.web.section import Section
 from repro.web.sentences import is_of_generated
-from repro.web.sheets import comma_separated
 
 KEY, SCRIPT = "runs", "runs.js"
 SAMPLE = 12  # lines of dev that a run shows, evenly spread

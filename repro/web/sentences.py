@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from repro.data.corpora import CORPORA
 from repro.pages.scale_data import ScaleData
+from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
@@ -21,7 +22,6 @@ from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
 from repro.web.keys import run_keys
 from repro.web.section import Section
-from repro.web.sheets import comma_separated
 
 KEY, SCRIPT, SPLIT = "sentences", "sentences.js", "dev"
 MOST = 250  # sentences shown: a page of all would be too large, and most of them are translated alike
