@@ -1,7 +1,8 @@
 """How often does a page hold a wrong verdict, and how often do its verdicts find what is there?
 
 Draws the runs of a whole page of which the truth is known, has them judged by the functions that judge the records, at
-both looks, and counts: pages with any wrong verdict, tables with one, claims that are found. Writes the numbers into
+both looks, and counts: pages with any wrong verdict, tables with one, claims that are found. The spread between seeds
+is a supposed one, that of the paper's world, and then that of the published runs of a scale. Writes the numbers into
 `benchmarks/records/verdicts.json` and the section of docs/claims.md that is made of it.
 
 Run:  python benchmarks/verdicts.py --pages 1000       (half an hour, one core)
@@ -15,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,10 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, LOOKS, OF_SIGN, OF_SIZE, Look
 from repro.claims.evidence import needed
-from repro.claims.judge import Judged, Suite, judge_suite, may_judge
+from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
 from repro.claims.lists import catalogue_digest
-from repro.claims.statistics import Sample, slope_weights
-from repro.results.frame import noted_rows
+from repro.claims.statistics import Sample, pool, slope_weights
+from repro.results.frame import ResultSet, noted_rows
 from repro.results.provenance import provenance
 from repro.storage import atomic
 
@@ -43,7 +44,11 @@ YES = {OF_SIZE.yes, OF_SIGN.yes}
 NO = {OF_SIZE.no, OF_SIGN.no}
 Rows = Mapping[str, float]
 
+AS_MEASURED = "effects as printed, seeds as published"
+MEASURED = ("laptop", "captions-bf16")  # folders of results, whose spread between seeds is taken as well
+
 PRINTED = {f"{table}/{row}": one.paper for (table, row), one in noted_rows(ROOT / "results" / "laptop").items()}
+TRAINED = [claim for claim in CLAIMS if claim.is_trained]
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,12 @@ class World:
 
     name: str
     size: float
-    spreads: Callable[[np.random.Generator, Sequence[str]], Rows]  # "table/row" -> its spread, times `SPREAD`
+    spreads: Callable[[np.random.Generator, Sequence[str]], Rows]  # "table/row" -> its spread, times that of its score
+    units: Mapping[str, float] = field(default_factory=dict)  # endpoint -> its spread, where it is not the supposed one
+
+    def unit(self, endpoint: Endpoint) -> float:
+        """The spread between seeds of a row like the others."""
+        return self.units.get(endpoint.name, SPREAD * (UNIT if endpoint.score == "nll" else 1.0))
 
 
 def alike(_: np.random.Generator, rows: Sequence[str]) -> Rows:
@@ -103,7 +113,7 @@ def drawn(world: World, random: np.random.Generator, rows: Sequence[str], endpoi
     spreads = world.spreads(random, rows)
     runs: dict[str, dict[str, NDArray[np.float64]]] = {}
     for endpoint in endpoints:
-        unit = SPREAD * (UNIT if endpoint.score == "nll" else 1.0)
+        unit = world.unit(endpoint)
         runs[endpoint.name] = {
             row: truth(world, endpoint, row)
             + unit * spreads[row] * (0.8 * luck[row] + 0.6 * random.standard_normal(n[row]))
@@ -149,39 +159,69 @@ def effect(claim: Claim, endpoint: Endpoint, world: World) -> float:
 def count(world: World, scale: str, pages: int, seed: int) -> dict[str, Any]:
     """Of so many pages of a scale: the share with a wrong verdict, by page and by table, and what was found."""
     random = np.random.default_rng(seed)
-    claims = [claim for claim in CLAIMS if claim.is_trained]
-    rows = sorted({row for claim in claims for row in claim.rows})
-    endpoints = {endpoint.name: endpoint for claim in claims for endpoint in claim.endpoints}.values()
+    rows = sorted({row for claim in TRAINED for row in claim.rows})
+    endpoints = {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}.values()
     wrong_pages, wrong_tables, found, opposite = 0, Counter[str](), Counter[str](), Counter[str]()
     for _ in range(pages):
         runs = drawn(world, random, rows, endpoints)
-        looks = [judge_suite(at(runs, look, scale), claims) for look in LOOKS]
+        looks = [judge_suite(at(runs, look, scale), TRAINED) for look in LOOKS]
         mistaken = {one.claim.table for results in looks for one in results if is_wrong(one, world)}
         wrong_pages += bool(mistaken)
         wrong_tables.update(mistaken)
         found.update(one.claim.id for one in looks[-1] if one.verdict in YES | {"consistent"})
         opposite.update(one.claim.id for one in looks[-1] if one.verdict in NO)
-    judged = [claim.id for claim in claims if may_judge(scale, claim)]
+    judged = [claim.id for claim in TRAINED if may_judge(scale, claim) and is_printed(claim)]
     return {
         "world": world.name,
         "scale": scale,
         "pages": pages,
         "wrong": wrong_pages / pages,
-        "wrong_by_table": {table: wrong_tables[table] / pages for table in sorted({claim.table for claim in claims})},
+        "wrong_by_table": {table: wrong_tables[table] / pages for table in sorted({claim.table for claim in TRAINED})},
         "found": {id: found[id] / pages for id in judged},
         "opposite": {id: opposite[id] / pages for id in judged},
     }
 
 
+def is_printed(claim: Claim) -> bool:
+    """Whether the paper prints the numbers of all its rows, so that there is a size to be found."""
+    return any(all(one.printed(PRINTED[row]) is not None for row in claim.rows) for one in claim.endpoints)
+
+
+def measured_spreads(scale: str) -> dict[str, float]:
+    """Endpoint -> the standard deviation between the published seeds of a row, pooled over rows as verdicts pool it."""
+    runs, found = evidence_of(ResultSet.read(ROOT / "results" / scale).everything), dict[str, float]()
+    counted = {row: of for look in LOOKS for row, of in runs.at(look).items()}  # of each row those of its last look
+    for endpoint in {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}.values():
+        rows = {row for claim in TRAINED if endpoint in claim.endpoints for row in claim.rows}
+        values = {row: [endpoint.of(run) for run in counted.get(row, ()) if endpoint.is_told(run)] for row in rows}
+        if spread := pool({row: of for row, of in values.items() if None not in of}, reference=B0).variance ** 0.5:
+            found[endpoint.name] = spread
+    return found
+
+
 def measure(pages: int) -> dict[str, Any]:
-    """All worlds at all scales."""
+    """All worlds at all scales, then the printed effects among runs that differ as the published ones do."""
+    if missing := sorted({row for claim in TRAINED for row in claim.rows if row not in PRINTED}):
+        raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
     lines = []
     for scale in SCALES:
         for seed, world in enumerate(WORLDS):
             started = time.monotonic()
             lines.append(count(world, scale, pages, seed))
             print(f"{scale}, {world.name}: {lines[-1]['wrong']:.3f} ({time.monotonic() - started:.0f} s)", flush=True)
-    return {"claims": catalogue_digest(), "spread": SPREAD, "lines": lines, "stamp": provenance()}
+    measured = {scale: measured_spreads(scale) for scale in MEASURED}
+    for scale, units in measured.items():
+        line = count(World(AS_MEASURED, 1.0, alike, units), scale, pages, len(WORLDS))
+        measurable = {claim.id for claim in TRAINED if any(one.name in units for one in claim.endpoints)}
+        lines.append(line | {"found": {id: share for id, share in line["found"].items() if id in measurable}})
+        print(f"{scale}, {AS_MEASURED}: {lines[-1]['wrong']:.3f}", flush=True)
+    return {
+        "claims": catalogue_digest(),
+        "spread": SPREAD,
+        "measured_spreads": measured,
+        "lines": lines,
+        "stamp": provenance(),
+    }
 
 
 # The section of the page
@@ -204,6 +244,8 @@ def section(record: Mapping[str, Any]) -> str:
     power, quarter = (
         [by[scale, world] for scale in SCALES] for world in ("effects as printed", "a quarter of the printed effects")
     )
+    seeds = {scale: by[scale, AS_MEASURED] for scale in record["measured_spreads"]}
+    ids = [claim.id for claim in TRAINED if any(claim.id in line["found"] for line in seeds.values())]
     return "\n".join(
         [
             f"{pages:,} pages a cell, base {BASE_SEEDS} seeds, the other rows {looks}; a page counts as wrong if a "
@@ -225,6 +267,15 @@ def section(record: Mapping[str, Any]) -> str:
                 ["claim", *(f"printed, {line['scale']}" for line in power), *(f"a quarter, {of}" for of in SCALES)],
                 [[id, *(_share(line["found"], id) for line in (*power, *quarter))] for id in quarter[-1]["found"]],
             ),
+            "",
+            "Claims about rows for which the paper prints no number are not in the list: there is no size to be found.",
+            "",
+            "### How often, where seeds differ as in the published runs",
+            "",
+            f"{'; '.join(_spread(scale, of) for scale, of in record['measured_spreads'].items())}. Effects as printed, "
+            "five seeds. A claim that is seldom found here is not worth five runs of its row.",
+            "",
+            *grid(["claim", *seeds], [[id, *(_share(line["found"], id) for line in seeds.values())] for id in ids]),
         ]
     )
 
@@ -232,6 +283,10 @@ def section(record: Mapping[str, Any]) -> str:
 def _by_table(by: Mapping[tuple[str, str], Any], scale: str, worlds: Sequence[str], tables: Sequence[str]) -> list[str]:
     lines = [[name, *(f"{by[scale, name]['wrong_by_table'][table]:.3f}" for table in tables)] for name in worlds]
     return [f"### Tables with one, scale `{scale}`", "", *grid(["truth", *tables], lines), ""]
+
+
+def _spread(scale: str, of: Mapping[str, float]) -> str:
+    return f"`{scale}`: {of['BLEU']:.2f} BLEU and {of['log PPL']:.4f} in log PPL"
 
 
 def _share(found: Mapping[str, float], id: str) -> str:
