@@ -193,8 +193,9 @@ def measured_spreads(scale: str) -> dict[str, float]:
     counted = {row: of for look in LOOKS for row, of in runs.at(look).items()}  # of each row those of its last look
     for endpoint in {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}.values():
         rows = {row for claim in TRAINED if endpoint in claim.endpoints for row in claim.rows}
-        values = {row: [endpoint.of(run) for run in counted.get(row, ()) if endpoint.is_told(run)] for row in rows}
-        if spread := pool({row: of for row, of in values.items() if None not in of}, reference=B0).variance ** 0.5:
+        scores = {row: [endpoint.of(run) for run in counted.get(row, ()) if endpoint.is_told(run)] for row in rows}
+        values = {row: [score for score in of if score is not None] for row, of in scores.items() if None not in of}
+        if spread := pool(values, reference=B0).variance ** 0.5:
             found[endpoint.name] = spread
     return found
 
