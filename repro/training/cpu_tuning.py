@@ -18,6 +18,7 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
 LARGEST_HEAP = 2**35  # bytes for which huge pages are asked for at most; nothing of it is taken before it is used
+SHAPES, KEPT_SHAPES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128"  # an update of any row of Table 3 has fewer
 LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux: where the peak is read and reset
 FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
@@ -29,6 +30,7 @@ def tune(product: int) -> tuple[str, ...]:
     `product` is the size of a typical matrix product of the work to come, in multiplications: rows x d_model^2.
     """
     made = []
+    _forget_shapes()
     if _keep_freed_memory():
         made.append("malloc: freed memory is kept")
         if _huge_pages():
@@ -82,6 +84,15 @@ def _huge_pages() -> bool:
 def _huge_pages_are_offered() -> bool:
     switch = Path("/sys/kernel/mm/transparent_hugepage/enabled")
     return switch.exists() and b"[never]" not in switch.read_bytes()
+
+
+def _forget_shapes() -> None:
+    """Have oneDNN keep what it made for the last shapes only: batches of another length never come back to theirs.
+
+    It keeps 1,024 by itself, about a megabyte each. It reads this when it makes its first product; what the user has
+    set stays.
+    """
+    os.environ.setdefault(SHAPES, KEPT_SHAPES)
 
 
 def _no_more_threads_than_processors() -> bool:

@@ -172,6 +172,38 @@ def test_no_huge_pages_where_the_kernel_has_none(monkeypatch: pytest.MonkeyPatch
     assert HUGE not in cpu_tuning.tune(0)
 
 
+@pytest.mark.parametrize(("asked", "kept"), [(None, "128"), ("7", "7")])
+def test_products_of_few_shapes_are_kept(monkeypatch: pytest.MonkeyPatch, asked: str | None, kept: str) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "what was set before")  # and is again, after the test
+    if asked is None:
+        monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    else:
+        monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", asked)
+    cpu_tuning.tune(0)
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == kept
+
+
+@pytest.mark.parametrize(("shapes", "found_again"), [(100, 100), (200, 0)])
+def test_what_was_made_for_a_shape_is_found_again_in_an_update_and_not_kept_for_ever(
+    shapes: int, found_again: int
+) -> None:
+    script = f"""if True:
+        import torch
+        from repro.training import cpu_tuning
+        cpu_tuning.tune(0)
+        weight = torch.ones(512, 512, dtype=torch.bfloat16)
+        for rows in [*range(100, {100 + shapes})] * 2:
+            torch.ones(rows, 512, dtype=torch.bfloat16) @ weight
+    """
+    unset = {name: value for name, value in os.environ.items() if name != "ONEDNN_PRIMITIVE_CACHE_CAPACITY"}
+    environment = unset | {"ONEDNN_VERBOSE": "profile_create", "OMP_NUM_THREADS": "1"}
+    said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=environment)
+    if "create:cache_miss" not in said.stdout:
+        pytest.skip("this processor multiplies bfloat16 without oneDNN")
+    assert said.stdout.count("create:cache_hit") == found_again
+
+
 @linux
 def test_huge_pages_come_and_take_no_memory_before_they_are_used() -> None:
     if not (cpu_tuning._has_glibc() and cpu_tuning._huge_pages_are_offered()):
