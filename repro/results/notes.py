@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from repro.results.kinds import shared_code
 from repro.results.labels import listed_rows
 from repro.results.record import BASE, Record
+from repro.results.repeatable import computed_on
 from repro.results.repeats import repeated
 from repro.results.task import TRANSLATION, signature
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
 KEPT = "Finished runs are kept."
 AS_PUBLISHED = "bleu_published"
+TIMES = " Seconds on one cannot be held against those on another."
 SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
@@ -43,7 +45,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],
             ("deciding code", ""): shared_code(record)[:12],
-            ("device", ""): stamp["device"] or stamp["cpu"],
+            ("device", ""): computed_on(stamp),
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
             **{
@@ -112,7 +114,8 @@ def _disagreements(facts: Facts) -> Iterable[str]:
             everyone = list(dict.fromkeys(row for rows in values.values() for row in rows))
             who = "; ".join(f"{value} ({_of(rows, everyone)})" for value, rows in values.items())
             same_code = heading == "commit" and len(facts["deciding code", ""]) == 1
-            yield f"Runs differ in {name or heading}: {who}.{' The deciding code is the same.' * same_code}"
+            more = " The deciding code is the same." if same_code else TIMES if heading == "device" else ""
+            yield f"Runs differ in {name or heading}: {who}.{more}"
 
 
 def _of(rows: Sequence[str], everyone: Sequence[str]) -> str:

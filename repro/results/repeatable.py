@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from repro.results.provenance import Provenance
 from repro.results.record import Record
 
 BADGES = {  # as `repro/runs/determinism.py` gives them
@@ -33,11 +34,15 @@ def repeatable(records: Iterable[Record]) -> list[str]:
     return [_line(shown, found[shown]) for shown in sorted(found)]
 
 
+def computed_on(stamp: Provenance) -> str:
+    """The GPU or the processor; processors of one name are of several models."""
+    on, model = stamp["device"] or stamp["cpu"], stamp.get("cpu_model")
+    return f"{on} ({model})" if on == stamp["cpu"] and model else on
+
+
 def _shown(record: Record) -> Shown:
     stamp, told = record.stamp, record.determinism
-    on, model = stamp["device"] or stamp["cpu"], stamp.get("cpu_model")
-    named = f"{on} ({model})" if on == stamp["cpu"] and model else on
-    processor = f"{named}, {stamp.get('instructions') or 'instructions not noted'}"
+    processor = f"{computed_on(stamp)}, {stamp.get('instructions') or 'instructions not noted'}"
     if told is None:
         return Shown(NOT_LOOKED_AT, processor)
     badge = told["badge"]

@@ -30,6 +30,7 @@ from table_records import (
 from repro.pages import build
 from repro.pages.columns import HEADINGS, columns
 from repro.results import frame as frames
+from repro.results.notes import TIMES
 from repro.results.record import Record
 
 # Numbers
@@ -354,7 +355,11 @@ def test_runs_that_share_everything_need_no_note() -> None:
             stamped(run("h=1"), commit="34" * 20, fingerprint="01" * 32),
             "Runs differ in commit: 121212121212 (base); 343434343434 (h=1).",
         ),
-        (stamped(run("h=1"), device="H200"), "Runs differ in device: a processor (base); H200 (h=1)."),
+        (stamped(run("h=1"), device="H200"), "Runs differ in device: a processor (base); H200 (h=1)." + TIMES),
+        (
+            stamped(run("h=1"), cpu_model="family 9"),
+            "Runs differ in device: a processor (base); a processor (family 9) (h=1)." + TIMES,
+        ),
         (
             stamped(run("h=1"), versions={"torch": "2.11.0"}),
             "Runs differ in torch: 2.13.0 (base); 2.11.0 (h=1).",
@@ -374,16 +379,16 @@ def test_rows_that_differ_are_named_in_the_fewest_words() -> None:
     devices = {"base": "H200", "h=1": "CPU", "h=4": "CPU", "hard, sampled": "CPU"}
     records = [stamped(run(row), device=devices[row]) for row in rows]
     [note] = frames.table(records).attrs["notes"]
-    assert note == "Runs differ in device: H200 (base); CPU (all rows but base)."
+    assert note == "Runs differ in device: H200 (base); CPU (all rows but base)." + TIMES
     [note] = frames.table([stamped(run(row, seed=seed), device=f"{seed}") for row in rows for seed in (1, 2)]).attrs[
         "notes"
     ]
-    assert note == "Runs differ in device: 1 (all rows); 2 (all rows)."
+    assert note == "Runs differ in device: 1 (all rows); 2 (all rows)." + TIMES
     devices |= {"h=1": "H200"}
     [note] = frames.table([stamped(run(row), device=devices[row]) for row in rows]).attrs["notes"]
-    assert note == 'Runs differ in device: H200 (base, h=1); CPU ("hard, sampled", h=4).'
+    assert note == 'Runs differ in device: H200 (base, h=1); CPU ("hard, sampled", h=4).' + TIMES
     [note] = frames.table([stamped(run("base", seed=seed), device=f"{seed}") for seed in (1, 2)]).attrs["notes"]
-    assert note == "Runs differ in device: 1 (base); 2 (base)."
+    assert note == "Runs differ in device: 1 (base); 2 (base)." + TIMES
 
 
 def test_another_corpus_is_named() -> None:
