@@ -11,9 +11,9 @@ FLOAT = 4  # bytes
 IMPORTS = 760_000_000  # PyTorch, Lightning, the tracker, and what the allocator keeps of what was freed
 OF_CUDA = 2_000_000_000  # of its libraries in the host's memory: a guess, no GPU was at hand
 COPIES = 5  # of each parameter: itself, its gradient, Adam's two moments, and the average that is scored
-LARGE_PRODUCT = 2**23  # as `repro/training/cpu_tuning.py` has it: from there on oneDNN keeps what it made of each shape
+LARGE_PRODUCT = 2**23  # as `repro/training/cpu_tuning.py` has it: from there on oneDNN has products, and keeps some of them
 LOGITS = 2_048  # rows that the loss makes at once, at most, with their softmax and gradient (`repro/model/loss.py`)
-KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 1_170_000  # bytes that it keeps: of any shapes, and for a token of a batch
+KEPT_SHAPES, KEPT_A_TOKEN = 600_000_000, 75_000  # bytes that it keeps: of any shapes, and for a token of a batch
 WIDE, KEPT_WIDE = "avx512f", 500_000_000  # a processor with these vectors has code made for small products as well
 
 

@@ -9,7 +9,7 @@ from repro.model.config import Hyper
 from repro.results import record
 from repro.runs.forecast import run_memory
 from repro.runs.scales import SCALES
-from repro.runs.speed.memory import KEPT_WIDE, free_memory
+from repro.runs.speed.memory import KEPT_SHAPES, KEPT_WIDE, free_memory
 
 PUBLISHED = Path(__file__).parents[3] / "results"
 
@@ -64,9 +64,6 @@ def test_a_control_group_of_version_1(tmp_path: Path, meminfo: Path) -> None:
         "laptop-20000-pairs/table3_C/n=2--*-seed1",
         "laptop-20000-pairs/table3_C/n=8--*-seed1",
         "laptop-20000-pairs/table3_C/d_model=256-seed3",
-        "laptop-20000-pairs/table3_C/d_model=1024-seed3",
-        "laptop-20000-pairs/table3_big/big-seed1",
-        "captions-6000-updates/base/base-seed1",
         "laptop-5000-pairs/base/base-seed8",
         "laptop-5000-pairs/base/base-seed7",
         "laptop-5000-pairs/table3_A/h=16-seed4",
@@ -86,5 +83,5 @@ def test_large_products_keep_what_they_made() -> None:
     laptop = SCALES["laptop"]
     wide = replace(laptop.base, d_model=128, d_k=16, d_v=16)
     narrow = run_memory(laptop.base, laptop, "en-de", vectors=())
-    assert run_memory(wide, laptop, "en-de") > narrow + 10**9
+    assert run_memory(wide, laptop, "en-de") > narrow + KEPT_SHAPES
     assert run_memory(laptop.base, laptop, "en-de", vectors=("avx2", "avx512f")) == narrow + KEPT_WIDE
