@@ -185,13 +185,14 @@ def test_an_interval_around_no_bleu_at_all_makes_no_room_for_less(opened: Any, t
     assert [label for label in said if label.startswith(("-", "\N{MINUS SIGN}"))] == []
 
 
-def test_long_names_are_told_apart_where_there_is_room(opened: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [360, 1280])
+def test_long_names_are_told_apart(opened: Any, tmp_path: Path, width: int) -> None:
     names = [f"soft alignment, scaled dot, rate x {factor}" for factor in ("0.5", "1", "2")]
     records = [scored("base", "base", 1, 60.0), *(unprinted(name, "ladder_rates", 1, 50.0) for name in names)]
     for record in records:
         record.save(path(tmp_path / "results", record))
     assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
-    page = opened(tmp_path / "results" / REPORT, width=1280)
+    page = opened(tmp_path / "results" / REPORT, width=width)
     seen(page, "differences/bleu_ours")
     labels = page.locator('[data-chart="differences/bleu_ours"] .role-axis-label text').all_text_contents()
     assert [f"ladder_rates {name}" for name in names] == [label for label in labels if "rate" in label]

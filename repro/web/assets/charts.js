@@ -24,7 +24,7 @@
     return columns[names[0]].map((_, i) => Object.fromEntries(names.map((name) => [name, columns[name][i]])));
   }
 
-  /** The colours and the letters of the page; names of rows get up to three fifths of a wide chart. */
+  /** The colours and the letters of the page; names of rows get up to three fifths of a wide chart, and small letters on a narrow one. */
   function config(width) {
     const [ink, soft, line] = ["--ink", "--soft", "--line"].map(report.colour);
     const font = getComputedStyle(document.querySelector("button")).fontFamily;
@@ -33,7 +33,7 @@
       background: "transparent",
       font,
       axis: { ...words, domainColor: soft, tickColor: soft, gridColor: line, gridOpacity: 0.6 },
-      axisY: { labelLimit: Math.max(230, Math.min(380, 0.6 * width)) },
+      axisY: { ...words, ...(width < 480 ? { labelLimit: 252, labelFontSize: 10 } : { labelLimit: Math.max(260, Math.min(380, 0.6 * width)) }) },
       legend: { ...words, labelLimit: 260 },
       header: words,
       title: { color: ink, font, fontSize: 13, fontWeight: 600, anchor: "start" },
