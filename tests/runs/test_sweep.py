@@ -18,6 +18,7 @@ from repro.experiment import Paper, Row, main_of
 from repro.model.config import Hyper
 from repro.model.cost import n_parameters
 from repro.results.frame import ResultSet, noted_rows
+from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import sweep, workshop
 from repro.runs.board import board
@@ -297,7 +298,8 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
     assert shlex.split(" ".join(more))[1:-3] == [
-        "experiments/all_tables.py", "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
+        os.path.relpath(experiment_files() / "all_tables.py"),
+        "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
         "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
         "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
         "--seeds", "3",
