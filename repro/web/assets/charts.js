@@ -33,7 +33,7 @@
       background: "transparent",
       font,
       axis: { ...words, domainColor: soft, tickColor: soft, gridColor: line, gridOpacity: 0.6 },
-      axisY: { ...words, ...(width < 480 ? { labelLimit: 252, labelFontSize: 10 } : { labelLimit: Math.max(260, Math.min(380, 0.6 * width)) }) },
+      axisY: width < 480 ? { labelLimit: 252, labelFontSize: 10 } : { labelLimit: Math.min(380, 0.6 * width) },
       legend: { ...words, labelLimit: 260 },
       header: words,
       title: { color: ink, font, fontSize: 13, fontWeight: 600, anchor: "start" },
