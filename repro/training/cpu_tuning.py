@@ -18,7 +18,7 @@ _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
 LARGEST_HEAP = 2**35  # bytes for which huge pages are asked for at most; nothing of it is taken before it is used
-SHAPES, KEPT_SHAPES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"  # an update of any row of Table 3 has fewer
+OF_SHAPES, SHAPES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64"  # 79 % of what an update asks for is there; of 1,024, 85 %
 LARGE_PRODUCT = 2**23  # multiplications; below it oneDNN's preparation of each new shape costs more than it saves
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # Linux: where the peak is read and reset
 FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloat16 has about 4e-3
@@ -92,7 +92,7 @@ def _forget_shapes() -> None:
     It keeps 1,024 by itself, of one or two megabytes each. It reads this when it makes its first product; what the
     user has set stays.
     """
-    os.environ.setdefault(SHAPES, KEPT_SHAPES)
+    os.environ.setdefault(OF_SHAPES, SHAPES)
 
 
 def _no_more_threads_than_processors() -> bool:
