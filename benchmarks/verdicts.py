@@ -27,9 +27,9 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, LOOKS, OF_SIGN, OF_SIZE, Look
 from repro.claims.evidence import needed
-from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
+from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge, noise_of, suite
 from repro.claims.lists import catalogue_digest
-from repro.claims.statistics import Sample, pool, slope_weights
+from repro.claims.statistics import Sample, slope_weights
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.provenance import provenance
 from repro.storage import atomic
@@ -49,6 +49,7 @@ MEASURED = ("laptop", "captions-bf16")  # folders of results, whose spread betwe
 
 PRINTED = {f"{table}/{row}": one.paper for (table, row), one in noted_rows(ROOT / "results" / "laptop").items()}
 TRAINED = [claim for claim in CLAIMS if claim.is_trained]
+ENDPOINTS = {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}
 
 
 @dataclass(frozen=True)
@@ -160,10 +161,9 @@ def count(world: World, scale: str, pages: int, seed: int) -> dict[str, Any]:
     """Of so many pages of a scale: the share with a wrong verdict, by page and by table, and what was found."""
     random = np.random.default_rng(seed)
     rows = sorted({row for claim in TRAINED for row in claim.rows})
-    endpoints = {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}.values()
     wrong_pages, wrong_tables, found, opposite = 0, Counter[str](), Counter[str](), Counter[str]()
     for _ in range(pages):
-        runs = drawn(world, random, rows, endpoints)
+        runs = drawn(world, random, rows, ENDPOINTS.values())
         looks = [judge_suite(at(runs, look, scale), TRAINED) for look in LOOKS]
         mistaken = {one.claim.table for results in looks for one in results if is_wrong(one, world)}
         wrong_pages += bool(mistaken)
@@ -188,15 +188,12 @@ def is_printed(claim: Claim) -> bool:
 
 
 def measured_spreads(scale: str) -> dict[str, float]:
-    """Endpoint -> the standard deviation between the published seeds of a row, pooled over rows as verdicts pool it."""
+    """Endpoint -> the standard deviation between the published seeds of a row, as the last look has it that has any."""
     runs, found = evidence_of(ResultSet.read(ROOT / "results" / scale).everything), dict[str, float]()
-    counted = {row: of for look in LOOKS for row, of in runs.at(look).items()}  # of each row those of its last look
-    for endpoint in {endpoint.name: endpoint for claim in TRAINED for endpoint in claim.endpoints}.values():
-        rows = {row for claim in TRAINED if endpoint in claim.endpoints for row in claim.rows}
-        scores = {row: [endpoint.of(run) for run in counted.get(row, ()) if endpoint.is_told(run)] for row in rows}
-        values = {row: [score for score in of if score is not None] for row, of in scores.items() if None not in of}
-        if spread := pool(values, reference=B0).variance ** 0.5:
-            found[endpoint.name] = spread
+    for look in LOOKS:
+        taken = suite(runs, look)
+        spreads = {name: noise_of(taken, one, TRAINED).variance ** 0.5 for name, one in ENDPOINTS.items()}
+        found |= {name: spread for name, spread in spreads.items() if spread}
     return found
 
 

@@ -187,7 +187,7 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
     """Every claim with its verdict at one look."""
     trained = [claim for claim in claims if claim.is_trained]
     endpoints = {one.name: one for claim in trained for one in claim.endpoints}
-    noise = {name: _noise(suite, one, trained) for name, one in endpoints.items()}
+    noise = {name: noise_of(suite, one, trained) for name, one in endpoints.items()}
     family = [(claim, one) for claim in trained if may_judge(suite.scale, claim) for one in claim.endpoints]
     level = suite.look.alpha / max(1, len(family))
     cells = {
@@ -202,6 +202,13 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
         else _untrained(claim, suite)
         for claim in claims
     ]
+
+
+def noise_of(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Noise:
+    """The spread of this endpoint, pooled over all rows that a claim looks at by it; the base keeps its own."""
+    rows = {row for claim in claims if endpoint in claim.endpoints for row in claim.rows}
+    found = {row: runs.values for row, runs in sorted(suite.runs[endpoint.name].items()) if row in rows}
+    return pool(found, reference=B0)
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
@@ -221,13 +228,6 @@ class _Cell:
 
     found: Found
     test: Tested | None = None
-
-
-def _noise(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Noise:
-    """The spread of this endpoint, pooled over all rows that a claim looks at by it; the base keeps its own."""
-    rows = {row for claim in claims if endpoint in claim.endpoints for row in claim.rows}
-    found = {row: runs.values for row, runs in sorted(suite.runs[endpoint.name].items()) if row in rows}
-    return pool(found, reference=B0)
 
 
 def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: float) -> _Cell:
