@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from repro.runs.executors.channel import WORKER, Channel, Message
+from repro.runs.executors.followed import end_of
 from repro.storage import atomic
 
 LOGS = ".workers"  # in the folder of runs
@@ -58,10 +59,12 @@ class LocalWorker:
         self._channel.hang_up()
         try:
             code = self._process.wait(TIDY_UP)
-        except subprocess.TimeoutExpired:
+            leaves_nothing = code == 0
+        except subprocess.TimeoutExpired:  # as on a busy machine: what it had made was told before
             self.kill()
             code = self._process.wait()
-        if code == 0:
+            leaves_nothing = not end_of(Path(self.log))
+        if leaves_nothing:
             Path(self.log).unlink(missing_ok=True)
         return code
 

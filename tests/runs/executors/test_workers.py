@@ -90,6 +90,23 @@ def test_one_that_hangs_is_ended_while_somebody_listens(tmp_path: Path, monkeypa
     assert how_it_ended(-signal.SIGKILL) == "by signal SIGKILL"
 
 
+@pytest.mark.parametrize(("says", "left"), [("", []), ("a word", ["  | a word"])])
+def test_one_that_takes_long_to_end_leaves_a_log_where_it_said_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, left: list[str]
+) -> None:
+    monkeypatch.setattr(workers, "TIDY_UP", 0.2)
+    program = f"""if True:
+        import os, sys, time
+        print({says!r}, end="", file=sys.stderr, flush=True)
+        os.write(int(os.environ["REPRO_WORKER"].split(",")[1]), b'{{"ready": true}}\\n')
+        time.sleep({PATIENCE})
+    """
+    worker = played(tmp_path, program)
+    assert next(worker.messages()) == {"ready": True}
+    assert worker.end() == -signal.SIGKILL
+    assert [tail(str(log)) for log in Path(worker.log).parent.iterdir()] == left
+
+
 def test_half_a_line_is_no_message(tmp_path: Path) -> None:
     worker = played(
         tmp_path, "import os; os.write(int(os.environ['REPRO_WORKER'].split(',')[1]), b'{\"say\": \"a\"}\\n{\"en')"
