@@ -65,6 +65,7 @@ def test_a_control_group_of_version_1(tmp_path: Path, meminfo: Path) -> None:
         "laptop-20000-pairs/table3_C/n=8--*-seed1",
         "laptop-20000-pairs/table3_C/d_model=256-seed3",
         "captions-6000-steps-bf16/base/base-seed4",
+        "captions-bf16/table3_C/n=8--*-seed4",
         "captions-bf16/lab_parts/pre-norm-seed4",
         "captions-bf16/lab_parts/pre-norm-seed6",
         "laptop-5000-pairs/base/base-seed8",
