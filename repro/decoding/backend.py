@@ -13,6 +13,7 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding import ctranslate
 from repro.decoding.translate import TokenScores, score_tokens, translate
+from repro.model.bfloat16 import bfloat16_products
 from repro.model.protocol import TranslationSystem
 from repro.results.search import PAPER_SEARCH, Search
 
@@ -72,8 +73,12 @@ class _Own:
         with self._precision():
             return translate(self.model, source, search, **options)
 
-    def _precision(self) -> torch.autocast:
-        return torch.autocast(self.model.embedding.weight.device.type, torch.bfloat16, enabled=self.bf16)
+    @contextmanager
+    def _precision(self) -> Iterator[None]:
+        device = self.model.embedding.weight.device
+        autocast = torch.autocast(device.type, torch.bfloat16, enabled=self.bf16)
+        with bfloat16_products(device, wanted=self.bf16), autocast:
+            yield
 
 
 @dataclass(frozen=True)

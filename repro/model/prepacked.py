@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.bfloat16 import has_bfloat16
 from repro.model.layers import FeedForward
 
 Cover = tuple[nn.Module, str, Callable[..., Tensor]]  # of this module this method is covered by this function
@@ -41,12 +42,6 @@ def can_prepack(weight: Tensor, dtype: torch.dtype) -> bool:
     if weight.device.type != "cpu" or not (torch.backends.mkldnn.is_available() and known):
         return False
     return dtype == torch.float32 or (dtype == torch.bfloat16 and has_bfloat16())
-
-
-def has_bfloat16() -> bool:
-    """Whether oneDNN has such products here: PyTorch has its own, slower ones on every processor."""
-    supported: bool = torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    return supported
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
 from repro.data.datamodule import DevBatches, TranslationData
+from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint, talk
@@ -104,7 +105,8 @@ def fit(
     trainer = _trainer(module, stream, every, run, callbacks, folder, devices, precision, group, strategy)
     diverged = None
     try:
-        with _threads_kept():
+        narrow = bfloat16_products(trainer.strategy.root_device, wanted=precision == "bf16")
+        with _threads_kept(), narrow:
             trainer.fit(module, stream, ckpt_path=resume, weights_only=True)
             if checkpoint_callback.owes_validation(trainer):  # training had ended, and it was killed while validating
                 trainer.validate(module, stream, verbose=False)

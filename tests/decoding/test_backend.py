@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 import torch
 from decoding.test_ctranslate import pairs
+from model.narrow_products import NoneOfBfloat16
 from processor import exact_8_bits
 from torch import Tensor
 
 from repro.decoding import ctranslate
 from repro.decoding.backend import NAMES, opened
 from repro.decoding.translate import score_tokens, translate
-from repro.model import prepacked
+from repro.model import bfloat16, prepacked
+from repro.model.bfloat16 import bfloat16_products
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 from repro.render.extras import install
@@ -79,7 +81,7 @@ def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -
 def test_products_in_bfloat16_are_the_own_engines_choice(model: Transformer) -> None:
     with opened("torch", model, bf16=True) as backend:
         found = backend.score_tokens([pairs()])
-    with torch.autocast("cpu", torch.bfloat16):
+    with bfloat16_products(torch.device("cpu")), torch.autocast("cpu", torch.bfloat16):
         assert found == score_tokens(model, [pairs()])
     assert found.nll != score_tokens(model, [pairs()]).nll
 
@@ -100,6 +102,18 @@ def test_a_processor_without_bfloat16_products_of_its_own_translates_all_the_sam
     with opened("torch", model, bf16=True) as rough, opened("torch", model) as exact:
         pairs_of = zip(rough.translate(text, Search(beam=1)), exact.translate(text, Search(beam=1)), strict=True)
         assert sum(found == expected for found, expected in pairs_of) > len(text) / 2
+
+
+def test_where_the_processor_has_no_bfloat16_products_go_through_float32(
+    model: Transformer, text: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place in (bfloat16, prepacked):
+        monkeypatch.setattr(place, "has_bfloat16", lambda: False)
+    with opened("torch", model, bf16=True) as backend, NoneOfBfloat16():
+        assert len(backend.translate(text, Search(beam=2))) == len(text)
+        backend.score_tokens([pairs()])
+        with pytest.raises(AssertionError, match="reads bfloat16"):  # what there is to be seen
+            torch.mm(torch.ones(2, 2).bfloat16(), torch.ones(2, 2).bfloat16())
 
 
 @needs_library

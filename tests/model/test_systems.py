@@ -14,6 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from ladder_systems import SYSTEMS
+from model.narrow_products import Products, both_ways
 from torch import Tensor, nn
 from training.tiny_run import digest, train
 
@@ -190,14 +191,16 @@ def test_a_run_that_stops_goes_on_to_the_very_bits(system: Any, tmp_path: Path) 
 
 
 @everywhere
-def test_bfloat16_gives_numbers(system: Any) -> None:
+@both_ways
+def test_bfloat16_gives_numbers(system: Any, products: Products) -> None:
     model, source, target = build(system, HYPER, V), tokens(B, S), tokens(B, T)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = hidden(model, source, shifted(target))
-        loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
-    loss.backward()
+    with products():
+        with torch.autocast("cpu", torch.bfloat16):
+            found = hidden(model, source, shifted(target))
+            loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
+        loss.backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+    with products(), torch.autocast("cpu", torch.bfloat16), torch.no_grad():
         step, _ = model.eval().advance(torch.zeros(B, dtype=torch.int64), model.start(source))
     torch.testing.assert_close(step.float(), hidden(model, source, shifted(target))[:, 0], rtol=0, atol=0.1)
 

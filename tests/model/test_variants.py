@@ -15,6 +15,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from lab_systems import NOT_CAUSAL, NOT_CAUSAL_IN_TRAINING, READ_ANEW, VARIANTS
+from model.narrow_products import Products, both_ways
 from torch import Tensor, nn
 from training.tiny_run import digest, train
 
@@ -201,14 +202,16 @@ def test_a_run_that_is_cut_off_goes_on_to_the_very_bits(name: str, tmp_path: Pat
 
 
 @everywhere
-def test_bfloat16_gives_numbers(name: str) -> None:
+@both_ways
+def test_bfloat16_gives_numbers(name: str, products: Products) -> None:
     model, source, target = build(VARIANTS[name], HYPER, V), tokens(B, S), tokens(B, T)
-    with torch.autocast("cpu", torch.bfloat16):
-        found = hidden(model, source, shifted(target))
-        loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
-    loss.backward()
+    with products():
+        with torch.autocast("cpu", torch.bfloat16):
+            found = hidden(model, source, shifted(target))
+            loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
+        loss.backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+    with products(), torch.autocast("cpu", torch.bfloat16), torch.no_grad():
         step, _ = model.eval().advance(torch.zeros(B, dtype=torch.int64), model.start(source))
         whole = hidden(model, source, shifted(target))[:, 0]
     if name not in NOT_CAUSAL:

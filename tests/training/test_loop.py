@@ -14,6 +14,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from model.narrow_products import NoneOfBfloat16
 from torch import Tensor
 from training.tiny_run import (
     BUDGET,
@@ -38,6 +39,7 @@ from repro.data import order_digest
 from repro.data.batching import updates, updates_per_epoch
 from repro.data.datamodule import DevBatches
 from repro.decoding.translate import score_tokens
+from repro.model import bfloat16
 from repro.training import checkpoint
 from repro.training.loop import Every, Fitted, averaged
 from repro.training.module import TranslationModule
@@ -165,6 +167,19 @@ def test_bfloat16_keeps_float32_weights(tmp_path: Path) -> None:
     train(tmp_path / "rough", rough, steps=4, precision="bf16")
     assert rough["train", 4]["nll"] == pytest.approx(exact["train", 4]["nll"], rel=0.02)
     assert {x.dtype for x in state(tmp_path / "rough") if x.dim() == 2} == {torch.float32}
+
+
+def test_where_the_processor_has_no_bfloat16_products_go_through_float32(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bfloat16, "has_bfloat16", lambda: False)
+    journal = Journal()
+    with NoneOfBfloat16():
+        train(tmp_path / "narrow", journal, steps=4, every=Every(log=4, validate=2, checkpoint=4), precision="bf16")
+    exact = Journal()
+    train(tmp_path / "exact", exact, steps=4, every=Every(log=4, validate=2, checkpoint=4))
+    assert journal["dev", 4]["nll"] == pytest.approx(exact["dev", 4]["nll"], rel=0.02)
+    assert journal["dev", 4] != exact["dev", 4]
 
 
 # Checkpoints.
