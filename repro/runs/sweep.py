@@ -30,7 +30,7 @@ from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.speed.bfloat16 import imitated_bf16
+from repro.runs.speed.bfloat16 import slow_bf16
 from repro.runs.speed.rates import Speeds, key_of_cell
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
@@ -103,7 +103,7 @@ class Sweep:
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
-            for line in imitated_bf16(self.options):
+            for line in slow_bf16(self.options):
                 progress.say(line)
             self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
             there = ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)

@@ -196,6 +196,20 @@ DEFECTS: tuple[Defect, ...] = (
         "dtype == torch.bfloat16",
         (f"{ENGINES}a_processor_without_bfloat16_products_of_its_own_translates_all_the_same",),
     ),
+    Defect(
+        "an LSTM in bfloat16 goes to a library that has none",
+        "repro/model/bfloat16.py",
+        "    _ATEN.mkldnn_rnn_layer.default, _ATEN.mkldnn_rnn_layer_backward.default,",
+        "    #",
+        ("tests/model/test_bfloat16.py::test_an_lstm_gives_what_float64_does",),
+    ),
+    Defect(
+        "training in bfloat16 is left to PyTorch's slow products",
+        "repro/training/loop.py",
+        'wanted=precision == "bf16"',
+        "wanted=False",
+        ("tests/training/test_loop.py::test_where_the_processor_has_no_bfloat16_products_go_through_float32",),
+    ),
     # a run
     Defect(
         "the test score is computed on dev",

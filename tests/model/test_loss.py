@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
+from model.narrow_products import Products, both_ways
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -223,14 +224,15 @@ def test_the_unsmoothed_loss_is_for_the_eye_only() -> None:
     same(nll, smoothed_cross_entropy(hidden, weight, target, 0.0)[0].detach())
 
 
+@both_ways
 @pytest.mark.parametrize("chunks", [False, True])
-def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, chunks: bool) -> None:
+def test_bfloat16_products_stay_close(monkeypatch: pytest.MonkeyPatch, chunks: bool, products: Products) -> None:
     hidden, weight, target = example()
     exact, exact_nll = smoothed_cross_entropy(hidden, weight, target, 0.1)
     if chunks:
         in_chunks(monkeypatch)
     h, w = hidden.detach().float().requires_grad_(), weight.detach().float().requires_grad_()
-    with torch.autocast("cpu", torch.bfloat16):
+    with products(), torch.autocast("cpu", torch.bfloat16):
         found, nll = smoothed_cross_entropy(h.bfloat16(), w, target, 0.1)
     assert found.dtype == nll.dtype == torch.float32
     assert found.item() == pytest.approx(exact.item(), rel=0.01)

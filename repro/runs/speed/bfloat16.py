@@ -1,4 +1,4 @@
-"""Whether bfloat16 makes a run faster here: a processor without instructions for it imitates each product."""
+"""Whether bfloat16 makes a run faster here: on a processor without instructions for it it takes longer than float32."""
 
 from collections.abc import Collection
 
@@ -9,9 +9,7 @@ from repro.runs.speed.rates import Machine, this_machine
 OF_BF16 = {"avx512_bf16", "avx_ne_convert", "amx_bf16", "bf16", "svebf16"}  # flags of x86, then of ARM
 
 
-def imitated_bf16(
-    options: Options, machine: Machine | None = None, vectors: Collection[str] | None = None
-) -> list[str]:
+def slow_bf16(options: Options, machine: Machine | None = None, vectors: Collection[str] | None = None) -> list[str]:
     """A line to say of runs in bfloat16 on this processor, if it lacks it; else none.
 
     None of runs on a GPU or on other machines, nor where the system does not tell what the processor can do (`vectors`
@@ -23,6 +21,6 @@ def imitated_bf16(
     if options.precision != "bf16" or not is_here or not vectors or OF_BF16 & {*vectors}:
         return []
     return [
-        f"--precision bf16: {machine.cpu} has no instructions for bfloat16 and imitates them, which can take ten times "
-        "as long as fp32. Leave it out here, unless it is these digits that are wanted."
+        f"--precision bf16: {machine.cpu} has no instructions for bfloat16, so it takes longer than fp32 here. "
+        "Leave it out, unless it is these digits that are wanted."
     ]

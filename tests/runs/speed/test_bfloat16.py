@@ -3,7 +3,7 @@
 import pytest
 
 from repro.runs.options import Options
-from repro.runs.speed.bfloat16 import imitated_bf16
+from repro.runs.speed.bfloat16 import slow_bf16
 from repro.runs.speed.rates import Machine
 
 CPU = Machine("Old Processor", "Old Processor", "2.13.0")
@@ -12,9 +12,9 @@ BF16 = Options(precision="bf16")
 
 
 def test_a_processor_without_bfloat16_is_named() -> None:
-    [said] = imitated_bf16(BF16, CPU, ["avx", "avx2", "avx512f", "avx512_vnni"])
+    [said] = slow_bf16(BF16, CPU, ["avx", "avx2", "avx512f", "avx512_vnni"])
     assert said.startswith("--precision bf16: Old Processor has no instructions for bfloat16")
-    assert said.endswith("Leave it out here, unless it is these digits that are wanted.")
+    assert said.endswith("Leave it out, unless it is these digits that are wanted.")
 
 
 @pytest.mark.parametrize(
@@ -30,4 +30,4 @@ def test_a_processor_without_bfloat16_is_named() -> None:
     ],
 )
 def test_nothing_is_said_elsewhere(options: Options, machine: Machine, vectors: list[str]) -> None:
-    assert imitated_bf16(options, machine, vectors) == []
+    assert slow_bf16(options, machine, vectors) == []
