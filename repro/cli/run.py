@@ -18,17 +18,30 @@ from repro.runs.command import BAD_INPUT, ours
 def main(words: Sequence[str] | None = None) -> int:
     """Become the experiment file of that name, with the other words as its own; without a name, list what there is."""
     name, *others = list(sys.argv[1:] if words is None else words) or ["--help"]
-    files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+    files = experiments()
     if name in ("-h", "--help"):
         print(listing(files))
         return 0
-    if name not in files:
-        near = difflib.get_close_matches(name, files, n=1)
-        guess = f"; did you mean {near[0]}?" if near else "."
-        print(f"error: {name} is not an experiment{guess} There are {', '.join(files) or 'none'}.", file=sys.stderr)
+    if unknown := unknown_experiment(name):
+        print(f"error: {unknown}", file=sys.stderr)
         return BAD_INPUT
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, str(files[name]), *others])
+
+
+def experiments() -> dict[str, Path]:
+    """The experiment files that came with this code, by name."""
+    return {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
+
+
+def unknown_experiment(name: str) -> str | None:
+    """What to say of a name that none of them has; None of one that is there."""
+    files = experiments()
+    if name in files:
+        return None
+    near = difflib.get_close_matches(name, files, n=1)
+    guess = f"; did you mean {near[0]}?" if near else "."
+    return f"{name} is not an experiment{guess} There are {', '.join(files) or 'none'}."
 
 
 def listing(files: Mapping[str, Path]) -> str:

@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from repro.cli.run import unknown_experiment
 from repro.runs.command import Parser, ours, python, script
 from repro.runs.options import add_options
 from repro.tracking.client import (
@@ -136,9 +137,11 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
     if found is None or (published and found[1] is None):
         print(f"To bring in the published runs, type: {ours('tracking', 'sync', '--results', f'results/{scale}')}")
     if found is None:
-        print(f"There are no runs at scale {scale} yet; type: {python()} {script(table)} --scale {scale}")
+        how = unknown_experiment(table) or f"Type: {python()} {script(table)} --scale {scale}"
+        print(f"There are no runs at scale {scale} yet. {how}")
     elif found[1] is None:
-        print(f"{table} has no saved view at scale {scale}; its experiment saves one when it ends. All runs:")
+        why = unknown_experiment(table) or "Its experiment saves one when it ends."
+        print(f"{table} has no saved view at scale {scale}. {why} All runs:")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
     # without a desktop the browser would be one of text, in this very terminal
@@ -171,9 +174,9 @@ def main(argv: list[str] | None = None) -> int:
             show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             return 0
         if not sqlite_path(uri).exists():
+            how = unknown_experiment(wanted.table) or f"Type: {python()} {script(wanted.table)}"
             raise FileNotFoundError(
-                f"{sqlite_path(uri)} does not exist yet. First run an experiment, "
-                f"{python()} {script(wanted.table)}, or name another --tracking-uri."
+                f"{sqlite_path(uri)} does not exist yet; expected --tracking-uri to name a store with runs in it. {how}"
             )
         port = free_port(wanted.port)
         if port != wanted.port:

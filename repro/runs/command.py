@@ -5,6 +5,7 @@ import difflib
 import importlib.metadata
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -101,9 +102,12 @@ def command_line(options: Mapping[str, Any]) -> str:
 
 
 def python() -> str:
-    """How the user calls the interpreter that runs this."""
-    interpreter = os.path.relpath(sys.executable)
-    return "python" if interpreter.startswith("..") else shlex.quote(interpreter)
+    """How the user calls the interpreter that runs this: by its name where the shell finds this one, or by its path."""
+    found = shutil.which("python")
+    if found is not None and os.path.dirname(found) == os.path.dirname(sys.executable):  # links of others lead here too
+        return "python"
+    near = os.path.relpath(sys.executable)
+    return shlex.quote(sys.executable if near.startswith("..") else near)
 
 
 def ours(*words: str) -> str:

@@ -39,6 +39,10 @@ def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureF
     assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 1
     assert " experiments/table2.py" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 1
+    said = capsys.readouterr().err
+    assert "table3_Z is not an experiment; did you mean table3_" in said
+    assert "table3_Z.py" not in said, "a file that is not there"
     assert ui.main(["--tracking-uri", "file:./mlruns"]) == 1
     assert "expected sqlite:///FILE" in capsys.readouterr().err
 

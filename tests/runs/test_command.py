@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from first_words import ROOT, lines_until_heavy
 
+from repro.runs import command
 from repro.runs.command import GONE_FOLDER, Parser, command_line, modern, unknown_option
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
@@ -59,6 +60,24 @@ def test_a_command_of_several_names_its_own_options(
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
     assert parser().parse_args(["one", "--beam=3"]).beam == 3
+
+
+def test_the_interpreter_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, other = tmp_path / "an environment" / "bin" / "python", tmp_path / "usr" / "python"
+    for file in (other, ours):
+        file.parent.mkdir(parents=True)
+    other.touch(0o755)
+    ours.symlink_to(other)  # as an environment's is: the same file, and not the same packages
+    monkeypatch.setattr(sys, "executable", str(ours))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{ours.parent}{os.pathsep}{other.parent}")
+    assert command.python() == "python"
+    monkeypatch.setenv("PATH", str(other.parent))
+    assert command.python() == "'an environment/bin/python'"
+    monkeypatch.chdir(other.parent)
+    assert command.python() == f"'{ours}'"
+    monkeypatch.setenv("PATH", str(tmp_path))  # none at all
+    assert command.python() == f"'{ours}'"
 
 
 def test_options_are_written_as_a_shell_reads_them() -> None:
