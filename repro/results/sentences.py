@@ -28,6 +28,7 @@ from repro.storage.packed_json import packed, read_packed, unpacked, write_packe
 FORMAT = 1
 ORDERS = 4  # n-grams that BLEU counts
 SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
+_OF_ANOTHER = "expected counts of run {}, got those of run {}"
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
 Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published": of the sentences of one split
 RunKey = tuple[str, int]  # "table/row", seed
@@ -145,10 +146,16 @@ def are_of(place: Path, run: str) -> bool:
 def read_places(results: Path, record: Record, split: str) -> Places | None:
     """Source lengths and thirds of one split, from the file beside a record; None where it has none, or is not there.
 
-    Raises ValueError for a damaged file, and where they are not of as many sentences as the counts.
+    Raises ValueError for a damaged file, for one of another run, and where they are not of as many sentences as the
+    counts.
     """
     file = _counts(path(results, record))
-    if not file.exists() or "thirds" not in (content := read_packed(file, FORMAT)[split]):
+    if not file.exists():
+        return None
+    whole = read_packed(file, FORMAT)
+    if whole["run"] != record.run:
+        raise ValueError(f"{file}: {_OF_ANOTHER.format(record.run, whole['run'])}. Restore it, or run the row again.")
+    if "thirds" not in (content := whole[split]):
         return None
     source = numbers_in(content["source"]).tolist()
     thirds = [_arrays(columns) for columns in content["thirds"]]
@@ -245,7 +252,7 @@ def _read_once(file: Path, _state: tuple[int, ...], expected: _Expected) -> dict
 
 def _checked(content: Mapping[str, Any], expected: _Expected) -> dict[str, Scorers]:
     if content["run"] != expected.run:
-        raise ValueError(f"expected counts of run {expected.run}, got those of run {content['run']}")
+        raise ValueError(_OF_ANOTHER.format(expected.run, content["run"]))
     found: dict[str, Scorers] = {}
     scores = dict(expected.scores)
     for split, n in expected.sentences:

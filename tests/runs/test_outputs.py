@@ -56,6 +56,12 @@ def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
         assert [len(third.hypothesis) for third in places.thirds] == [len(lengths)] * 3
 
 
+def test_places_of_another_run_are_refused(tmp_path: Path) -> None:
+    keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
+    with pytest.raises(ValueError, match="expected counts of run 0{14}ff, got those of run 0{15}1"):
+        read_places(tmp_path, replace(record(), run=f"{255:016x}"), "dev")
+
+
 def test_what_was_kept_before_places_were_is_written_anew(tmp_path: Path) -> None:
     keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
     place = path(tmp_path, record())
