@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from repro.claims.decisions import MIN_RUNS
 from repro.figures import style
 from repro.results.curves import rows_of
 from repro.results.frame import interval
@@ -34,7 +35,7 @@ class Point:
     n: int
     flops: float  # of one training, mean over seeds
     mean: float
-    low: float  # of three seeds and more the 95 % t-interval, of two their range, of one itself
+    low: float  # of three seeds and more the 95 % t-interval, of fewer the mean
     high: float
     label: str = ""  # the name with its value at this scale, too long for the picture itself
 
@@ -47,9 +48,9 @@ def points(records: Iterable[Record], score: str) -> list[Point]:
     found = []
     for table in sorted(tables, key=lambda name: (name != BASE, name)):
         for row, runs in rows_of(tables[table]).items():
-            values = [run.score("dev", score) or 0.0 for run in runs]  # finished runs have all scores
+            values = [value for run in runs if (value := run.score("dev", score)) is not None]  # as finished runs have
             mean, half_width = interval(values)
-            low, high = (min(values), max(values)) if half_width is None else (mean - half_width, mean + half_width)
+            low, high = mean - (half_width or 0.0), mean + (half_width or 0.0)
             flops = statistics.fmean(run.cost["flops"] for run in runs)
             found.append(Point(table, row, len(runs), flops, mean, low, high, label(row, runs[0].hyper)))
     return found
@@ -93,30 +94,29 @@ def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
     named = f"Rows bear the paper's names: {others}." if others else ""
     rows = ", ".join(point.label or point.row for point in left_out)
     same = f"Not shown, for their cost is the base's to {100 * SAME_COST:.0f} %: {rows}." if rows else ""
-    lines = [line for said in (named, same) for line in textwrap.wrap(said, 110)]
+    hollow = "Bars: 95 % interval over seeds. Hollow: fewer than three runs." if any(map(_is_hollow, found)) else ""
+    lines = [line for said in (named, same, hollow) for line in textwrap.wrap(said, 110)]
     return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
 
 
 def _points(axes: "Axes", found: Sequence[Point]) -> None:
-    tables = list(dict.fromkeys(point.table for point in found))
-    for i, table in enumerate(tables):
-        own = [point for point in found if point.table == table]
-        costs, means = [point.flops for point in own], [point.mean for point in own]
-        errors = [[p.mean - p.low for p in own], [p.high - p.mean for p in own]]
-        colour, front = style.COLOURS[i % len(style.COLOURS)], 4 if table == BASE else 3
-        if any(map(any, errors)):
-            axes.errorbar(costs, means, yerr=errors, fmt="none", color=colour, elinewidth=0.9, capsize=2.5, zorder=2)
-        axes.plot(
-            costs,
-            means,
-            style.MARKERS[i % len(style.MARKERS)],
-            color=colour,
-            mec="white",
-            mew=0.5,
-            ms=7.5 if table == BASE else 6.5,
-            zorder=front,
-            label=table.replace("table3_", "Table 3 "),
-        )
+    for i, table in enumerate(dict.fromkeys(point.table for point in found)):
+        colour, is_base = style.COLOURS[i % len(style.COLOURS)], table == BASE
+        look: dict[str, Any] = {"marker": style.MARKERS[i % len(style.MARKERS)], "color": colour, "lw": 0}
+        look |= {"ms": 7.5 if is_base else 6.5, "zorder": 4 if is_base else 3}
+        full: dict[str, Any] = {"mec": "white", "mew": 0.5}
+        hollow: dict[str, Any] = {"mfc": "white", "mec": colour, "mew": 1.1}
+        axes.plot([], [], **look, **full, label=table.replace("table3_", "Table 3 "))
+        for point in (one for one in found if one.table == table):
+            x, y, half_width = point.flops, point.mean, point.high - point.mean
+            axes.plot(x, y, **look, **(hollow if _is_hollow(point) else full))
+            if not _is_hollow(point):
+                axes.errorbar(x, y, half_width, fmt="none", color=colour, elinewidth=0.9, capsize=2.5, zorder=2)
+
+
+def _is_hollow(point: Point) -> bool:
+    """Whether it has too few runs for an interval."""
+    return point.n < MIN_RUNS
 
 
 def _room(axes: "Axes", found: Sequence[Point]) -> None:

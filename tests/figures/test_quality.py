@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from repro.figures import style
-from repro.figures.quality import Area, _under, draw_quality, leader, of_other_cost, placed, points
+from repro.figures.quality import Area, _points, _under, draw_quality, leader, of_other_cost, placed, points
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -21,9 +22,20 @@ def test_points_by_hand(a_record: Make) -> None:
     assert row.high - row.mean == pytest.approx(4.3027 / 3**0.5, abs=1e-3)  # t of two degrees of freedom, sd 1
 
 
-def test_two_seeds_have_a_range_and_no_interval(a_record: Make) -> None:
-    [row] = points([a_record("h=1", 1, ppl=2.0), a_record("h=1", 2, ppl=3.0)], "ppl")
-    assert (row.low, row.mean, row.high) == (2.0, 2.5, 3.0)
+def test_two_seeds_have_no_interval_and_are_hollow(a_record: Make) -> None:
+    two = [a_record("h=1", 1, ppl=2.0), a_record("h=1", 2, ppl=3.0)]
+    [row] = points(two, "ppl")
+    assert (row.low, row.mean, row.high) == (2.5, 2.5, 2.5)
+    axes = Figure().subplots()
+    three = [a_record("base", seed, ppl=4.0 + seed) for seed in (1, 2, 3)]
+    found = points([*two, *three], "ppl")
+    _points(axes, found)
+    inside = {line.get_ydata()[0]: line.get_markerfacecolor() for line in axes.lines if len(line.get_ydata()) == 1}
+    assert inside[2.5] == "white"
+    assert inside[6.0] == style.COLOURS[0]
+    assert len(axes.containers) == 1, "one interval, of the base"
+    assert "Hollow: fewer than three runs." in _under("cost", found, [])
+    assert "Hollow" not in _under("cost", found[:1], [])
 
 
 def test_rows_of_one_cost_get_labels_apart() -> None:
@@ -69,7 +81,8 @@ def test_rows_of_the_bases_cost_are_left_out(a_record: Make) -> None:
 
 
 def test_the_picture_says_which_rows_it_leaves_out_and_why(a_record: Make) -> None:
-    found = points([a_record("base", flops=1e9), a_record("h=16", flops=2e9)], "bleu")
+    costs = {"base": 1e9, "h=16": 2e9}
+    found = points([a_record(row, seed, flops=flops) for row, flops in costs.items() for seed in (1, 2, 3)], "bleu")
     named = "Rows bear the paper's names: h=16 (here 2)."
     same = "Not shown, for their cost is the base's to 2 %: base, h=16 (here 2)."
     assert _under("cost", found, []).split("\n") == ["cost", "", named]
