@@ -52,10 +52,10 @@ def search(records: Mapping[str, Record]) -> list[str]:
     return [
         *prose(
             f"{whose(record)}, on {record['sentences']} sentences of dev; every search may write "
-            f"{last['extra_length']} tokens more than its input. In brackets the 95 % interval over sentences of the "
-            "difference. *cut*: per cent of outputs that had not ended when the limit came. *times*: processor time "
-            f"beside that of the first search, of {len(last['cpu_seconds'])} turn(s) the median; wanted are at most "
-            f"{record['bound']} of the last. `python benchmarks/parse_search.py runs/<id>`. {machine(record)}."
+            f"{last['extra_length']} tokens more than its input. In brackets the 95 % interval of the difference, over "
+            "sentences. *cut*: per cent of outputs that had not ended when the limit came. *times*: processor time "
+            f"relative to the first search, the median of {len(last['cpu_seconds'])} turn(s); the target for the last "
+            f"is at most {record['bound']}. `python benchmarks/parse_search.py runs/<id>`. {machine(record)}."
         ),
         "",
         *grid(
@@ -85,7 +85,7 @@ def by_step(records: Mapping[str, Record]) -> list[str]:
         *prose(
             f"{whose(record)}: perplexity of dev, and what greedy search makes of its first {record['sentences']} "
             "sentences, after so many updates. *cut*: per cent of outputs that had not ended at the limit; then, by "
-            "kind, per cent of outputs that had to be mended so; one may have several. "
+            "kind, per cent of outputs that had it; an output may have several. "
             f"`python benchmarks/parse_by_step.py`. {machine(record)}."
         ),
         "",
@@ -110,8 +110,8 @@ def trees(records: Mapping[str, Record]) -> list[str]:
     ]
     return [
         *prose(
-            f"Seconds of processor time, of {record['turns']} turn(s) the median, to read, clean and linearise trees "
-            f"(wanted: at most {bounds['reading']:g}), and to score sentences (at most {bounds['scoring']:g}). "
+            f"Seconds of processor time, the median of {record['turns']} turn(s), to read, clean and linearise trees "
+            f"(target: at most {bounds['reading']:g}), and to score sentences (at most {bounds['scoring']:g}). "
             f"`python benchmarks/trees.py`. {machine(record)}."
         ),
         "",

@@ -247,7 +247,7 @@ def section(record: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             f"{pages:,} pages a cell, base {BASE_SEEDS} seeds, the other rows {looks}; a page counts as wrong if a "
-            f"verdict of either look is; by so many a share of 0.05 is known to ± {unsure:.2f}. "
+            f"verdict of either look is; with so many pages a share of 0.05 is known to within ± {unsure:.2f}. "
             f"Spread between seeds {record['spread']} BLEU and a thirtieth of it in log "
             f"PPL. List of claims {record['claims']}.",
             "",
@@ -268,7 +268,7 @@ def section(record: Mapping[str, Any]) -> str:
             "",
             "Claims about rows for which the paper prints no number are not in the list: there is no size to be found.",
             "",
-            "### How often, where seeds differ as in the published runs",
+            "### How often a claim is found where seeds differ as in the published runs",
             "",
             f"{'; '.join(_spread(scale, of) for scale, of in record['measured_spreads'].items())}. Effects as printed, "
             "five seeds. A claim that is seldom found here is not worth five runs of its row.",
@@ -280,7 +280,7 @@ def section(record: Mapping[str, Any]) -> str:
 
 def _by_table(by: Mapping[tuple[str, str], Any], scale: str, worlds: Sequence[str], tables: Sequence[str]) -> list[str]:
     lines = [[name, *(f"{by[scale, name]['wrong_by_table'][table]:.3f}" for table in tables)] for name in worlds]
-    return [f"### Tables with one, scale `{scale}`", "", *grid(["truth", *tables], lines), ""]
+    return [f"### Tables with a wrong verdict, scale `{scale}`", "", *grid(["truth", *tables], lines), ""]
 
 
 def _spread(scale: str, of: Mapping[str, float]) -> str:

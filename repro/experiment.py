@@ -122,7 +122,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if channel:
             return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
         if not asked:
-            print(f"{name} at scale {scale.name}{of}: no run, as the sweep has only {len(whole)}.")
+            print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {len(whole)} runs.")
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         again = this_command() if argv is None else None

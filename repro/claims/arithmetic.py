@@ -225,7 +225,7 @@ def _ppl(printed: PrintedRows, row: str) -> float:
 
 def _known(number: float | None, row: str) -> float:
     if number is None:
-        raise ValueError(f"{row}: expected printed scores, got none. Run its experiment anew, which notes them.")
+        raise ValueError(f"{row}: expected printed scores, got none. Run its experiment again: that notes them.")
     return number
 
 

@@ -336,7 +336,7 @@ CLAIMS: tuple[Claim, ...] = (
         "6.2 (B)",
         "A richer function than the dot product may help",
         "measured",
-        "needs models trained with another compatibility function",
+        "no claim compares them: models with additive and with bilinear scores are rows of experiments/lab_scores.py",
     ),
     direction(
         "C30a", "6.2 (C)", "A depth of {worse.n_layers} is worse than one of {better.n_layers}", B0, N2, scale="laptop"

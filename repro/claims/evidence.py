@@ -80,7 +80,7 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     if record.claims not in lists:
         return "begun under a list of claims that is not kept" if record.claims else "begun before such lists were kept"
     if record.seed < FIRST_SEED:
-        return f"of seeds below {FIRST_SEED}, which the choice of scales and claims has seen"
+        return f"of seeds below {FIRST_SEED}, whose runs were looked at when scales and claims were chosen"
     if record.determinism is None or record.determinism["badge"] is None:
         return "not shown to have read what was planned"
     finished = record.status == "finished"

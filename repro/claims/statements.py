@@ -232,7 +232,7 @@ STATEMENTS: tuple[Claim, ...] = (
     direction(
         "S24a",
         "3.2.3",
-        "Without its mask the decoder predicts the next token better, given those that it should predict",
+        "Without its mask the decoder predicts the next token better, as it reads the whole reference, that token too",
         NO_MASK,
         B0,
         scale="laptop",

@@ -111,7 +111,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     for command in (prepare, inspect):
         command.add_argument("corpus", help=names)
         command.add_argument(
-            "--data-dir", type=Path, help="where the text is; default: data/ in the project, or $REPRO_DATA"
+            "--data-dir", type=Path, help="where the text is; default: $REPRO_DATA, then data/ in the project"
         )
         add_options(command, "cache_dir", "vocab_size")
         command.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")

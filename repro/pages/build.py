@@ -62,7 +62,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
-    of_scale = scale.page(runs, whole, judged, evidence, _pages(result_set), _pictures(result_set))
+    there = _pages(result_set), _pictures(result_set)
+    of_scale = scale.page(runs, whole, judged, evidence, *there, is_own=result_set.own)
     sentences = over_sentences(judged, evidence, result_set.folder.parent)
     to_project = "../../.." if result_set.own else "../.."
     of_claims = claims.page(judged, evidence, runs, sentences, to_project=to_project)

@@ -28,6 +28,7 @@ from repro.render.page import (
     blocks,
 )
 from repro.results.frame import FIGURES
+from repro.results.places import PUBLISHED, RETIRED
 from repro.results.summary import Summary
 
 if TYPE_CHECKING:
@@ -80,8 +81,13 @@ def page(
     evidence: Evidence,
     pages: Sequence[str],
     pictures: Collection[str],
+    *,
+    is_own: bool,
 ) -> Page:
-    """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there."""
+    """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there.
+
+    `is_own` says that the records are one's own, not the published ones.
+    """
     settled = _settled(judged)
     return Page(
         made_from("the records beside it"),
@@ -112,7 +118,7 @@ def page(
             ),
             Heading("Tables"),
             Listing(tuple(_links(pages, runs.scale))),
-            _figures(pictures, runs.scale),
+            _figures(pictures, runs.scale, is_own),
         ),
     )
 
@@ -168,14 +174,14 @@ def _links(pages: Sequence[str], scale: str) -> Iterable[Words]:
     for page in pages:
         name = page.rpartition("/")[2]
         yield (Link(name, page, to_page=True), ", ", Link("LaTeX", f"{page}.tex"), ", ", Link("CSV", f"{page}.csv"))
-    if table2.NAME not in pages:
+    if table2.NAME not in pages and scale not in RETIRED:
         yield (
             f"{table2.NAME}: no runs at this scale; ",
             Code(f"python experiments/{table2.NAME}.py --scale {scale}"),
         )
 
 
-def _figures(there: Collection[str], scale: str) -> tuple[Block, ...]:
+def _figures(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, ...]:
     """The pictures that are there, the paper's first."""
     of_tables = {
         name: text.format(name.removeprefix(begins))
@@ -186,5 +192,8 @@ def _figures(there: Collection[str], scale: str) -> tuple[Block, ...]:
     captions = {name: text for name, text in (PICTURES | of_tables).items() if name in there}
     heading = Heading("Figures")
     if not captions:
-        return heading, Text(("None yet: ", Code(f"python experiments/figures.py --scale {scale}"), " draws them."))
+        where = "" if is_own else f"--results-dir {PUBLISHED} "
+        return heading, Text(
+            ("None yet: ", Code(f"python experiments/figures.py {where}--scale {scale}"), " draws them.")
+        )
     return heading, *(Picture(f"{FIGURES}/{name}.png", text) for name, text in captions.items())

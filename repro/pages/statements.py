@@ -32,10 +32,10 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
         Part("the scores themselves as weights", "S25c"),
     ),
     "What would a decoder without a mask do?": (
-        Part("its next token, where it is given those before", "S24a", is_worse=False),
+        Part("its next token, where the reference that it reads has that token in it", "S24a", is_worse=False),
         Part("its translations", "S24b"),
     ),
-    "Is it the scale of the scores that a Transformer needs to learn?": (
+    "Does a Transformer need scaled scores in order to learn?": (
         Part("no scale, at the base's d_k", "S13a"),
         Part("no scale, at d_k = d_model", "S13b"),
     ),

@@ -36,9 +36,9 @@ ABOUT_MULTI_BLEU: Words = (
 )
 ABOUT_OWN: Words = (
     Strong("yours"),
-    " is what was run here; ",
+    " is what was run here, over n seeds; ",
     Strong("published"),
-    " is what the repository has under results/, over its own seeds.",
+    " is what the repository has under results/, over seeds of its own: its page says how many.",
 )
 ABOUT_MARKS: Words = (
     Strong(NOT_COMMITTED),
@@ -70,7 +70,7 @@ ABOUT_SIZE: Words = (
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
 
 
-MADE_AGAIN = "How far these runs can be made again"
+MADE_AGAIN = "How reproducible these runs are"
 
 
 def _in_cells(sign: str) -> Callable[[Sequence[Column]], bool]:

@@ -130,7 +130,7 @@ def _checked(columns: Mapping[str, Any], split: str, record: Record) -> Brackets
     if lengths := {len(one) for one in (words, found, gold, right, *made.mended.values())} - {n}:
         raise ValueError(f"{split}: expected columns of {n:,} sentences, got {max(lengths):,}")
     if (made.right > np.minimum(made.found, made.gold)).any():
-        raise ValueError(f"{split}: expected no more brackets right than found and than there are")
+        raise ValueError(f"{split}: expected at most as many right brackets as were found and as the gold trees have")
     for name, counted in made.scores().items():
         scored = record.score(split, name)  # type: ignore[arg-type]
         if scored is None or abs(scored - counted) > SAME_F1:

@@ -140,8 +140,8 @@ RULES = (
         kept=lambda record: not record.settings.get("rules"),
     ),
     Rule(
-        name="word-pieces",
-        paper="about 37,000 (en-de), 32,000 (en-fr)",
+        name="sub-words",
+        paper="about 37,000 (en-de, BPE), 32,000 (en-fr, word-pieces)",
         here=lambda record: f"{record.tokenizer['size']:,}",
         kept=lambda record: _near(record.tokenizer["size"], PAPER_VOCABULARY.get(record.pair, 0), share=0.12),
         rows=_translates,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NOT_COMMITTED, NO_COMMIT = "*", "†"  # marks of rows in one's own tables
 KEPT = "Finished runs are kept."
 AS_PUBLISHED = "bleu_published"
-TIMES = " Seconds on one cannot be held against those on another."
+TIMES = " Do not compare seconds that were measured on different devices."
 SCORERS = {"bleu": "sacreBLEU", AS_PUBLISHED: "multi-bleu"}  # what a reader knows the scorers of translation by
 Facts = dict[tuple[str, str], dict[str, list[str]]]  # (heading, name) -> value -> the rows that have it
 
@@ -40,7 +40,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
         subset = record.test_subset
         own: dict[tuple[str, str], Any] = {
             ("corpus", ""): f"{corpus['name']} {record.pair}, {pairs} pairs, SHA-256 {corpus['sha256'][:12]}",
-            ("tokenizer", ""): f"{tokenizer['size']:,} word-pieces, SHA-256 {tokenizer['sha256'][:12]}",
+            ("tokenizer", ""): f"{tokenizer['size']:,} sub-words, SHA-256 {tokenizer['sha256'][:12]}",
             **{(SCORERS.get(name, name), ""): signature(score, name) for name in record.about["scores"]},
             **({("test subset", ""): f"{subset['name']}, {subset['n']:,} of the lines of test"} if subset else {}),
             ("commit", ""): (stamp["commit"] or "none")[:12],

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 PUBLISHED, OWN, EXPERIMENTS = Path("results"), Path("results/own"), Path("experiments")
+# published folders of presets and options that there are no more: nothing that is typed today makes such runs again
+RETIRED = frozenset({"laptop-20000-pairs", "laptop-5000-pairs", "captions-6000-updates"})
 PACKAGE = Path(__file__).parents[1]
 
 

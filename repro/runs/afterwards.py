@@ -35,8 +35,8 @@ def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
     except CheckpointError as error:
         tell(
             f"{run.settings.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
-            f"read any more ({type(error).__name__} in {folder}). Delete that folder to hear no more of it, or "
-            f"{run.folder} to train the run again."
+            f"read any more ({type(error).__name__} in {folder}). To be told no more of it delete that folder; to "
+            f"train the run again delete {run.folder}."
         )
         return None
 

@@ -67,8 +67,8 @@ def spelled_out(options: Options) -> Options:
         return options
     if named.data_dir:
         raise ValueError(
-            f"--scale {options.scale} is of a text of your own, which a name does not tell: expected its scale and the "
-            f"folder, --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
+            f"--scale {options.scale} stands for a text of your own, and does not say in which folder it is. Expected "
+            f"its scale and the folder: --scale {named.scale} --corpus folder --data-dir {OWN_TEXT}."
         )
     for name, value in {"scale": named.scale, **named.typed}.items():
         typed = getattr(options, name)

@@ -214,7 +214,7 @@ def test_the_page_says_which_interval_is_wider(evidence: Evidence, tmp_path: Pat
     assert bleu.low is not None
     assert bleu.high is not None
     is_wider = found[place].high - found[place].low > bleu.high - bleu.low
-    assert "How far these runs can be made again\n\n- L1, one CPU process, the same to the bit" in made
+    assert "How reproducible these runs are\n\n- L1, one CPU process, the same to the bit" in made
     assert f"[{low}, {high}], {'wider' if is_wider else 'narrower'}" in made.replace("\\", "")
     for record in evidence.records:
         drop_sentences(path(tmp_path, record))

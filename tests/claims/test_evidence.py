@@ -74,7 +74,8 @@ def test_seeds_that_were_looked_at_before_do_not_count() -> None:
     found = gather([run(seed) for seed in range(1, 7)], {LIST})
     assert seeds(found) == [4, 5, 6]
     assert why_apart(found.apart) == [
-        f"3 of seeds below {FIRST_SEED}, which the choice of scales and claims has seen: h=1 (seeds 1 to 3)"
+        f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales and claims were chosen: "
+        "h=1 (seeds 1 to 3)"
     ]
 
 

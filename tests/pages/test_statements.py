@@ -48,8 +48,7 @@ def test_an_answer_says_what_is_worse_what_is_better_and_what_nobody_knows() -> 
         "Is softmax needed? Worse: ReLU weights (0.500 log PPL worse; 12.50 BLEU worse; S25b). Better: sigmoid weights "
         "in its place (0.020 log PPL better; 0.40 BLEU worse; S25a). Not told apart: the scores themselves as weights "
         "(0.010 log PPL worse; 0.10 BLEU better; S25c).",
-        "Is it the scale of the scores that a Transformer needs to learn? Not known yet: no scale, at the base's d_k "
-        "(S13a).",
+        "Does a Transformer need scaled scores in order to learn? Not known yet: no scale, at the base's d_k (S13a).",
     ]
 
 
@@ -57,7 +56,8 @@ def test_a_statement_that_says_better_turns_the_word() -> None:
     [found] = lines(judged("S24a", "same sign", 0.9), judged("S24b", "same sign", 1.2, 30.0))
     assert found == (
         "What would a decoder without a mask do? Worse: its translations (1.200 log PPL worse; 30.00 BLEU worse; "
-        "S24b). Better: its next token, where it is given those before (0.900 log PPL better; S24a)."
+        "S24b). Better: its next token, where the reference that it reads has that token in it (0.900 log PPL better; "
+        "S24a)."
     )
 
 

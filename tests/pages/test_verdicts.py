@@ -86,7 +86,7 @@ def test_every_page_of_a_table_has_the_column_and_says_what_it_is() -> None:
         assert text.count("| same sign") == 1
         assert "**verdict** is the outcome of the claims that compare the row with the base" in text
         assert "[claims.md](claims.md)" in text
-        assert "## How far these runs can be made again" in text
+        assert "## How reproducible these runs are" in text
     without = tables.page(frame(*HEADS), "laptop", "table3_A")
     assert "verdict" not in markdown(without)
 

@@ -80,7 +80,7 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
         ),
         ("test set", {"corpus": CORPUS | {"n_test": 2_737}}, "2,737 lines of it"),
         ("cleaning", {"settings": PAPER_SETTINGS | {"rules": "duplicates"}}, "pairs left out by duplicates"),
-        ("word-pieces", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
+        ("sub-words", {"tokenizer": {"sha256": "cd", "size": 10_000}}, "10,000"),
         ("system", {"system": "rivals.Recurrent"}, "Recurrent"),
         ("gradient", {"settings": PAPER_SETTINGS | {"gradient_norm": 1.0}}, "cut to norm 1"),
         ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),

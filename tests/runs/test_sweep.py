@@ -374,7 +374,7 @@ def test_a_shard_beyond_the_last_run_has_nothing_to_do(
 ) -> None:
     launch(tmp_path, experiment("table_x", "x"), rows=["base", "x", "--shard=3/3", *dry])
     said = capsys.readouterr().out
-    assert said == "all_tables at scale smoke-2-steps, shard 3/3: no run, as the sweep has only 2.\n"
+    assert said == "all_tables at scale smoke-2-steps, shard 3/3: nothing to do, as the sweep has only 2 runs.\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,10 +1,14 @@
 """What a folder of results is called can be typed as a scale: it stands for the options that made it."""
 
+from pathlib import Path
+
 import pytest
 
 from repro.experiment import main
+from repro.results.places import PUBLISHED, RETIRED
 from repro.runs.options import Options, chosen_scale
-from repro.runs.world import spelled_out
+from repro.runs.scales import SCALES
+from repro.runs.world import options_of, spelled_out
 from repro.training.processors import processors
 
 SPELLED = [
@@ -50,7 +54,7 @@ def test_a_name_that_no_options_make_is_left(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["laptop-folder-0123abcd", "captions-folder-en-zh-Hans-9-steps-0123abcd"])
 def test_a_text_of_ones_own_has_to_be_shown(name: str) -> None:
-    with pytest.raises(ValueError, match=f"--scale {name} is of a text of your own, .* --data-dir FOLDER"):
+    with pytest.raises(ValueError, match=f"--scale {name} stands for a text of your own, .* --data-dir FOLDER"):
         spelled_out(Options(scale=name))
 
 
@@ -65,3 +69,8 @@ def test_a_command_of_a_page_can_be_typed(capsys: pytest.CaptureFixture[str]) ->
     said = capsys.readouterr().out
     assert said.startswith("t at scale laptop-9-steps-bf16: 1 runs on grammar; ")
     assert " 9 " in said.split("\n")[2]
+
+
+def test_published_folders_that_no_command_makes_again_are_known_as_such() -> None:
+    published = [folder.name for folder in Path(PUBLISHED).iterdir() if (folder / "rows.json").exists()]
+    assert {name for name in published if name not in SCALES and options_of(name) is None} == RETIRED

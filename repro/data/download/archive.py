@@ -95,7 +95,7 @@ class _Bounded:
     def read(self, size: int = BLOCK, /) -> bytes:
         if self.header is not None and not 0 <= size <= self.header:  # a negative size would read all
             raise ValueError(
-                f"{self._archive} has a header of more than {MAX_HEADER:,} bytes, or of less than none; expected a few "
+                f"{self._archive} has a header of more than {MAX_HEADER:,} bytes, or of a negative size; expected a few "
                 f"hundred. {AGAIN}"
             )
         block = self._file.read(size)

@@ -233,7 +233,7 @@ def test_a_header_that_claims_a_gigabyte_costs_no_memory(tmp_path: Path, size: i
         path = tmp_path / "x.tgz"
         path.write_bytes(gzip.compress(content, 1))
         tracemalloc.start()
-        refused(path, "has a header of more than 65,536 bytes, or of less than none")
+        refused(path, "has a header of more than 65,536 bytes, or of a negative size")
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 10_000_000
