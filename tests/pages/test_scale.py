@@ -62,7 +62,7 @@ def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     assert "14 runs of 3 rows" in text
     assert "shows **the sign of large effects**" in text
     assert re.search(r"- \*\*same sign\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
-    assert "`python experiments/figures.py --scale laptop` draws them" in text
+    assert "`python experiments/figures.py --results-dir results --scale laptop` draws them" in text
     assert "table2: no runs at this scale" in text
     assert "about trained rows |" in text
     assert re.search(r"\| not judged +\| +[1-9]\d* \|", text), "nothing settled them, and no heading says so"

@@ -95,8 +95,8 @@ class _Bounded:
     def read(self, size: int = BLOCK, /) -> bytes:
         if self.header is not None and not 0 <= size <= self.header:  # a negative size would read all
             raise ValueError(
-                f"{self._archive} has a header of more than {MAX_HEADER:,} bytes, or of a negative size; expected a few "
-                f"hundred. {AGAIN}"
+                f"{self._archive} has a header of more than {MAX_HEADER:,} bytes, or of a negative size; expected a "
+                f"few hundred. {AGAIN}"
             )
         block = self._file.read(size)
         self._at += len(block)
