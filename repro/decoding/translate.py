@@ -15,6 +15,7 @@ from repro.data.batch import Batch
 from repro.data.shards import Side
 from repro.decoding.beam import beam_search
 from repro.decoding.topk import Softmax
+from repro.model.bfloat16 import without_gradients
 from repro.model.loss import nll_and_correct
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import PAD
@@ -31,7 +32,7 @@ class TokenScores(NamedTuple):
     accuracy: float | None
 
 
-@torch.inference_mode()
+@without_gradients()
 def translate(
     model: TranslationSystem,
     source: Side,
@@ -63,7 +64,7 @@ def translate(
     return [found[i] for i in range(len(found))]
 
 
-@torch.inference_mode()
+@without_gradients()
 def score_tokens(model: TranslationSystem, batches: Iterable[Batch]) -> TokenScores:
     """How well the model predicts the next token of given translations (teacher forcing); padded or packed batches."""
     model.eval()

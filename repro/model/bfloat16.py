@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
 from torch.utils._pytree import tree_map_only
 
 _ATEN = torch.ops.aten
@@ -30,11 +30,25 @@ def has_bfloat16() -> bool:
 
 @contextmanager
 def bfloat16_products(device: torch.device, *, wanted: bool = True) -> Iterator[None]:
-    """While it lasts products of bfloat16 on a CPU are fast, forward and backward; `wanted` says if there are any."""
+    """While it lasts products of bfloat16 on a CPU are fast, forward and backward; `wanted` says if there are any.
+
+    Not in PyTorch's inference mode: `without_gradients` is what takes its place.
+    """
     if wanted and device.type == "cpu" and not has_bfloat16():
         with ThroughFloat32():  # type: ignore[no-untyped-call]  # PyTorch's constructor
             yield
     else:
+        yield
+
+
+@contextmanager
+def without_gradients() -> Iterator[None]:
+    """PyTorch's inference mode, or no_grad where products go through float32.
+
+    In inference mode a dispatch mode sees a linear map or an LSTM whole, not the products that it is made of.
+    """
+    goes_through = isinstance(_get_current_dispatch_mode(), ThroughFloat32)
+    with torch.no_grad() if goes_through else torch.inference_mode():
         yield
 
 

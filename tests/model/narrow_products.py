@@ -14,6 +14,7 @@ from torch.utils.flop_counter import flop_registry
 from repro.model.bfloat16 import ThroughFloat32, bfloat16_products
 
 CPU = torch.device("cpu")
+MADE_OF_PRODUCTS = {"linear", "matmul", "mv", "dot", "lstm", "gru", "conv1d", "conv2d"}  # seen whole in inference mode
 Products = Callable[[], AbstractContextManager[None]]
 
 
@@ -23,7 +24,7 @@ class NoneOfBfloat16(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         packet = func.overloadpacket
-        if packet in flop_registry or "rnn" in packet.__name__:
+        if packet in flop_registry or "rnn" in packet.__name__ or packet.__name__ in MADE_OF_PRODUCTS:
             narrow = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor) and leaf.itemsize == 2]
             assert not narrow, f"{func} reads bfloat16"
         return func(*args, **kwargs)

@@ -10,7 +10,7 @@ from model.narrow_products import CPU, NoneOfBfloat16, through_float32
 from torch import Tensor
 
 from repro.model import bfloat16
-from repro.model.bfloat16 import ThroughFloat32, bfloat16_products
+from repro.model.bfloat16 import ThroughFloat32, bfloat16_products, without_gradients
 
 PRODUCTS: dict[str, Callable[..., Tensor]] = {
     "mm": lambda a, b: a[0] @ b[0],
@@ -77,6 +77,18 @@ def test_an_lstm_gives_what_float64_does() -> None:
     torch.testing.assert_close(found.double(), expected, rtol=0, atol=0.02)
     for (name, parameter), one in zip(lstm.named_parameters(), exact.parameters(), strict=True):
         torch.testing.assert_close(parameter.grad.double(), one.grad, rtol=0.05, atol=0.05, msg=name)
+
+
+def test_in_inference_mode_nothing_could_be_seen_so_there_it_is_not() -> None:
+    linear = torch.nn.Linear(3, 5)
+    with through_float32(), torch.autocast("cpu", torch.bfloat16):
+        with without_gradients():
+            assert not torch.is_inference_mode_enabled()
+            assert not linear(torch.ones(2, 3)).requires_grad
+        with torch.inference_mode(), pytest.raises(AssertionError, match="linear.* reads bfloat16"):
+            linear(torch.ones(2, 3))
+    with without_gradients():
+        assert torch.is_inference_mode_enabled()
 
 
 def test_all_else_is_left_as_it_is() -> None:

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from training.tiny_run import digest, train
 
 from repro.decoding.translate import translate
+from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, reads_ragged
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.cost import n_parameters
@@ -211,7 +212,7 @@ def test_bfloat16_gives_numbers(name: str, products: Products) -> None:
             loss, _ = smoothed_cross_entropy(found, model.embedding.weight, target, 0.1)
         loss.backward()
     assert all(parameter.grad.isfinite().all() for parameter in model.parameters())
-    with products(), torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+    with products(), torch.autocast("cpu", torch.bfloat16), without_gradients():
         step, _ = model.eval().advance(torch.zeros(B, dtype=torch.int64), model.start(source))
         whole = hidden(model, source, shifted(target))[:, 0]
     if name not in NOT_CAUSAL:
