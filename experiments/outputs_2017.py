@@ -14,7 +14,7 @@ from repro.runs.options import add_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Score the published translations, and write results/newstest2017/."""
+    """Score the published translations, and write newstest2017/ with its page, by default in results/own/."""
     parser = Parser(description=main.__doc__)
     add_options(
         parser,

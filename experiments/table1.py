@@ -41,7 +41,7 @@ QUICK = Grid(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Build the layers, measure them, and write results/table1/."""
+    """Build the layers, measure them, and write table1/ with its page, by default in results/own/."""
     parser = Parser(description=main.__doc__)
     add_options(parser, "results_dir", "threads", results_dir="where table1/ is made", threads="that PyTorch may use")
     parser.add_argument("--quick", action="store_true", help="a few small sizes, to see that it runs")

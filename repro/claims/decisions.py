@@ -4,6 +4,7 @@ Each kind of claim is a class with a rule that makes a verdict of a weighted sum
 is always turned so that a positive one is what the paper says. The rules in words: docs/claims.md.
 """
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -283,7 +284,7 @@ class Best:
 
     def _lead(self, alpha: float) -> float:
         """The lead over every other row that excludes one of them with a chance of 80 %."""
-        first, *_, last = self.rows
-        apart = difference(self.rows, first, last, self.noise)
-        critical = self._critical(apart.df, alpha)
-        return apart.se * float(special.nctdtrinc(apart.df, 1 - DETECTED, critical))
+        pairs = [difference(self.rows, one, other, self.noise) for one, other in itertools.combinations(self.rows, 2)]
+        return max(
+            pair.se * float(special.nctdtrinc(pair.df, 1 - DETECTED, self._critical(pair.df, alpha))) for pair in pairs
+        )

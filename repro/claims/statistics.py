@@ -78,8 +78,8 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
     widest row against the others. Three seeds, pooled over many rows, are as good as five by themselves.
     The `reference` is never pooled: were it noisier than the others and not found out, all comparisons with it would
-    be wrong together. Of its own variance and the others' a row has the larger one, found out or not: one that is three
-    times as noisy as the rest, and judged by theirs, would make every fifth page wrong.
+    be wrong together. Of its own variance and the others' any other row has the larger one, found out or not: one
+    that is three times as noisy as the rest, and judged by theirs, would make every fifth page wrong.
     """
     several = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
     kept = {name: values for name, values in several.items() if name != reference}
@@ -191,8 +191,8 @@ def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], no
 
     Where all rows share one variance that is the t-test with a pooled variance, where none does, Welch's.
     """
-    spreads = {name: _spread(rows[name], noise, name) for name in names}
-    if not any(spread.variance for spread in spreads.values()):
+    spreads = {name: spread(rows[name], noise, name) for name in names}
+    if not any(one.variance for one in spreads.values()):
         raise ValueError(f"{', '.join(names)}: expected numbers that differ between seeds, got one number for all.")
     terms = [(weight**2 * spreads[name].variance, len(rows[name])) for name, weight in zip(names, weights, strict=True)]
     parts: dict[str, float] = {}  # of the squared error, by the estimate of a variance that it rests on
@@ -209,7 +209,7 @@ def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], no
     )
 
 
-def _spread(values: Sequence[float], noise: Noise, name: str) -> Noise:
+def spread(values: Sequence[float], noise: Noise, name: str) -> Noise:
     """Of one row: its own where it is not pooled."""
     if name not in noise.by_itself:
         return noise

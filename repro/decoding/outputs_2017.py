@@ -41,8 +41,11 @@ def score_outputs(folder: Path) -> Outputs2017:
         *((len(line.split()), other) for line, other in Parallel(source, reference).pairs()), strict=True
     )
     systems, signature = [], ""
-    for file in sorted(folder.glob(f"{STEM}.hyp.*.de*")):
-        kind, _, toolkit = file.name.split(".")[2].partition("-")
+    for name in sorted({file.name.removesuffix(".gz") for file in folder.glob(f"{STEM}.hyp.*.de*")}):
+        if not name.endswith(".de"):
+            continue
+        file = _file(folder, name.removeprefix(f"{STEM}."))
+        kind, _, toolkit = name.split(".")[2].partition("-")
         if kind not in KINDS:
             raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
         lines = [line for line, _ in Parallel(file, reference).pairs()]

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_map_only
 
 _ATEN = torch.ops.aten
@@ -47,7 +47,7 @@ def without_gradients() -> Iterator[None]:
 
     In inference mode a dispatch mode sees a linear map or an LSTM whole, not the products that it is made of.
     """
-    goes_through = isinstance(_get_current_dispatch_mode(), ThroughFloat32)
+    goes_through = any(isinstance(mode, ThroughFloat32) for mode in _get_current_dispatch_mode_stack())
     with torch.no_grad() if goes_through else torch.inference_mode():
         yield
 

@@ -117,7 +117,7 @@ class Cache:
             x[places] = x[sentences[places]]
             return x[:n]
 
-        slots = self.own_bias.shape[3]
+        slots = cache.own_bias.shape[3]
         for layer in cache.layers:
             for past in (layer.k, layer.v):
                 kept(past[:, :, :slots])
@@ -126,7 +126,7 @@ class Cache:
         ]
         cache.written.position = -1
         return Cache(
-            layers, self.source_bias[sentences], self.own_bias[sentences], self.position, Written(self.position)
+            layers, cache.source_bias[sentences], cache.own_bias[sentences], self.position, Written(self.position)
         )
 
     def one_longer(self, width: int) -> "Cache":

@@ -223,7 +223,8 @@ def _on_gpu(
     d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
     softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
     chunk = max(1, GPU_CHUNK_BYTES // (v * rows.itemsize))
-    for part, gold in zip(rows.split(chunk), target.split(chunk), strict=True):
+    for begin in range(0, len(rows), chunk):
+        part, gold = rows[begin : begin + chunk], target[begin : begin + chunk]
         logits = part @ matrix.T
         _count_correct(n_correct, logits, gold.unsqueeze(1))  # a pass more, of what is only read
         log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
@@ -232,7 +233,6 @@ def _on_gpu(
         nll = nll + (real * gold_nll).sum()
         loss = loss + (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
         if needs_gradient:
-            begin = part.storage_offset() // part.shape[1]
             torch.mm(logits, matrix, out=d_hidden[begin : begin + len(part)])
             d_weight += (logits.T @ part).to(exact)
     return (loss, nll, d_hidden, d_weight) if needs_gradient else (loss, nll, None, None)

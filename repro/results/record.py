@@ -210,6 +210,13 @@ def load(path: Path) -> Record:
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check(content, Record, "record")
         return Record(**content)
+    except (IsADirectoryError, FileNotFoundError) as error:
+        if not (path.is_dir() or path.is_symlink()):
+            raise
+        got = "a folder" if path.is_dir() else "a link to nothing"
+        raise ValueError(
+            f"{path}: expected a record, got {got}. {RESTORE}, or delete it and run the row again."
+        ) from error
     except (ValueError, RecursionError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error

@@ -1,6 +1,7 @@
 """The making of a run, from its settings to its record: train, average, decode, score."""
 
 import functools
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -294,7 +295,7 @@ class Execution(Run):
     def _curve(self, kind: str) -> record.Curve:
         """The unsmoothed loss of the training batches or of dev, from the journal."""
         lines = [line for line in read(self.folder / "journal.jsonl") if line["kind"] == kind]
-        finite = [line for line in lines if isinstance(line["nll"], float)]  # the last of a diverged run may not be
+        finite = [line for line in lines if math.isfinite(line["nll"])]  # the last of a diverged run may not be
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
 
     @cached_property

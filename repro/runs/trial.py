@@ -35,7 +35,15 @@ class Trial(Recipe):
     """A recipe, and what is done by it."""
 
     def tune(self) -> tuple[str, ...]:
-        """Set this process up for the work; returns the names of the settings made."""
+        """Set this process up for the work; returns the names of the settings made.
+
+        Raises ValueError where PyTorch was told to make numbers of another kind than a run has.
+        """
+        if (dtype := torch.get_default_dtype()) != torch.float32:
+            raise ValueError(
+                f"expected PyTorch's default dtype to be torch.float32, got {dtype}: runs are made in it. Type first "
+                "torch.set_default_dtype(torch.float32)."
+            )
         made = cpu_tuning.tune(self.batch_tokens * self.hyper.d_model**2)
         torch.set_num_threads(self.threads)
         return made

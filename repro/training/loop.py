@@ -173,7 +173,7 @@ def _trainer(
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        inference_mode=precision != "bf16" or has_bfloat16(),  # see `without_gradients`
+        inference_mode=precision != "bf16" or torch.cuda.is_available() or has_bfloat16(),  # see `without_gradients`
         default_root_dir=folder,
     )
 

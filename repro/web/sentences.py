@@ -17,7 +17,7 @@ from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS
 from repro.results.labels import label
 from repro.results.record import BASE, Record, path
-from repro.results.sentences import ORDERS, NgramCounts, are_of, has_sentences, read_counts, read_hypotheses
+from repro.results.sentences import ORDERS, NgramCounts, are_of, faults, has_sentences, read_counts, read_hypotheses
 from repro.runs.outputs import at_hand
 from repro.web.charts import comparable, full_name
 from repro.web.keys import run_keys
@@ -89,6 +89,8 @@ def compared(data: ScaleData) -> list[Side]:
         n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
         wanted = SEEDS_OF_BASE if record.table == BASE else 1
         if id(record) in alike and n < wanted and has_sentences(record) and are_of(place, record.run):
+            if fault := next(faults(data.result_set.folder.parent, record), None):
+                raise ValueError(f"{place}: {fault}. Restore the file from git, or run the row again.")
             counts = read_counts(data.result_set.folder.parent, record)
             assert counts is not None  # are_of looked
             found.append(Side(key, record, read_hypotheses(place, SPLIT), sentence_bleu(counts[SPLIT]["bleu"])))

@@ -421,6 +421,15 @@ def test_equal_numbers_from_every_seed_are_not_judged() -> None:
     assert of(judge(records), "C28b").reason == "every seed gave the same number"
 
 
+def test_a_base_whose_seeds_all_gave_one_number_settles_nothing_by_itself_and_is_no_error() -> None:
+    base = [replace(record, scores=run(B0, 4).scores) for record in some(B0, 25.0)]
+    found = judge([*base, *some(H1, 24.0)])
+    assert of(found, "C37a").reason == "every seed gave the same number"  # of the base alone
+    assert of(found, "C28b").reason != "every seed gave the same number"
+    alone = judge(some(B0, 25.0))
+    assert "every seed gave the same number" not in of(alone, "C37a").reason
+
+
 def test_without_records_the_papers_arithmetic_is_judged() -> None:
     assert of(judge([]), "C04").verdict == "consistent"
     assert of(judge([]), "C28b").verdict == "not judged"

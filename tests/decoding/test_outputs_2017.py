@@ -39,6 +39,14 @@ def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
     assert page_of.sheet(scored).split("\n")[1].startswith("rnn,one,100")
 
 
+def test_one_that_lies_there_twice_is_scored_once(tmp_path: Path) -> None:
+    write(tmp_path, **{"hyp.rnn-one.de": REFERENCES})
+    plain = tmp_path / "newstest2017.hyp.rnn-one.de"
+    plain.write_text("".join(f"{line}\n" for line in REFERENCES), "utf-8")
+    (tmp_path / f"{plain.name}.bak").write_text("an editor's\n", "utf-8")
+    assert [one.toolkit for one in score_outputs(tmp_path).systems] == ["one"]
+
+
 def test_what_is_not_there_or_not_parallel_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("REPRO_DATA", raising=False)
     for place, looked in ((None, "looked in no folder: none is named"), (tmp_path, f"looked in {tmp_path}")):

@@ -127,6 +127,17 @@ def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int,
     same(gradients(found[0], hidden, weight), gradients(expected[0], hidden, weight))
 
 
+def test_the_gpus_way_takes_a_part_of_a_larger_tensor(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden, weight, target = example()
+    larger = torch.cat([torch.ones_like(hidden), hidden]).detach().requires_grad_()
+    part = larger[len(hidden) :]  # its rows begin in the middle of the storage
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", 4 * V * hidden.element_size())
+    monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
+    found, _ = smoothed_cross_entropy(part, weight, target, 0.1)
+    expected, _ = by_definition(hidden, weight, target, 0.1)
+    same(torch.autograd.grad(found, larger)[0][len(hidden) :], torch.autograd.grad(expected, hidden)[0])
+
+
 @pytest.mark.filterwarnings("ignore")  # the compiler's, about itself
 def test_compiled_it_gives_the_same() -> None:
     logits = torch.randn(5, V, dtype=torch.float64)

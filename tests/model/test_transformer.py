@@ -334,6 +334,18 @@ def test_finished_sentences_leave() -> None:
     same(found, in_one_pass(ours, source[[2, 2, 0, 0]], whole)[:, 3:])
 
 
+def test_sentences_leave_a_cache_behind_which_another_was_written() -> None:
+    ours, source, begun = model(), tokens(3, S), shifted(tokens(3, 3))
+    _, cache = written(ours, ours.start(source), begun)
+    ours.step(tokens(3), cache)
+    _, other = written(ours, cache, tokens(3, 2))  # the slots behind `cache` are taken
+    assert other is not cache
+    more = tokens(2, 2)
+    found, _ = written(ours, cache.keep(torch.tensor([2, 0])), more)
+    whole = torch.cat([begun[[2, 0]], more], dim=1)
+    same(found, in_one_pass(ours, source[[2, 0]], whole)[:, 3:])
+
+
 def test_a_step_leaves_its_cache_as_it_was() -> None:
     ours, source = model(), tokens(B, S)
     start = ours.start(source)

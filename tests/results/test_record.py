@@ -557,3 +557,13 @@ def test_a_name_too_long_for_a_folder_is_cut_and_stays_its_own(name: str) -> Non
     assert len(short(name)) <= 80
     assert name[:70] == short(name)[:70]
     assert short(f"{name}x") != short(name)
+
+
+def test_a_folder_or_a_dead_link_in_a_records_place_is_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "link.json").symlink_to(tmp_path / "nothing")
+    for name, got in (("folder", "a folder"), ("link", "a link to nothing")):
+        with pytest.raises(ValueError, match=f"{name}.json: expected a record, got {got}. Restore the file from git"):
+            load(tmp_path / f"{name}.json")
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "none.json")

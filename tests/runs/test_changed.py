@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from repro.model.config import BASE, written
 from repro.results import equal_code
@@ -171,3 +172,9 @@ def test_the_id_is_made_of_all_fields(tmp_path: Path) -> None:
         run = SimpleNamespace(decides={**DECIDES, field: "other"}, runs=tmp_path)
         ids.add(Run.id.func(run))  # type: ignore[attr-defined]
     assert len(ids) == len(DECIDES)
+
+
+def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
+    with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
+        run_now().recipe.tune()

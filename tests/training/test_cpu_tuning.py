@@ -96,6 +96,13 @@ def test_tuned_products_are_still_float32(monkeypatch: pytest.MonkeyPatch) -> No
     assert error_of_a_product() < cpu_tuning.FLOAT32_ERROR
 
 
+def test_beside_a_gpu_the_setting_is_left_which_would_allow_it_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Allocator())
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    assert cpu_tuning.tune(cpu_tuning.LARGE_PRODUCT) == (KEPT, HUGE)
+    assert torch.get_float32_matmul_precision() == "highest"
+
+
 def test_a_product_that_loses_accuracy_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, Allocator())
     torch.set_float32_matmul_precision("highest")

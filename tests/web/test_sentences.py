@@ -1,6 +1,7 @@
 """Sentences side by side: scored as sacreBLEU does, set beside their source where it may be shown, and told apart."""
 
 import csv
+import gzip
 import io
 import re
 from dataclasses import replace
@@ -225,3 +226,15 @@ def test_a_choice_among_long_names_is_no_wider_than_the_page(
     choice.wait_for()
     at = choice.bounding_box()
     assert at["x"] + at["width"] <= width
+
+
+def test_translations_that_are_not_those_that_were_scored_are_named(tmp_path: Path) -> None:
+    leave(tmp_path / "results", tmp_path / "cache")
+    file = tmp_path / "results/laptop/base/base-seed1.dev.hyp.gz"
+    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
+    file.write_bytes(gzip.compress(b"".join(lines[1:])))
+    (results,) = read_results(tmp_path / "results", own=False)
+    data = scale_data(results)
+    assert data
+    with pytest.raises(ValueError, match=r"base-seed1.* holds other translations than were scored\. Restore"):
+        compared(data)

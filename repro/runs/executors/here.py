@@ -39,8 +39,10 @@ class Here(ExitStack):
             busy = busy or BusyWatch(progress.say, threads=one.run.settings.threads)
             lane.take(one.cell)
             self.signals.training = True
-            record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, busy, self.group)
-            self.signals.training = False
+            try:
+                record, code = attempt(one.run, self.tracker, lane, self.signals.should_stop, busy, self.group)
+            finally:
+                self.signals.training = False
             yield Made(run=one.run, record=record, code=code)
             if code > 128 or (code and self.group):
                 return
