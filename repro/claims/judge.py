@@ -37,10 +37,10 @@ from repro.claims.statistics import (
     Noise,
     Sample,
     contrast,
+    noise_of_row,
     pool,
     sample,
     slope_weights,
-    spread,
 )
 from repro.claims.tested import NOT_RUN
 from repro.results.frame import NO_ROWS, Rows
@@ -319,7 +319,7 @@ def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: N
         return _not_judged(f"its rows differ in {', '.join(different)}")
     if claim.needs and records and (unmet := claim.needs.unmet(records[claim.needs.row])):
         return Verdict(outcome="not testable here", reason=unmet)
-    fixed = [row for row, runs in samples.items() if not spread(runs.values, noise, row).variance]
+    fixed = [row for row, runs in samples.items() if not noise_of_row(runs.values, noise, row).variance]
     no_error = len(fixed) > 1 if claim.kind == "best of family" else len(fixed) == len(samples)
     return _not_judged("every seed gave the same number") if no_error else None
 

@@ -191,7 +191,7 @@ def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], no
 
     Where all rows share one variance that is the t-test with a pooled variance, where none does, Welch's.
     """
-    spreads = {name: spread(rows[name], noise, name) for name in names}
+    spreads = {name: noise_of_row(rows[name], noise, name) for name in names}
     if not any(one.variance for one in spreads.values()):
         raise ValueError(f"{', '.join(names)}: expected numbers that differ between seeds, got one number for all.")
     terms = [(weight**2 * spreads[name].variance, len(rows[name])) for name, weight in zip(names, weights, strict=True)]
@@ -209,7 +209,7 @@ def contrast(rows: RunScores, names: Sequence[str], weights: Sequence[float], no
     )
 
 
-def spread(values: Sequence[float], noise: Noise, name: str) -> Noise:
+def noise_of_row(values: Sequence[float], noise: Noise, name: str) -> Noise:
     """Of one row: its own where it is not pooled."""
     if name not in noise.by_itself:
         return noise
