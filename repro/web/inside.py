@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
-from repro.results.inside import inside_file, is_inside_of
+from repro.results.inside import inside_file, is_inside_of, read_inside
 from repro.results.labels import label
 from repro.results.record import Record, path
 from repro.results.sentences import has_sentences
@@ -34,6 +34,8 @@ def inside_section(data: ScaleData) -> Section | None:
             missing += 1
         elif (size := inside_file(place).stat().st_size) > room:
             too_many += 1
+        elif not read_inside(place)[0]["sentences"]:  # none of its text may be shown, and none of the paper's was read
+            missing += 1
         else:
             room -= size
             name = full_name(record.table, label(record.row, record.hyper))

@@ -47,6 +47,25 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
         open_run(tmp_path / "out", tmp_path)
 
 
+def test_what_is_not_of_the_export_is_never_taken_away(
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = ("export", "--to", "safetensors", tmp_path / "out")
+    assert asked(run, *again) == 0
+    (tmp_path / "out" / "model.safetensors").write_bytes(b"damaged")  # so it would be made again
+    (tmp_path / "out" / "mine").mkdir()
+    (tmp_path / "out" / "mine" / "x.txt").write_text("precious\n", "utf-8")
+    card = tmp_path / "out" / "README.md"
+    wrote = card.read_bytes()
+    card.write_bytes(wrote + b"my notes\n")
+    assert asked(run, *again) == 2
+    assert "nothing else, got mine, a changed README.md as well" in capsys.readouterr().err
+    assert (tmp_path / "out" / "mine" / "x.txt").read_text("utf-8") == "precious\n"
+    card.write_bytes(wrote)
+    (tmp_path / "out" / "mine").rename(tmp_path / "mine")
+    assert asked(run, *again) == 0, "a damaged export makes way"
+
+
 @pytest.mark.parametrize("to", FORMATS)
 def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, to: str) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:

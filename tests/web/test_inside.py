@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from repro.decoding.heads import entropies
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.results.inside import inside_file, is_inside_of, read_inside
+from repro.results.inside import inside_file, is_inside_of, packed_inside, read_inside
 from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.inside import inside_section
@@ -238,11 +238,15 @@ def test_a_page_of_paper_is_as_wide_as_the_whole_tree(page: Any) -> None:
 def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results, tmp_path / "results")
     file = inside_file(path(tmp_path / "results", its_record()))
-    file.write_bytes(file.read_bytes()[:-3])
+    content, _ = read_inside(path(tmp_path / "results", its_record()))
+    whole = file.read_bytes()
+    file.write_bytes(packed_inside({**content, "sentences": []}, b""))  # as of a text that may not be given on
+    empty = inside_section(data_of(tmp_path / "results"))
+    file.write_bytes(whole[:-3])
     damaged = inside_section(data_of(tmp_path / "results"))
     file.unlink()
     gone = inside_section(data_of(tmp_path / "results"))
-    for section in (damaged, gone):
+    for section in (empty, damaged, gone):
         assert section
         assert section.data is None
         assert "There is nothing to show for" in section.body

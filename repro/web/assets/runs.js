@@ -34,7 +34,7 @@
     if (wanted !== key) return; // another address by now, or none
     ({ runs, shared, base } = found);
     if (!dialog.open) before = document.activeElement;
-    content.replaceChildren(...(runs[key] ? about(key, runs[key]) : [
+    content.replaceChildren(...(Object.hasOwn(runs, key) ? about(key, runs[key]) : [
       el("h2", { id: "run-title" }, "No such run"),
       el("p", {}, `Expected the key of one of ${Object.keys(runs).length} runs of this scale, got `, el("code", {}, key), "."),
     ]));
