@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -45,6 +46,19 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
     weights.write_bytes(weights.read_bytes()[:-1] + b"\1")
     with pytest.raises(ValueError, match=r"model\.safetensors is not what was written"):
         open_run(tmp_path / "out", tmp_path)
+
+
+def test_the_example_for_hugging_face_names_a_line_that_is_too_long(run: Run, tmp_path: Path) -> None:
+    if importlib.util.find_spec("transformers") is None:
+        pytest.skip('needs transformers: pip install -c constraints.txt -e ".[test]"')
+    assert asked(run, "export", tmp_path / "out", "--to", "huggingface") == 0
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", tmp_path / "out" / "example.py"],
+        input=f"the cat\n{'the cat ' * 3_000}\n", capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert re.search(r"line 2: expected at most 1,024 tokens, got \d,\d{3}\. Cut it into sentences\.", done.stderr)
 
 
 def test_what_is_not_of_the_export_is_never_taken_away(

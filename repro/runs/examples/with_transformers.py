@@ -20,7 +20,10 @@ def main() -> None:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # after the look at its version: an old one may fail
 
     tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)
-    lines = [line.rstrip("\n") for line in sys.stdin]
+    lines, most = [line.rstrip("\n") for line in sys.stdin], model.config.max_position_embeddings
+    for number, line in enumerate(lines, 1):  # before any work
+        if (n := len(tokenizer(line)["input_ids"])) > most:
+            sys.exit(f"line {number}: expected at most {most:,} tokens, got {n:,}. Cut it into sentences.")
     for begin in range(0, len(lines), AT_ONCE):
         some = lines[begin : begin + AT_ONCE]
         ids = model.generate(**tokenizer(some, return_tensors="pt", padding=True))
