@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
+from repro.claims.decisions import MIN_RUNS
 from repro.claims.statistics import Noise, difference, pool
 from repro.figures import style
 from repro.pages import table2
@@ -37,7 +38,6 @@ ABOUT = {  # what the rows of a table have in common
     "table3_E": "(E) positions",
     "table3_big": "the big model",
 }
-MIN_RUNS = 3  # of a row and of the base, below which there is no interval
 OURS, SENTENCES, PAPER = "#0072b2", "#56b4e9", "#d55e00"  # of Okabe and Ito's colours
 LINE, HEAD, APART = 0.225, 0.30, 0.058  # inches: of a row, of the name of a group, between marks of a row
 ABOVE, BELOW = 0.45, 0.75  # inches: for the legend, for the axes

@@ -5,7 +5,6 @@ file that translates with the folder and without this project (`example.py`).
 """
 
 import hashlib
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -15,32 +14,36 @@ from repro.results.record import Record
 from repro.runs.load import ORIGIN, TENSORS, TOKENIZER, Trained, origin_of
 from repro.runs.model_card import model_card
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, made_once
+from repro.storage.folder_cache import made_once, verified
 
 Format = Literal["huggingface", "ctranslate2", "safetensors"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 EXAMPLES = {"huggingface": "with_transformers", "ctranslate2": "with_ctranslate2", "safetensors": "with_torch"}
-EXAMPLE, CARD = "example.py", "README.md"
+EXAMPLE = "example.py"
 
 
 def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: Path) -> None:
-    """Fill `folder` under another name, so that it is whole or absent; a damaged one of the same run makes way.
+    """Fill `folder` under another name, so that it is whole or absent; one that holds this export stays as it is.
 
-    Raises ValueError for a folder that holds anything else, and for a row that the format cannot express.
+    Raises ValueError for a folder that holds anything else or whose files are not what was written: nothing that lies
+    in it is ever taken away. And for a row that the format cannot express.
     """
     place = folder.resolve()
     if place.exists() and not place.is_dir():
         raise ValueError(f"expected a folder, got {folder}, which is a file. Name another.")
-    if place.exists() and any(place.iterdir()) and _exported(place) != (run.run, to):
-        raise ValueError(
-            f"expected a folder that is new, empty or holds the export of run {run.run} to {to}, got {folder}, which "
-            "holds something else. Delete it, or name another."
-        )
-    if own := _not_of_the_export(place):
-        raise ValueError(
-            f"expected in {folder} what the export wrote and nothing else, got {', '.join(own)} as well. An export "
-            "that is made again would take its place: move it away, or name another folder."
-        )
+    if place.exists() and any(place.iterdir()):
+        if _exported(place) != (run.run, to):
+            raise ValueError(
+                f"expected a folder that is new, empty or holds the export of run {run.run} to {to}, got {folder}, "
+                "which holds something else. Delete it, or name another."
+            )
+        try:
+            verified(place)
+        except FileNotFoundError as error:
+            raise ValueError(f"{error.filename} is missing. Delete the folder, or name another.") from error
+        except ValueError as error:
+            raise ValueError(f"{error} Or name another: what is in {folder} is left as it is.") from error
+        return
     above = next(one for one in place.parents if one.exists())
     if not place.exists() and not (above.is_dir() and os.access(above, os.W_OK)):
         why = "may not be written to" if above.is_dir() else "is a file"
@@ -56,7 +59,7 @@ def export_run(run: Record, opened: Callable[[], Trained], to: Format, folder: P
         example = None if run.system else (Path(__file__).parent / "examples" / f"{EXAMPLES[to]}.py").read_bytes()
         if example:
             atomic.write_bytes(empty / EXAMPLE, example)
-        atomic.write_text(empty / CARD, model_card(run, to, has_example=example is not None))
+        atomic.write_text(empty / "README.md", model_card(run, to, has_example=example is not None))
         atomic.write_json(empty / ORIGIN, _origin(run, to, empty / TENSORS))
         return {}
 
@@ -99,20 +102,6 @@ def _exported(folder: Path) -> tuple[Any, Any]:
     """The run whose export a folder holds, whole or damaged, and the format."""
     origin = origin_of(folder)
     return origin.get("run"), origin.get("format")
-
-
-def _not_of_the_export(folder: Path) -> list[str]:
-    """What lies in the folder of an export that it did not write, and its card where somebody has changed it."""
-    if not (folder / MANIFEST).exists():
-        return []
-    try:
-        wrote: dict[str, str] = json.loads((folder / MANIFEST).read_bytes())["files"]
-    except (ValueError, KeyError, TypeError):
-        wrote = {}
-    found = sorted(path.name for path in folder.iterdir() if path.name not in {*wrote, MANIFEST})
-    card = folder / CARD
-    changed = card.exists() and hashlib.sha256(card.read_bytes()).hexdigest() != wrote.get(CARD)
-    return [*found, *[f"a changed {CARD}"] * (changed and CARD in wrote)]
 
 
 def _origin(run: Record, to: Format, tensors: Path) -> dict[str, Any]:

@@ -209,8 +209,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "two runs have an interval over seeds",
         FOREST,
-        "MIN_RUNS = 3",
-        "MIN_RUNS = 2",
+        "len(runs) >= MIN_RUNS for",
+        "len(runs) >= MIN_RUNS - 1 for",
         (f"{OF_FOREST}two_runs_have_no_interval",),
     ),
     Defect(
