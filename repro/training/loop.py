@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
 from repro.data.datamodule import DevBatches, TranslationData
-from repro.model.bfloat16 import bfloat16_products, has_bfloat16
+from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint, talk
@@ -173,7 +173,7 @@ def _trainer(
         enable_checkpointing=False,
         enable_progress_bar=False,
         enable_model_summary=False,
-        inference_mode=precision != "bf16" or torch.cuda.is_available() or has_bfloat16(),  # see `without_gradients`
+        inference_mode=False,  # as Lightning validates within a fit; and see `without_gradients`
         default_root_dir=folder,
     )
 

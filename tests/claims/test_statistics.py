@@ -460,6 +460,15 @@ def test_a_lead_called_detectable_leaves_another_out_four_times_in_five() -> Non
     assert stats.nct.sf(bound, apart.df, lead / apart.se) == pytest.approx(0.8, rel=1e-6)
 
 
+def test_a_detectable_lead_does_not_depend_on_the_order_of_the_rows() -> None:
+    noisy = {"a": A, "b": B, "c": [25.1, 25.6, 24.9], "d": [20.0, 26.0, 29.0]}  # the last keeps its own spread
+    leads = {
+        Best(rows={name: noisy[name] for name in order}, named=["a"], noise=pool(noisy)).verdict().detectable
+        for order in ("abcd", "adbc", "dcba", "bdac")
+    }
+    assert len(leads) == 1
+
+
 def test_a_difference_called_detectable_is_found_four_times_in_five() -> None:
     typical = summed(se=0.2 * math.sqrt(2 / 5))
     found = share(drawn(typical.detectable(ALPHA), 0.2).p_above(0.0))

@@ -335,15 +335,14 @@ def test_finished_sentences_leave() -> None:
 
 
 def test_sentences_leave_a_cache_behind_which_another_was_written() -> None:
-    ours, source, begun = model(), tokens(3, S), shifted(tokens(3, 3))
-    _, cache = written(ours, ours.start(source), begun)
-    ours.step(tokens(3), cache)
-    _, other = written(ours, cache, tokens(3, 2))  # the slots behind `cache` are taken
-    assert other is not cache
-    more = tokens(2, 2)
+    ours, source, begun = model(), tokens(3, S), shifted(tokens(6, 3))
+    _, cache = written(ours, ours.start(source).reorder(torch.tensor([0, 0, 1, 1, 2, 2])), begun)
+    cache = cache.reorder(torch.tensor([0, 0, 2, 2, 4, 4]))  # the others are nobody's past: a copy lacks them
+    ours.step(tokens(6), cache)
+    more = tokens(4, 2)
     found, _ = written(ours, cache.keep(torch.tensor([2, 0])), more)
-    whole = torch.cat([begun[[2, 0]], more], dim=1)
-    same(found, in_one_pass(ours, source[[2, 0]], whole)[:, 3:])
+    whole = torch.cat([begun[[4, 4, 0, 0]], more], dim=1)
+    same(found, in_one_pass(ours, source[[2, 2, 0, 0]], whole)[:, 3:])
 
 
 def test_a_step_leaves_its_cache_as_it_was() -> None:

@@ -173,11 +173,14 @@ def test_where_the_processor_has_no_bfloat16_products_go_through_float32(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bfloat16, "has_bfloat16", lambda: False)
-    journal = Journal()
+    options: dict[str, Any] = {"steps": 4, "every": Every(log=4, validate=4, checkpoint=4)}
+    journal, cut, exact = Journal(), Journal(), Journal()
     with NoneOfBfloat16():
-        train(tmp_path / "narrow", journal, steps=4, every=Every(log=4, validate=2, checkpoint=4), precision="bf16")
-    exact = Journal()
-    train(tmp_path / "exact", exact, steps=4, every=Every(log=4, validate=2, checkpoint=4))
+        train(tmp_path / "narrow", journal, precision="bf16", **options)
+        train_and_die(tmp_path / "cut", cut, 1, during="validation_step", precision="bf16", **options)
+        train(tmp_path / "cut", cut, precision="bf16", **options)  # the validation alone
+    assert cut == journal
+    train(tmp_path / "exact", exact, **options)
     assert journal["dev", 4]["nll"] == pytest.approx(exact["dev", 4]["nll"], rel=0.02)
     assert journal["dev", 4] != exact["dev", 4]
 
