@@ -35,6 +35,7 @@ from repro.model.config import Hyper
 from repro.pages import table4
 from repro.pages.table3 import PARTS
 from repro.results.frame import FIGURES, load_records, record_folders
+from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
 from repro.runs.command import Parser, code_of, ended
@@ -48,7 +49,10 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
     """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped."""
     place = results / scale
     if scale not in SCALES and not place.is_dir():
-        raise ValueError(f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.")
+        published = f" Published records take --results-dir {PUBLISHED}." if (PUBLISHED / scale).is_dir() else ""
+        raise ValueError(
+            f"Unknown scale {scale!r}; expected one of {', '.join(SCALES)}, or a folder of {results}.{published}"
+        )
     to = place / FIGURES
     of = once(lambda table: load_records(place / table))
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]

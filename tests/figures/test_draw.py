@@ -167,7 +167,12 @@ def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit) as stopped:
         draw.main(["--scale", "desktop", "--results-dir", str(tmp_path)])
     assert stopped.value.code == 2
-    assert "Unknown scale 'desktop'; expected one of smoke, laptop" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Unknown scale 'desktop'; expected one of smoke, laptop" in said
+    assert "--results-dir results" not in said
+    with pytest.raises(SystemExit):
+        draw.main(["--scale", "captions-bf16", "--results-dir", str(tmp_path)])
+    assert "Published records take --results-dir results." in capsys.readouterr().err
 
 
 def test_the_command_prints_what_it_made_and_what_not(
