@@ -56,7 +56,7 @@ def opened(name: Name, model: TranslationSystem, *, bf16: bool = False) -> Itera
 
 
 def _device() -> torch.device:
-    """Of the search. Apple's GPUs train, but nobody has tried to search on one."""
+    """Of the search: as of training, no other kind of GPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 

@@ -192,7 +192,7 @@ def module_digest(module: str) -> str:
 
 
 def provenance(device_type: str | None = None, system: Any = None) -> Provenance:
-    """The origin of a run that starts now, on this type of device ("cpu", "cuda", "mps"; None: the best)."""
+    """The origin of a run that starts now, on this type of device ("cpu", "cuda"; None: the best)."""
     commit, why_dirty = _commit(system)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     cpu = processor()
@@ -301,8 +301,6 @@ def _git(root: Path, *arguments: str) -> str | None:
 def _device(torch: Any, device_type: str | None, cpu: str) -> str:
     if device_type in (None, "cuda") and torch.cuda.is_available():
         return str(torch.cuda.get_device_name())
-    if device_type in (None, "mps") and torch.backends.mps.is_available():
-        return f"{cpu} (mps)"
     return cpu
 
 

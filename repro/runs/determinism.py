@@ -36,7 +36,7 @@ def conditions(stamp: Provenance, devices: int, arithmetic: Iterable[str]) -> di
         "threads": stamp["n_threads"],
         "processes": devices,
         "arithmetic": ", ".join(arithmetic),
-        "on GPU": torch.cuda.is_available() or torch.backends.mps.is_available(),
+        "on GPU": torch.cuda.is_available(),
         "deterministic mode": torch.are_deterministic_algorithms_enabled(),
     }
 

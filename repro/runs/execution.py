@@ -232,8 +232,8 @@ class Execution(Run):
 
     def _train(self, module: TranslationModule, log: loop.Log, conditions: dict[str, Any]) -> loop.Fitted:
         scale, steps = self.settings.scale, self.settings.hyper.steps
-        on_gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
-        busy = None if on_gpu or self.settings.devices > 1 else self.busy  # else it waits for others than processors
+        waits = torch.cuda.is_available() or self.settings.devices > 1  # for others than processors
+        busy = None if waits else self.busy
         last = self.last_step()
 
         def watch(kind: str, step: int, numbers: dict[str, float]) -> None:

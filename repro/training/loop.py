@@ -43,6 +43,9 @@ warnings.filterwarnings("ignore", message=r".*isinstance\(treespec, LeafSpec\)",
 # nor is its advice on machines where Slurm is installed: who starts processes is found by `repro/runs/launch.py`
 warnings.filterwarnings("ignore", message=r"The `srun` command is available on your system but is not used")
 
+# nor its advice to take the GPU of a Mac, see `_trainer`
+warnings.filterwarnings("ignore", message="GPU available but not used")
+
 # batches are made by the plan in well under a millisecond; a worker process would cost more than it saves
 warnings.filterwarnings("ignore", message=r".*does not have many workers")
 
@@ -156,7 +159,7 @@ def _trainer(
     nodes = group.peer.nodes if group else 1
     io = checkpoint.SafetensorsIO(run, group.shared if group else None)
     return L.Trainer(
-        accelerator="auto",
+        accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
         devices=devices // nodes,
         num_nodes=nodes,
         strategy=STRATEGIES[strategy](timeout=talk.PATIENCE) if devices > 1 else "auto",

@@ -44,7 +44,7 @@ DEFECTS = (
     Defect(
         "a measurement counts the time that others took",
         f"{SPEED}measure.py",
-        "return time.thread_time if trial.threads == 1 and not gpu else _waited",
+        "return time.thread_time if trial.threads == 1 and not torch.cuda.is_available() else _waited",
         "return _waited",
         (f"{OF_SPEED}test_measure.py::test_one_thread_is_timed_by_its_processor",),
     ),

@@ -344,9 +344,7 @@ def test_the_device_is_the_one_that_was_used(
 ) -> None:
     torch = SimpleNamespace(
         cuda=SimpleNamespace(is_available=lambda: True, get_device_name=lambda: "H200"),
-        backends=SimpleNamespace(
-            mps=SimpleNamespace(is_available=lambda: False), cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2")
-        ),
+        backends=SimpleNamespace(cpu=SimpleNamespace(get_cpu_capability=lambda: "AVX2")),
         get_num_threads=lambda: 3,
     )
     monkeypatch.setitem(sys.modules, "torch", torch)

@@ -40,7 +40,7 @@ from repro.data.batching import updates, updates_per_epoch
 from repro.data.datamodule import DevBatches
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
-from repro.training import checkpoint
+from repro.training import checkpoint, loop
 from repro.training.loop import Every, Fitted, averaged
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
@@ -106,6 +106,17 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
             found.pop("padding", None)  # that of the shares
             expected.pop("padding", None)
             assert found == pytest.approx(expected, rel=1e-6), line
+
+
+@pytest.mark.filterwarnings("ignore:GPU available but not used")
+def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # dev is summed in float64, which it lacks
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
+    monkeypatch.setattr("platform.processor", lambda: "arm")
+    module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
+    trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None, "ddp")
+    assert type(trainer.accelerator).__name__ == "CPUAccelerator"
 
 
 # Numbers that are written down.

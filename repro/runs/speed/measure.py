@@ -81,8 +81,7 @@ def _lengths(split: Split) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
 
 def _clock(trial: Trial) -> Callable[[], float]:
     """The processor's time of the thread that works, if it works alone; else the time that passes."""
-    gpu = torch.cuda.is_available() or torch.backends.mps.is_available()
-    return time.thread_time if trial.threads == 1 and not gpu else _waited
+    return time.thread_time if trial.threads == 1 and not torch.cuda.is_available() else _waited
 
 
 def _waited() -> float:

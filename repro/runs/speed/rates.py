@@ -6,8 +6,6 @@ The file is a cache: what is damaged in it is left out and measured again.
 
 import importlib.metadata
 import os
-import platform
-import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
@@ -86,8 +84,6 @@ def this_machine() -> Machine:
 
 def _gpu() -> str | None:
     """The name of the GPU that a run would take; None where there is none."""
-    if sys.platform == "darwin" and platform.machine() == "arm64":
-        return f"{processor().name} (mps)"
     if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
         return None
     for file in sorted(NVIDIA.glob("*/information")):

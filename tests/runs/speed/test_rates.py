@@ -211,7 +211,6 @@ class Elsewhere:
 
 def test_a_gpu_is_found_without_asking_pytorch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rates, "NVIDIA", tmp_path)
-    monkeypatch.setattr(rates.sys, "platform", "linux")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     this_machine.cache_clear()
     try:
