@@ -10,10 +10,12 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-from repro.results.record import Record
+from repro.results.frame import program_place
+from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
 from repro.runs.command import code_of
 from repro.runs.executors.channel import Channel
@@ -62,6 +64,8 @@ def made_here(table: Table, options: Options) -> Record:
 
     options = spelled_out(options)
     scale = chosen_scale(options)
+    if table.name == PROGRAM:
+        table = replace(table, first=program_place(options.results_dir / scale.name, table.rows[0].name))
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
     sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()

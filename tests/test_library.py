@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,18 @@ from figures.conftest import record
 from own_signals import own_signals
 from paper_runs import perplexity
 from report_records import HOSTILE, fill
+from toy_system import Toy
 
 import repro
+from repro.cli import decode
 from repro.cli.library import Loaded
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.experiment import Paper, Row
+from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.pages.build import write_scale
-from repro.results.frame import ResultSet
+from repro.results.frame import ResultSet, noted_rows
 from repro.results.record import path
 from repro.runs.signals import STOPPING, Signals
 
@@ -77,16 +81,64 @@ def test_every_example_of_the_page_runs(
     for block in blocks:
         exec(block, names)
     assert names["record"].row == "h=4"
-    assert names["run"].record.row == "narrow"
+    assert names["run"].record.row == "wide"
     table = repro.table("table3_A", scale="smoke")
     assert list(table.index) == ["base", "h=1", "h=4", "h=16", "h=32"]
     assert table["n"].tolist() == [0, 0, 1, 0, 0]
     assert table.loc["h=4", "dev/ppl"] == names["record"].scores["dev"]["ppl"]
-    assert repro.table("own", scale="smoke").loc["narrow", "n"] == 1
+    assert repro.table("own", scale="smoke")["n"].to_dict() == {"base": 0, "narrow": 1, "wide": 1}
     assert "experiments/own.py" not in capsys.readouterr().out, "there is no such file to type"
     again = repro.run("table3_A/h=4", scale="smoke")
     assert again.run == names["record"].run
-    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 2
+    assert len(list((tmp_path / "runs").glob("*/record.json"))) == 3
+    page = (tmp_path / "results" / "own" / "smoke" / "own.md").read_text("utf-8")
+    assert "`repro.run` leaves a record of each run" in page
+    assert "experiments/own.py" not in page
+
+
+@pytest.mark.usefixtures("_own_signals")
+def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = {name: Row(name, partial(with_d_ff, d_ff=d_ff), Paper()) for name, d_ff in (("z", 8), ("a", 16), ("m", 24))}
+    for name in ("z", "a", "m"):
+        assert repro.run(rows[name], scale="smoke", steps=1).row == name
+    repro.run(rows["a"], scale="smoke", steps=1, seed=2)
+    noted = noted_rows(Path("results/own/smoke-1-steps"))
+    assert {name: one.position for (of, name), one in noted.items() if of == "own"} == {"z": 0, "a": 1, "m": 2}
+    table = repro.table("own", scale="smoke-1-steps", every_column=True)
+    assert list(table.index) == ["base", "z", "a", "m"]
+    assert table["n"].tolist() == [0, 1, 2, 1]
+    changed = replace(rows["z"], change=partial(with_d_ff, d_ff=40))
+    record = repro.run(changed, scale="smoke", steps=1)
+    assert record.position == 0
+    assert list(repro.table("own", scale="smoke-1-steps").index) == ["base", "z", "a", "m"]
+
+
+@pytest.mark.usefixtures("_own_signals")
+def test_a_system_of_a_program_is_opened_with_the_class_that_made_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    deep = partial(Toy, depth=2)
+    record = repro.run(Row("toy", lambda base: base, Paper(), system=deep), scale="smoke", steps=1)
+    with pytest.raises(ValueError, match=rf"Run {record.run} is a toy_system.Toy\(depth=2\), a row of a program. Give"):
+        repro.load("latest")
+    with pytest.raises(ValueError, match=r"is a toy_system.Toy\(depth=2\), got toy_system.Toy. Give the system"):
+        repro.load("latest", system=Toy)
+    loaded = repro.load(record.run, system=deep)
+    assert len(loaded.translate(["the cat sees a dog"])) == 1
+    with pytest.raises(ValueError, match=r"row 'toy' of own has none"):
+        loaded.attention("the cat", "die Katze")
+    capsys.readouterr()
+    assert decode.export([record.run, "--to", "safetensors", str(tmp_path / "out")]) == 2
+    assert "put the row into an experiment file" in capsys.readouterr().err
+
+
+def test_the_transformer_is_no_other_system(made: Run) -> None:
+    with pytest.raises(ValueError, match=rf"Run {made.folder.name} is a Transformer, got toy_system.Toy. Give"):
+        repro.load(made.folder, system=Toy)
 
 
 @pytest.mark.usefixtures("_own_signals")
@@ -173,6 +225,16 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"found none\. Run the table first"):
         repro.table("table3_B", scale="smoke", results_dir=tmp_path)
+
+
+def test_all_of_table_3_is_a_table() -> None:
+    """As `results/<scale>/table3.csv` has it: the base, the groups, big."""
+    found = repro.table("table3", results_dir=ROOT / "results", every_column=True)
+    with (ROOT / "results" / "laptop" / "table3.csv").open(encoding="utf-8", newline="") as file:
+        lines = [*csv.DictReader(file)]
+    assert [*zip(found["table"], found.index, strict=True)] == [(line["table"], line["row"]) for line in lines]
+    assert len({*found["table"]}) == 7
+    assert found["n"].tolist() == [int(line["n"]) for line in lines]
 
 
 def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbinary: Any) -> None:
@@ -322,6 +384,31 @@ def test_a_notebook_shows_a_run_with_hostile_names_as_text(tmp_path: Path) -> No
     assert "&lt;script&gt;" in shown._repr_html_()
     assert f"{hostile.score('dev', 'bleu'):.2f}" in shown._repr_html_()
     assert repr(shown).startswith(f"<run {hostile.run}: ")
+    assert repr(shown.record) == repr(shown)
+    assert shown.record._repr_html_() == shown._repr_html_()
+    attention = shown.attention("<script> & cat", "</td><script>")
+    assert "<script>" not in attention._repr_html_()
+    assert "&lt;" in attention._repr_html_()
+
+
+def test_a_notebook_shows_where_the_last_layer_looks(loaded: Loaded) -> None:
+    found = loaded.attention("the cat sees a dog", "sees a cat")
+    n_layers, n_heads = loaded.hyper.n_layers, loaded.hyper.n_heads
+    assert repr(found) == (
+        f"<attention from {len(found.source_tokens)} to {len(found.target_tokens)} tokens; "
+        + ", ".join(f"{part}: layers 1 to {n_layers}, {n_heads} heads each" for part in ("encoder", "decoder", "cross"))
+        + ">"
+    )
+    shown = found._repr_html_()
+    mean = sum(found.head("cross", n_layers, head + 1).to_numpy() for head in range(n_heads)) / n_heads
+    cells = re.findall(r"<td [^>]*>([0-9.]+)</td>", shown)
+    assert [float(cell) for cell in cells] == pytest.approx(mean.ravel().tolist(), abs=0.0051)
+    assert shown.count("<tr>") == 1 + len(found.target_tokens)
+    assert f"the heads of layer {n_layers}" in shown
+
+
+def with_d_ff(base: Hyper, d_ff: int) -> Hyper:
+    return replace(base, d_ff=d_ff)
 
 
 def test_a_row_of_your_own_needs_a_name_of_its_own() -> None:

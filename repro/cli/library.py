@@ -4,7 +4,6 @@
 """
 
 import difflib
-import html
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.model.config import Hyper
 from repro.results.places import OWN, PUBLISHED, experiment_files
-from repro.results.record import BASE, Record, short
+from repro.results.record import BASE, PROGRAM, Record, short
 from repro.results.search import PAPER_SEARCH, Search
 
 if TYPE_CHECKING:
@@ -88,31 +87,26 @@ class Loaded:
         return attention_of(self.trained, read, written)
 
     def __repr__(self) -> str:
-        run = self.record
-        return f"<run {run.run}: {run.row} of {run.table}, seed {run.seed}, scale {run.scale}, {run.pair}>"
+        return repr(self.record)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what it is, and its scores."""
-        run = self.record
-        names = [name for name in ("ppl", *run.about["scores"]) if run.score("dev", name) is not None]
-        heads = "".join(f"<th>{split} {html.escape(name)}</th>" for name in names for split in ("dev", "test"))
-        cells = "".join(f"<td>{run.score(split, name):.2f}</td>" for name in names for split in ("dev", "test"))
-        return (
-            f"<p>{html.escape(repr(self))}</p><table><tr><th>parameters</th>{heads}</tr>"
-            f"<tr><td>{run.params['here']:,}</td>{cells}</tr></table>"
-        )
+        """What a notebook shows: its record."""
+        return self.record._repr_html_()
 
 
-def load(run: str | Path, *, runs_dir: Path | str = "runs", cache_dir: Path | str = "cache") -> Loaded:
+def load(
+    run: str | Path, *, system: Any = None, runs_dir: Path | str = "runs", cache_dir: Path | str = "cache"
+) -> Loaded:
     """A finished run by "latest", its folder, its id or the beginning of that; or a folder exported to safetensors.
 
-    Raises ValueError that says what is missing. `cache_dir` has the tokenizers of older runs.
+    `system` is that of its row, needed where a program made both and no experiment file has them. `cache_dir` has the
+    tokenizers of older runs. Raises ValueError that says what is missing.
     """
     from repro.results.latest import run_folder
     from repro.runs.load import open_run
 
     runs, cache = _folder(runs_dir, "runs_dir"), _folder(cache_dir, "cache_dir")
-    return Loaded(open_run(run_folder(str(run), runs), cache))
+    return Loaded(open_run(run_folder(str(run), runs), cache, system))
 
 
 def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: Any) -> Record:
@@ -144,10 +138,12 @@ def table(
 ) -> "DataFrame":
     """A table, a line a row: runs, means over seeds of dev and test with half-widths of 95 %, the paper's numbers.
 
-    Columns and numbers are those of `results/<scale>/<name>.csv`; `every_column` gives all of them. It is made from
-    your own records of the scale where there are some, else from the published ones, or from those under
-    `results_dir`. Raises ValueError where there is no record.
+    `name` is that of an experiment, "own" for the rows of your programs, or "table3" for all of Table 3. Columns and
+    numbers are those of `results/<scale>/<name>.csv`; `every_column` gives all of them. It is made from your own
+    records of the scale where there are some, else from the published ones, or from those under `results_dir`. Raises
+    ValueError where there is no record.
     """
+    from repro.pages import table3
     from repro.results.frame import ResultSet
 
     if not (isinstance(name, str) and isinstance(scale, str) and name and scale):
@@ -159,7 +155,8 @@ def table(
     places = [OWN, PUBLISHED] if results_dir is None else [_folder(results_dir, "results_dir")]
     for place in (place for place in places if os.path.isdir(place / scale)):  # also of what is too long for a name
         own = place.resolve() != PUBLISHED.resolve()
-        found = (ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)).frame([name])
+        results = ResultSet.read_own(place / scale, PUBLISHED) if own else ResultSet.read(place / scale)
+        found = results.frame(results.named(table3.PARTS) if name == table3.NAME else [name])
         if found is not None:
             return found.set_index("row") if every_column else _readable(found)
     where = " or ".join(str(place / short(scale)) for place in places)
@@ -186,7 +183,7 @@ def _meant(row: "str | Row") -> "tuple[Table, str]":
     from repro.runs.table import Row, Table
 
     if isinstance(row, Row):
-        return Table(name="own", rows=[row], title=row.name), row.name
+        return Table(name=PROGRAM, rows=[row], title=row.name), row.name
     of, _, name = (FIRST if row == BASE else str(row)).partition("/")
     files = {file.stem: file for file in sorted(experiment_files().glob("*.py"))}
     if not isinstance(row, str) or of not in files or not name:

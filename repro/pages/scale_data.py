@@ -44,7 +44,7 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     if (runs := summary(result_set)) is None:
         return None
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
-    third = {BASE, *named_tables(result_set, table3.PARTS)}
+    third = {BASE, *result_set.named(table3.PARTS)}
     whole, *single = result_set.frames([third, *({name} for name in names)])
     results = result_set.folder.parent
     frames = {
@@ -73,12 +73,6 @@ def check_beside(records: Iterable[Record], results: Path) -> None:
         read_counts(results, record)
         if shows_places:
             read_places(results, record, SPLIT)
-
-
-def named_tables(result_set: ResultSet, beginning: str) -> set[str]:
-    """The tables that have a record, or rows without one, and are named so."""
-    names = {*result_set.tables, *(of for of, _ in result_set.rows)}
-    return {name for name in names if name.startswith(beginning)}
 
 
 def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) -> "DataFrame":

@@ -29,7 +29,7 @@ from repro.pages.words import (
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
 from repro.results.places import RETIRED
-from repro.results.record import BASE
+from repro.results.record import BASE, PROGRAM
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,7 +44,8 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
     if systems := has_systems(frame):
         sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
-    again = Code(f"python experiments/{name}.py --scale {scale}"), " leaves a record of each run; "
+    command = "repro.run" if name == PROGRAM else f"python experiments/{name}.py --scale {scale}"
+    again = Code(command), " leaves a record of each run; "
     before = ("These runs were made by an earlier version, and no command of today makes them again; ",)
     made = (
         *(before if scale in RETIRED else again),

@@ -18,7 +18,7 @@ from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
 from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, seeds_of_rows
-from repro.results.record import BASE, PaperNumbers, Record, load, path
+from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
 from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number
 from repro.storage.atomic import write_json
@@ -100,19 +100,28 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
         raise ValueError(f"{file}: expected tables and their rows, got {error!r}. Restore it from git.") from error
 
 
+def program_place(folder: Path, row: str) -> int:
+    """The position of a row that a program runs at this scale: the one it had, or behind all that were run before."""
+    places = {name: listed.position for (of, name), listed in noted_rows(folder).items() if of == PROGRAM}
+    return places.get(row, 1 + max(places.values(), default=-1))
+
+
 def _mapping(value: Any) -> dict[str, Any] | None:
     """None where an older list does not tell."""
     return None if value is None else dict(value)
 
 
 def note_rows(folder: Path, rows: Rows) -> None:
-    """Write rows.json anew for the tables of `rows`; those of other tables stay in it, also if others note them now."""
+    """Write rows.json anew for the tables of `rows`; those of other tables stay in it, also if others note them now.
+
+    A program runs its rows one by one, so those that it ran before stay in its table.
+    """
     with in_turn(folder):
         _note_rows(folder, rows)
 
 
 def _note_rows(folder: Path, rows: Rows) -> None:
-    renewed = {of for of, _ in rows}
+    renewed = {of for of, _ in rows if of != PROGRAM}
     everything = {key: value for key, value in noted_rows(folder).items() if key[0] not in renewed} | dict(rows)
     listed: dict[str, list[dict[str, Any]]] = {}
     for (of, row), known in sorted(everything.items(), key=lambda item: (item[0][0], item[1].position)):
@@ -175,6 +184,10 @@ class ResultSet:
     def everything(self) -> list[Record]:
         """All records, base first where tables are in the order of their names."""
         return [record for records in self.tables.values() for record in records]
+
+    def named(self, beginning: str) -> set[str]:
+        """The tables that have a record, or rows without one, and are named so."""
+        return {name for name in {*self.tables, *(of for of, _ in self.rows)} if name.startswith(beginning)}
 
     def frames(self, wanted: Iterable[Iterable[str]]) -> "list[DataFrame | None]":
         """A frame for each set of tables, see `frame`."""

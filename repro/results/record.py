@@ -7,6 +7,7 @@ It carries the SHA-256 of its own content, so a file that was edited afterwards 
 
 import functools
 import hashlib
+import html
 import json
 import math
 import re
@@ -24,6 +25,7 @@ from repro.storage import signed_json
 FORMAT: Literal[2] = 2
 WITHOUT_CURVES = 1  # the format before it
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
+PROGRAM = "own"  # the table of rows that a program gives to `repro.run`, one by one; no experiment file has it
 # keys that older records lack, and keep lacking when they are written again
 OPTIONAL = ("determinism", "test_subset", "task", "system", "claims")
 RESTORE, UPDATE = "Restore the file from git", "Update this package, which is older than the file"
@@ -192,6 +194,23 @@ class Record:
     def score(self, split: Literal["dev", "test"], name: str) -> float | None:
         """A score by its name; None where it has no value, or the task has no such score."""
         return task.number(self.scores[split], name)
+
+    def __repr__(self) -> str:
+        """Which run it is, in a line: what it holds are pages."""
+        return f"<run {self.run}: {self.row} of {self.table}, seed {self.seed}, scale {self.scale}, {self.pair}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: which run it is, and its scores."""
+        numbers = {
+            f"{split} {name}": self.score(split, name) for name in ("ppl", *self.about["scores"]) for split in SPLITS
+        }
+        found = {name: f"{value:.2f}" for name, value in numbers.items() if value is not None}
+        shown = {"status": self.status, "parameters": f"{self.params['here']:,}"} | found
+        heads, cells = (
+            "".join(f"<{tag}>{html.escape(one)}</{tag}>" for one in of)
+            for tag, of in (("th", shown), ("td", shown.values()))
+        )
+        return f"<p>{html.escape(repr(self))}</p><table><tr>{heads}</tr><tr>{cells}</tr></table>"
 
     def save(self, path: Path) -> None:
         """Write the record together with the checksum of its content."""

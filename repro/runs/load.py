@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from repro.model.config import Hyper
 from repro.results import record
 from repro.results.places import EXPERIMENTS, experiment_files
-from repro.results.record import Record
+from repro.results.record import PROGRAM, Record
 from repro.results.systems import system_text
 from repro.tracking.run_folder import RECORD
 
@@ -43,10 +43,11 @@ def finished(folder: Path) -> Record:
     return record.load(file)
 
 
-def open_run(folder: Path, cache: Path) -> Trained:
+def open_run(folder: Path, cache: Path, system: Any = None) -> Trained:
     """The run of `folder` (runs/<id>, or its export to safetensors), ready for work. A ValueError says what is missing.
 
-    The tokenizer of an older run, which has none in its folder, is looked for in `cache`.
+    `system` is that of its row; None: the one in the experiment file. The tokenizer of an older run, which has none in
+    its folder, is looked for in `cache`.
     """
     from repro.model.build import build
     from repro.training.loop import averaged
@@ -56,7 +57,7 @@ def open_run(folder: Path, cache: Path) -> Trained:
     hyper = Hyper(**run.hyper)
     kept = _exported_tensors(folder)
     tokenizer = _tokenizer(folder / TOKENIZER, cache, run.tokenizer["sha256"], again)
-    model = build(system_of(run), hyper, tokenizer.size).eval()
+    model = build(system_of(run, system), hyper, tokenizer.size).eval()
     weights = kept or averaged(folder / "checkpoints", run.run, hyper.averaged_steps)
     try:
         model.load_state_dict(weights)
@@ -95,14 +96,21 @@ def origin_of(folder: Path) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def system_of(run: Record) -> Any:
-    """The system of a run, from its row in the experiment file; None for the Transformer.
+def system_of(run: Record, given: Any = None) -> Any:
+    """The system of a run: the one that is `given`, or that of its row in the experiment file; None: the Transformer.
 
     The file is looked for by the table's name alone, in the folder `experiments` here or of this code, and is run: a
-    record says which row it was, never where code lies. Raises ValueError where it is gone, or says another system now.
+    record says which row it was, never where code lies. Raises ValueError where it is gone, or another system is there.
     """
-    if run.system is None:
-        return None
+    if given is not None and (text := system_text(given)) != (run.system or ""):
+        raise ValueError(f"Run {run.run} is a {run.system or 'Transformer'}, got {text}. Give the system of its row.")
+    if given is not None or run.system is None:
+        return given
+    if run.table == PROGRAM:
+        raise ValueError(
+            f"Run {run.run} is a {run.system}, a row of a program. Give its system: repro.load({run.run!r}, "
+            "system=...). For commands to find it, put the row into an experiment file and run it from there."
+        )
     places = [folder / f"{run.table}.py" for folder in (EXPERIMENTS, experiment_files())]
     file = next((place for place in places if place.is_file()), None)
     if file is None:

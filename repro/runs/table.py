@@ -11,7 +11,7 @@ from repro.paper import Pair, Training, parser, system
 from repro.results import systems
 from repro.results.frame import Listed
 from repro.results.record import BASE as BASE_TABLE
-from repro.results.record import FOLDER, PaperNumbers
+from repro.results.record import FOLDER, PROGRAM, PaperNumbers
 from repro.results.task import TRANSLATION
 from repro.runs.task import Task
 
@@ -66,12 +66,13 @@ BASE_ROW = Row(BASE_TABLE, lambda base: base, Paper(ppl=4.92, bleu=25.8, params=
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """One experiment file."""
+    """One experiment file; or some of the rows that a program runs, from the `first` place on."""
 
     name: str
     rows: Sequence[Row]
     title: str
     file: Path | None = None
+    first: int = 0  # place of the first of `rows`: each row of a program stands behind those it ran before
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +149,11 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                 f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
                 f"{BASE_TABLE!r}. Rename TABLE and the file."
             )
+        if table.file and table.name == PROGRAM:
+            raise ValueError(
+                f"{table.file.name}: expected another TABLE than {PROGRAM!r}, which has the rows that programs give to "
+                "repro.run. Rename TABLE and the file."
+            )
         if table.file and table.file.stem != table.name:
             raise ValueError(
                 f"{table.file.name}: expected TABLE = {table.file.stem!r}, as the file is called, got {table.name!r}. "
@@ -195,6 +201,6 @@ def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False)
 
 def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:
     """Table, place and row: the base first, which has none. Where no row translates, nothing is compared with it."""
-    of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows)]
+    of_tables = [(table.name, i, row) for table in tables for i, row in enumerate(table.rows, start=table.first)]
     translate = not of_tables or any(row.task is None or row.task.facts == TRANSLATION for _, _, row in of_tables)
     return [*([(BASE_TABLE, -1, BASE_ROW)] if translate else []), *of_tables]

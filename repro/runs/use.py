@@ -3,7 +3,9 @@
 Letters: H heads, Q tokens that look, K tokens that are looked at.
 """
 
+import html
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -172,6 +174,25 @@ class Attention:
     target_tokens: tuple[str, ...]  # what the decoder reads: the zero vector first, then the target without its end
     weights: "Mapping[tuple[str, int], NDArray[float32]]"  # by ("encoder" | "decoder" | "cross", layer from 1)
 
+    def __repr__(self) -> str:
+        """What it has; the numbers are in `head`."""
+        layers = Counter((part, len(heads)) for (part, _), heads in self.weights.items())
+        parts = ", ".join(f"{part}: layers 1 to {n}, {heads} heads each" for (part, heads), n in layers.items())
+        return f"<attention from {len(self.source_tokens)} to {len(self.target_tokens)} tokens; {parts}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: where the decoder looks in the source, the mean of the heads of the last layer."""
+        last = max((key for key in self.weights if key[0] == "cross"), default=None)
+        if last is None:
+            return html.escape(repr(self))
+        lines = [_table_row("<th></th>", *map(_heading, self.source_tokens))]
+        for token, weights in zip(self.target_tokens, self.weights[last].mean(0), strict=True):
+            lines.append(_table_row(_heading(token), *map(_cell, weights)))
+        return (
+            f"<p>{html.escape(repr(self))}</p><table><caption>From each target token to the source: mean of the heads "
+            f"of layer {last[1]}</caption>{''.join(lines)}</table>"
+        )
+
     def head(self, part: str, layer: int, head: int) -> "DataFrame":
         """One head, a line a token that looks, a column a token that is looked at; layers and heads count from 1.
 
@@ -186,6 +207,19 @@ class Attention:
         looking = self.source_tokens if part == "encoder" else self.target_tokens
         seen = self.target_tokens if part == "decoder" else self.source_tokens
         return DataFrame(self.weights[part, layer][int(head) - 1], index=list(looking), columns=list(seen))
+
+
+def _table_row(*cells: str) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _heading(token: str) -> str:
+    return f"<th>{html.escape(token)}</th>"
+
+
+def _cell(weight: float) -> str:
+    """A weight from 0 to 1 and its shade, which leaves letters readable on a light page and on a dark one."""
+    return f'<td style="background-color: rgba(0, 114, 178, {0.7 * weight:.2f})">{weight:.2f}</td>'
 
 
 def attention_of(trained: Trained, source: str, target: str) -> Attention:

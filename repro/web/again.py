@@ -2,8 +2,10 @@
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from repro.results.record import BASE, Record
+from repro.results.record import BASE, PROGRAM, Record
 from repro.runs.command import command_line
 from repro.runs.options import Options, Seeds
 from repro.runs.scales import SCALES
@@ -13,15 +15,24 @@ OF_BASE = "table3_A"  # the experiment by which the base is asked for: every tab
 
 
 def again(record: Record) -> list[str]:
-    """What to type, a line each; of code that a commit has, first how to get it.
+    """What to type, a line each; of code that a commit has, first how to get it. Of a row of a program, its call.
 
     Where no option of today makes the world of the record, the command is that of its scale, for the code that made it.
     """
     lines = [f"git checkout {record.stamp['commit'][:12]}"] if record.stamp["commit"] else []
+    options = asked(record)
+    if record.table == PROGRAM:
+        call = {"scale": options.scale, "seed": record.seed} | options.typed
+        given = ", ".join(f"{name}={_in_python(value)}" for name, value in call.items())
+        return [*lines, f"repro.run(row, {given})  # in Python, where row is your program's Row({record.row!r}, ...)"]
     name = OF_BASE if record.table == BASE else record.table
-    options = replace(asked(record), rows=(record.row,), seeds=Seeds(record.seed, record.seed))
+    options = replace(options, rows=(record.row,), seeds=Seeds(record.seed, record.seed))
     typed = {"scale": options.scale} | options.typed
     return [*lines, f"{shlex.join(['python', f'experiments/{name}.py'])} {command_line(typed)}"]
+
+
+def _in_python(value: Any) -> str:
+    return repr(str(value)) if isinstance(value, Path) else repr(value)
 
 
 def is_of_today(record: Record) -> bool:

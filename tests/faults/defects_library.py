@@ -41,6 +41,27 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_LIBRARY}a_table_has_the_numbers_of_its_csv",),
     ),
     Defect(
+        "the second row of a program hides the first",
+        "repro/results/frame.py",
+        "renewed = {of for of, _ in rows if of != PROGRAM}",
+        "renewed = {of for of, _ in rows}",
+        (f"{OF_LIBRARY}rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs",),
+    ),
+    Defect(
+        "each row of a program is the first",
+        "repro/results/frame.py",
+        "places.get(row, 1 + max(places.values(), default=-1))",
+        "places.get(row, 0)",
+        (f"{OF_LIBRARY}rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs",),
+    ),
+    Defect(
+        "any system that fits the weights is that of a run",
+        "repro/runs/load.py",
+        '(text := system_text(given)) != (run.system or "")',
+        '(text := system_text(given)) != (run.system or "") and run.system is None',
+        (f"{OF_LIBRARY}a_system_of_a_program_is_opened_with_the_class_that_made_it",),
+    ),
+    Defect(
         "a program is left with the signals of a run",
         "repro/runs/signals.py",
         "        for number, handler in self._before.items():\n            signal.signal(number, handler)\n",

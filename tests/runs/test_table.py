@@ -270,3 +270,8 @@ def test_a_table_is_called_as_its_file() -> None:
     ):
         cells([table], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
     assert cells([replace(table, name="lab_mine")], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
+    own = Table(name="own", rows=[], title="", file=Path("own.py"))
+    with pytest.raises(
+        ValueError, match=r"own.py: expected another TABLE than 'own', which has the rows that programs"
+    ):
+        cells([own], BASE, seeds=[1], chosen=[], task=Translation("en-de"))

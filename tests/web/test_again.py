@@ -3,6 +3,7 @@
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from paper_runs import paper_run
@@ -46,3 +47,16 @@ def test_the_options_are_those_of_the_name(scale: str, options: Options) -> None
 def test_of_what_no_option_makes_the_scale_is_asked(scale: str) -> None:
     assert not is_of_today(of(scale))
     assert typed(of(scale)) == Options(rows=("h=1",), seeds=Seeds(4, 4))
+
+
+def test_a_row_of_a_program_is_run_again_by_its_program() -> None:
+    """No experiment file has it."""
+    run = replace(of("laptop-folder-0123abcd"), table="own", row="it's mine", seed=3)
+    said = again(run)[-1]
+    call, _, told = said.partition("  # ")
+    names = {"repro": SimpleNamespace(run=lambda row, **options: (row, options)), "row": "the row"}
+    assert eval(call, names) == (
+        "the row",
+        {"scale": "laptop", "seed": 3, "corpus": "folder", "data_dir": "FOLDER"},
+    )
+    assert """Row("it's mine", ...)""" in told
