@@ -22,7 +22,7 @@ from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
-from repro.runs.forecast import forecast
+from repro.runs.forecast import count_of, forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import USUAL, Options, chosen_scale
 from repro.runs.parsing import Parsing
@@ -126,7 +126,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if channel:
             return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
         if not asked:
-            print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {len(whole)} runs.")
+            there = count_of(len(whole), "run")
+            print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         again = this_command() if argv is None else None
@@ -142,10 +143,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         streams.outlive_reader()
         if peer is None or peer.is_first:
             # before what takes seconds
-            print(
-                f"{name} at scale {scale.name}{of}: {len(asked)} runs, {', '.join(task.name for task in tasks)}",
-                flush=True,
-            )
+            they = ", ".join(task.name for task in tasks)
+            print(f"{name} at scale {scale.name}{of}: {count_of(len(asked), 'run')}, {they}", flush=True)
         from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, whole, scale, options, peer, again).run(signals)

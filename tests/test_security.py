@@ -89,7 +89,7 @@ def test_the_whole_way_of_a_row(tmp_path: Path, installed: Path) -> None:
     assert code == 0, said
     assert facts(installed) == before
     assert wrong == [], "\n".join(wrong)
-    assert "1 runs in" in said
+    assert "1 run in" in said
     [one] = [record.load(file) for file in (tmp_path / "results").rglob("*-seed1.json")]
     release = json.loads((installed / "repro" / "release.json").read_bytes())
     assert (one.stamp["dirty"], one.stamp["commit"]) == (False, release["commit"])  # without git

@@ -116,7 +116,8 @@ def forecast(
     free = atomic.free(options.runs_dir)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {texts_of(asked, scale)}; shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {count_of(len(asked), 'run')} on {texts_of(asked, scale)}; "
+            f"shows {scale.claim}.",
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),
@@ -249,6 +250,11 @@ def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
             parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
     parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
     return "; ".join(parts)
+
+
+def count_of(n: int, noun: str) -> str:
+    """How many of them, as a person says it: 1 run, 2 runs."""
+    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def duration(seconds: float) -> str:

@@ -34,7 +34,7 @@ def test_it_does_what_the_file_does(tmp_path: Path) -> None:
     words = ["table3_E", "--scale", "smoke", "--dry-run", "--rows", "learned positions"]
     ran = subprocess.run([sys.executable, "-m", "repro", "run", *words], cwd=tmp_path, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
-    assert "table3_E at scale smoke: 1 runs" in ran.stdout
+    assert "table3_E at scale smoke: 1 run on grammar" in ran.stdout
     wrong = [sys.executable, "-m", "repro", "run", "table3_E", "--rows", "leerned"]
     assert subprocess.run(wrong, cwd=tmp_path, capture_output=True).returncode == 2
 

@@ -164,7 +164,7 @@ def test_srun_starts_the_processes_of_a_run(tmp_path: Path, one_node: Record) ->
     srun = ("srun", "-n", "2", "--overcommit", sys.executable, SCRIPT, *SMOKE)
     assert start(tmp_path, *srun).wait(timeout=400) == 0, said(tmp_path)
     assert same(made(tmp_path), one_node)
-    assert said(tmp_path).count("1 runs in") == 1
+    assert said(tmp_path).count("1 run in") == 1
 
 
 TRAINER = """
@@ -196,4 +196,4 @@ def test_ray_train_starts_the_processes_of_a_run(tmp_path: Path, one_node: Recor
     trainer = start(tmp_path, sys.executable, str(tmp_path / "trainer.py"), str(tmp_path), SCRIPT, *SMOKE)
     assert trainer.wait(timeout=400) == 0, said(tmp_path)
     assert same(made(tmp_path), one_node)
-    assert said(tmp_path).count(" 1 runs in") == 1
+    assert said(tmp_path).count(" 1 run in") == 1

@@ -354,9 +354,9 @@ def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: py
     own = ["base", "french", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=270"]
     launch(tmp_path, table, rows=[*own, "--shard=2/2"])
     said = capsys.readouterr().out
-    assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 runs, en-fr\n", said)
+    assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 run, en-fr\n", said)
     assert "Shard 2/2: only these runs of the sweep.\nrow " in said
-    assert "\n1 runs of shard 2/2 (the tables show every record that is there) in " in said
+    assert "\n1 run of shard 2/2 (the tables show every record that is there) in " in said
     assert "--shard" not in said.partition("What next:")[2]
     [folder] = (tmp_path / "results").iterdir()
     assert "missing" in (folder / "table_x.md").read_text("utf-8")
@@ -381,5 +381,5 @@ def test_a_shard_beyond_the_last_run_has_nothing_to_do(
 def test_a_dry_run_shows_the_rows_of_the_shard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path, experiment("table_x", "x", "y"), rows=["base", "x", "y", "--shard=2/2", "--dry-run"])
     head, _, *rows = capsys.readouterr().out.split("\n")
-    assert head.startswith("all_tables, shard 2/2 at scale smoke-2-steps: 1 runs on grammar")
+    assert head.startswith("all_tables, shard 2/2 at scale smoke-2-steps: 1 run on grammar")
     assert [line.split()[0] for line in rows if line.split()[1:2] == ["1"]] == ["x"]

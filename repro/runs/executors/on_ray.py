@@ -29,7 +29,7 @@ from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import BUSY, Made, Work
 from repro.runs.executors.on_node import Node
 from repro.runs.executors.workers import LOGS
-from repro.runs.forecast import cell_bytes
+from repro.runs.forecast import cell_bytes, count_of
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
@@ -318,7 +318,9 @@ class OnRay(Dispatcher):
         self._data = options.data_dir or (data[0].parent if data else None)
         n_jobs = min(options.jobs or n_fit, len(cells))
         self._logs = options.runs_dir.absolute() / LOGS
-        super().__init__(self._worker, n_jobs, signals, about=f"{n_jobs} runs at a time on {self.cluster.about()}.")
+        super().__init__(
+            self._worker, n_jobs, signals, about=f"{count_of(n_jobs, 'run')} at a time on {self.cluster.about()}."
+        )
         self._cells = cells
         if self.cluster.sees_text:
             self.begin()  # else the workers begin when there is a text to send them

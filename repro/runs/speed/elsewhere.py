@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from repro.runs.forecast import (
     BACKWARD_AND_FORWARD,
+    count_of,
     disk_needed,
     expected_flops,
     forecast_rows,
@@ -29,7 +30,8 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
     published = sum(not rate.extrapolated for rate in rates)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {len(asked)} runs on {texts_of(asked, scale)}; shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {count_of(len(asked), 'run')} on {texts_of(asked, scale)}; "
+            f"shows {scale.claim}.",
             *forecast_rows(asked, scale, titles, ends),
             *(
                 f"Rate of the {name} model on one {card.name}: {rate.pairs:,.0f} pairs of tokens a second, "

@@ -53,7 +53,7 @@ def test_a_node_that_sees_no_folder_makes_the_same_run(tmp_path: Path, alone: An
     heard_at = listening(children(process.pid))
     text = finish(process, folder)
     assert {ipaddress.ip_address(address).is_loopback for address in heard_at} == {True}, heard_at
-    assert "1 runs at a time on Ray on" in text
+    assert "1 run at a time on Ray on" in text
     assert came(folder) == alone("--steps", "2")
     assert workers_of(folder) == []
     [run] = (folder / "runs").glob("*/record.json")
