@@ -165,7 +165,10 @@ def _show(
     options: Options,
     again: Sequence[str] | None,
 ) -> None:
-    """What `--dry-run` prints: what the runs will take, where their text is, what would be submitted."""
+    """What `--dry-run` prints: what the runs will take, where their text is, what would be submitted.
+
+    Raises FileNotFoundError where the folder of the text was named and is not there.
+    """
     if options.measure:
         from repro.runs.speed.measure import measure_rows
 
@@ -173,9 +176,10 @@ def _show(
     if options.hardware:
         print(forecast_elsewhere(name, asked, scale, options))
         return
+    tasks = dict.fromkeys(cell.task for cell in asked)
+    found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]
     print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
-    for task in dict.fromkeys(cell.task for cell in asked):
-        print(_whereabouts(task.at(scale).corpus, task, options.data_dir))
+    print(*found, sep="\n")
     if options.on == "slurm":
         print(submission(array_for(whole, scale, options, again)))
 
@@ -196,10 +200,12 @@ def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell
 
 
 def _whereabouts(corpus: str, task: Task, data_dir: Path | None) -> str:
-    """Whether the text is there."""
+    """Whether the text is there; it may come later, but not into a folder that nobody finds."""
     try:
         place = task.find(corpus, data_dir)
     except FileNotFoundError as error:
+        if data_dir is not None and not data_dir.is_dir():
+            raise
         return f"Text: {error}"
     return f"Text: {corpus} {task.name} is {f'in {place}' if place else 'generated when it is wanted'}."
 

@@ -398,6 +398,7 @@ def test_a_dry_run_says_whether_the_text_is_there(
         (["--pair=fr-de"], "Corpus 'grammar' has no pair 'fr-de'"),
         (["--threads=1000000"], "processors that this process may use"),
         (["--corpus=folder", "--data-dir=nowhere", "--pair=en-en"], "two different languages"),
+        (["--corpus=folder", "--data-dir=nowhere"], "looked in nowhere (no such folder)"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_done(
