@@ -15,7 +15,8 @@ from markupsafe import Markup
 from repro.web.section import Section, packed_in_html
 from repro.web.vega import bundle
 
-FRAME, CHARTS, STYLE, TEMPLATE = "report.js", "charts.js", "report.css", "report.html.j2"  # in repro/web/assets/
+INFLATE, FRAME, CHARTS = "inflate.js", "report.js", "charts.js"  # in repro/web/assets/, in the order in which they run
+STYLE, TEMPLATE = "report.css", "report.html.j2"
 
 
 def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home: str = "", origin: str) -> str:
@@ -28,6 +29,7 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         raise ValueError(f"A report: expected sections of different keys, got {', '.join(twice)} twice.")
     charts = {f"{section.key}/{name}": chart for section in sections for name, chart in section.charts.items()}
     scripts = [
+        asset(INFLATE),
         asset(FRAME),
         *([asset(CHARTS)] if charts else []),
         *map(asset, dict.fromkeys(section.script for section in sections if section.script)),

@@ -24,7 +24,7 @@ class Section:
     key: str  # its id in the page, and the end of its address: report.html#KEY
     title: str  # its heading, and its name in the navigation
     body: Markup  # HTML, with all escaped that is not its maker's own
-    data: Any = None  # what JSON can hold; a script awaits report.data(KEY). None: nothing is embedded
+    data: Any = None  # what JSON can hold; a script asks report.data(KEY). None: nothing is embedded
     script: str = ""  # a file of repro/web/assets/, embedded once however many sections name it
     # charts of Vega-Lite by name: <div class="chart" data-chart="KEY/NAME"> shows one, see assets/charts.js
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -58,13 +58,6 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_PAGE}weights_are_those_of_the_file_by_token_and_by_word[cross]",),
     ),
     Defect(
-        "of two models chosen quickly the one that opens later is shown",
-        "repro/web/assets/inside.js",
-        "    if (at.model !== asked) return; // another model was chosen meanwhile\n",
-        "",
-        (f"{OF_PAGE}of_models_chosen_quickly_the_last_is_shown_though_another_opens_later",),
-    ),
-    Defect(
         "a damaged file hides the whole one of another seed",
         "repro/web/inside.py",
         "is_inside_of(path(results, one), one.run)",

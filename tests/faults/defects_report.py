@@ -3,6 +3,7 @@
 from faults.defect import Defect
 
 OF_FRAME, OF_TABLES, OF_CHARTS = (f"tests/web/test_{name}.py::test_" for name in ("report", "tables", "charts"))
+OF_PRINT, OF_INFLATE = "tests/web/test_print.py::test_", "tests/web/test_inflate.py::test_"
 OF_OPENING = "tests/web/test_opening.py::test_nothing_"
 OF_SENTENCES = "tests/web/test_sentences.py::test_"
 
@@ -116,21 +117,28 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/web/assets/report.js",
         'addEventListener("beforeprint", print);',
         "",
-        ("tests/web/test_opening.py::test_a_print_has_every_view_at_once",),
+        (f"{OF_PRINT}a_print_has_every_view_as_soon_as_the_page_is_there",),
     ),
     Defect(
-        "values are unpacked only when they are asked for, too late for a print",
-        "repro/web/assets/report.js",
-        "      await text(id);",
-        "",
-        ("tests/web/test_opening.py::test_a_print_has_every_view_at_once",),
+        "heads and search are drawn a moment after a print began",
+        "repro/web/assets/inside.js",
+        "&& showHeads());\n  open();",
+        "&& showHeads());\n  setTimeout(open);",
+        (f"{OF_PRINT}a_print_has_every_view_as_soon_as_the_page_is_there",),
     ),
     Defect(
-        "the run that was unpacked last is shown, not the one that was asked for last",
-        "repro/web/assets/runs.js",
-        "    if (wanted !== key) return; // another address by now, or none\n",
-        "",
-        ("tests/web/test_opening.py::test_of_two_addresses_the_last_one_is_shown",),
+        "a part that repeats itself as it is written is taken from before it",
+        "repro/web/assets/inflate.js",
+        "for (let i = 0; i < length; i++) out[filled++] = out[from + i];",
+        "out.copyWithin(filled, from, from + length), filled += length;",
+        (f"{OF_INFLATE}bytes_come_out_as_they_went_in",),
+    ),
+    Defect(
+        "damaged bytes are shown as if they were whole",
+        "repro/web/assets/inflate.js",
+        "if (filled !== size || check(out) !== sum)",
+        "if (filled !== size)",
+        (f"{OF_INFLATE}what_is_damaged_is_refused_by_name",),
     ),
     Defect(
         "counts of translations are kept whatever becomes of their file",

@@ -51,34 +51,6 @@ def in_page(section: Section, opened: Any, file: Path) -> Any:
     return page
 
 
-def test_of_models_chosen_quickly_the_last_is_shown_though_another_opens_later(
-    results: Path, opened: Any, tmp_path: Path
-) -> None:
-    section = inside_section(data_of(results))
-    assert section
-    [model] = section.data["models"]
-    three = replace(section, data={"models": [{**model, "name": f"model {n}"} for n in range(3)]})
-    page = in_page(three, opened, tmp_path / "page.html")
-    page.evaluate("""() => {
-      const { unpacked } = report.inside;
-      const told = new Promise((go) => { window.go = go; });
-      let n = 0;
-      report.inside.unpacked = async (packed) => {
-        const mine = ++n;
-        const content = await unpacked(packed);
-        content.search.beam = 70 + mine;
-        if (mine === 1) await told;
-        return content;
-      };
-    }""")
-    choice = page.get_by_label("Model")
-    choice.select_option("1")
-    choice.select_option("2")
-    expect(page.locator("#inside")).to_contain_text("Beam 72,")
-    page.evaluate("() => { window.go(); return new Promise((done) => setTimeout(done, 100)); }")
-    assert "Beam 72," in page.locator("#inside").inner_text()
-
-
 def test_a_seed_with_a_whole_file_stands_for_one_with_a_damaged_file(results: Path, tmp_path: Path) -> None:
     shutil.copytree(results, tmp_path / "results")
     first = its_record(seed=0, run="00000000000000aa")
@@ -124,8 +96,8 @@ def test_rows_of_the_paper_have_room_before_those_of_our_own(
     assert "no room for the files of 1 more row." in section.body
 
 
-WEIGHTS = """async ([i, kind, layer, head, byWord]) => {
-  const content = await report.inside.unpacked((await report.data("inside")).models[0].file);
+WEIGHTS = """([i, kind, layer, head, byWord]) => {
+  const content = report.inside.unpacked(report.data("inside").models[0].file);
   const sentence = content.sentences[i];
   const of = sentence.attention.find((one) => one.kind === kind);
   return report.inside.weights(of, layer, head, report.inside.sides(sentence, kind), byWord);

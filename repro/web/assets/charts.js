@@ -60,12 +60,11 @@
   }
 
   async function draw(key) {
-    const [specs, data] = await Promise.all([report.values("charts"), report.data(key.split("/")[0])]);
     start();
-    const columns = data?.columns ?? {};
+    const columns = report.data(key.split("/")[0])?.columns ?? {};
     const datasets = Object.fromEntries(Object.entries(columns).map(([name, of]) => [name, rows(of)]));
     const place = places.get(key);
-    const [colours, spec] = [config(place.clientWidth), specs[key]];
+    const [colours, spec] = [config(place.clientWidth), report.values("charts")[key]];
     const coloured = JSON.parse(JSON.stringify(spec), (_, value) => {
       fitLegend(value, place.clientWidth);
       return typeof value === "string" && /^--[a-z0-9]+$/.test(value) ? report.colour(value) : value;

@@ -37,9 +37,9 @@ report.formulas = {
   },
 };
 
-report.whenSeen(document.getElementById("explorables"), async () => {
+report.whenSeen(document.getElementById("explorables"), () => {
   const { element, formulas } = report;
-  const values = await report.data("explorables");
+  const values = report.data("explorables");
   const redraws = [];
   const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
   const tenths = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });

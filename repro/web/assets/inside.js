@@ -5,8 +5,8 @@
 
 report.inside = {
   /** The content of a packed file, and its weights: an Uint8Array for each sentence and kind. */
-  async unpacked(packed) {
-    const data = await report.unpacked(packed);
+  unpacked(packed) {
+    const data = report.unpacked(packed);
     const end = data.indexOf(10);
     const content = JSON.parse(new TextDecoder().decode(data.subarray(0, end)));
     let at = end + 1;
@@ -41,10 +41,10 @@ report.inside = {
   },
 };
 
-report.whenSeen(document.getElementById("inside-view"), async () => {
+report.whenSeen(document.getElementById("inside-view"), () => {
   const el = report.element;
   const { inside } = report;
-  const { models } = await report.data("inside");
+  const { models } = report.data("inside");
   const KINDS = { encoder: "encoder, self-attention", decoder: "decoder, self-attention", cross: "decoder, attention to the source" };
   const FATES = ["dropped: no place in the beam", "lived on", "ended", "cut at the limit"];
   const opened = new Map();
@@ -72,11 +72,9 @@ report.whenSeen(document.getElementById("inside-view"), async () => {
     el("div", { class: "controls" }, modelLabel, sentenceLabel, kindLabel, levelLabel), about, overview, title,
     el("div", { class: "beside" }, el("figure", {}, lines), el("figure", {}, matrix)), el("h3", {}, "The search"), told, tree);
 
-  async function open() {
-    const asked = at.model;
-    if (!opened.has(asked)) opened.set(asked, await inside.unpacked(models[asked].file));
-    if (at.model !== asked) return; // another model was chosen meanwhile
-    content = opened.get(asked);
+  function open() {
+    if (!opened.has(at.model)) opened.set(at.model, inside.unpacked(models[at.model].file));
+    content = opened.get(at.model);
     sharpest();
     at.sentence = Math.min(at.sentence, content.sentences.length - 1);
     sentence.replaceChildren(...content.sentences.map((one, i) => el("option", { value: i }, `${one.about}: ${text(one.source)}`)));

@@ -1,63 +1,38 @@
 /* The frame of every report: what all sections share. A section's own script comes after it and uses `report`.
 
-   What sections hold stands in the page packed, as gzip in base64. Each value is unpacked when it is asked for, or when
-   the browser has nothing else to do: a print, which waits for nothing, then finds all of it. It is read when it is used.
+   What sections hold stands in the page packed, as gzip in base64. Each value is unpacked and read when it is asked for,
+   and at once: a print waits for nothing, and has all of it however early it comes.
 
    Nothing here, and nothing in a section's script, reads text as HTML: `report.element` makes elements and sets text. */
 "use strict";
 
 const report = (() => {
   const page = document.documentElement;
-  const canUnpack = "DecompressionStream" in window;
-  const texts = new Map(); // id -> promise of the JSON that was packed there
-  const kept = new Map(); // id -> promise of what was read from it
+  const kept = new Map(); // id -> what was read there
   const routes = new Map(); // name -> what is done at #name=value
   const themed = []; // what is drawn again in other colours
   const unseen = new Map(); // element -> what is done when it comes into sight
 
-  /** The values of a section, as its maker gave them in Python; null where it gave none. A promise. */
+  /** The values of a section, as its maker gave them in Python; null where it gave none. */
   function data(key) {
     return values(`data-${key}`);
   }
 
-  /** What stands packed in the element of this id; null where there is none. A promise, and the same one each time. */
+  /** What stands packed in the element of this id; null where there is none. The same value each time. */
   function values(id) {
-    if (!kept.has(id)) kept.set(id, document.getElementById(id) ? text(id).then((json) => JSON.parse(json)) : Promise.resolve(null));
+    if (!kept.has(id)) {
+      const place = document.getElementById(id);
+      kept.set(id, place && JSON.parse(new TextDecoder().decode(unpacked(place.textContent))));
+    }
     return kept.get(id);
   }
 
-  function text(id) {
-    if (!texts.has(id)) {
-      const place = document.getElementById(id);
-      texts.set(id, unpacked(place.textContent).then((bytes) => new TextDecoder().decode(bytes)));
-    }
-    return texts.get(id);
-  }
-
-  /** The bytes that were packed as gzip in base64. A promise, which a browser that cannot unpack never keeps. */
-  async function unpacked(packed) {
-    if (!canUnpack) return new Promise(() => {});
+  /** The bytes that were packed as gzip in base64. */
+  function unpacked(packed) {
     const letters = atob(packed);
     const bytes = new Uint8Array(letters.length);
     for (let i = 0; i < bytes.length; i++) bytes[i] = letters.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  }
-
-  /** Unpack one value after the other, each in a moment of rest. */
-  async function unpackAll() {
-    for (const { id } of document.querySelectorAll("script[data-packed]")) {
-      await new Promise((rested) => (window.requestIdleCallback ?? setTimeout)(rested));
-      await text(id);
-    }
-    performance.mark("unpacked");
-  }
-
-  /** A browser of before 2020, or some of before 2023, cannot unpack: say what is missing, instead of a page that does nothing. */
-  function refuse() {
-    document.querySelector("h1").after(element("p", { class: "notice", role: "alert" },
-      "This browser cannot unpack the data of this page: expected one with DecompressionStream (Chrome 80, Safari 16.4, Firefox 113 or newer). "
-      + "Tables and text are shown; charts, single runs and downloads are missing."));
+    return gunzip(bytes);
   }
 
   /** An element with attributes and children: elements, or text that is shown as it is. `on` holds listeners. */
@@ -189,17 +164,15 @@ const report = (() => {
       });
     }
     for (const button of document.querySelectorAll("button[data-csv]")) {
-      button.addEventListener("click", async () => {
+      button.addEventListener("click", () => {
         const [key, name] = [button.closest("section").id, button.dataset.csv];
-        download(name, (await values(`csv-${key}`))[name]);
+        download(name, values(`csv-${key}`)[name]);
       });
     }
     dark.addEventListener("change", showTheme);
     addEventListener("hashchange", follow);
     addEventListener("beforeprint", print);
     showTheme();
-    if (canUnpack) addEventListener("load", unpackAll);
-    else if (document.querySelector("script[data-packed]")) refuse();
   }
 
   start();

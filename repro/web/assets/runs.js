@@ -5,7 +5,6 @@
   let runs, shared, base; // once a run is asked for
   const el = report.element;
   const [WIDEST, EDGES, HEIGHT] = [640, 32, 240];
-  let wanted = null; // the key that was asked for last
   let before = null; // what had the focus, and gets it back
 
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", on: { click: () => dialog.close() } }, "Close");
@@ -24,15 +23,12 @@
 
   const siblings = (run) => Object.keys(runs).filter((key) => runs[key].table === run.table && runs[key].row === run.row);
 
-  async function show(key) {
-    wanted = key;
+  function show(key) {
     if (key === null) {
       if (dialog.open) dialog.close();
       return;
     }
-    const found = await report.data("runs");
-    if (wanted !== key) return; // another address by now, or none
-    ({ runs, shared, base } = found);
+    ({ runs, shared, base } = report.data("runs"));
     if (!dialog.open) before = document.activeElement;
     content.replaceChildren(...(Object.hasOwn(runs, key) ? about(key, runs[key]) : [
       el("h2", { id: "run-title" }, "No such run"),

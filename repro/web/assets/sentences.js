@@ -39,9 +39,9 @@ report.words = {
   },
 };
 
-report.whenSeen(document.getElementById("side-by-side"), async () => {
+report.whenSeen(document.getElementById("side-by-side"), () => {
   const el = report.element;
-  const { rows, first, sentences, has_text: hasText } = await report.data("sentences");
+  const { rows, first, sentences, has_text: hasText } = report.data("sentences");
   const EACH = 20; // sentences at a time
   const REFERENCE = "reference";
   let shown = EACH;
