@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+from repro.render.several import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
@@ -22,7 +23,7 @@ from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
-from repro.runs.forecast import count_of, forecast
+from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership
 from repro.runs.options import USUAL, Options, chosen_scale
 from repro.runs.parsing import Parsing
@@ -126,7 +127,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if channel:
             return serve(Workshop(tables, scale, options, whole), asked, channel, signals)
         if not asked:
-            there = count_of(len(whole), "run")
+            there = several(len(whole), "run")
             print(f"{name} at scale {scale.name}{of}: nothing to do, as the sweep has only {there}.")
             return 0
         tasks = list(dict.fromkeys(cell.task for cell in asked))
@@ -144,7 +145,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if peer is None or peer.is_first:
             # before what takes seconds
             they = ", ".join(task.name for task in tasks)
-            print(f"{name} at scale {scale.name}{of}: {count_of(len(asked), 'run')}, {they}", flush=True)
+            print(f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}", flush=True)
         from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, whole, scale, options, peer, again).run(signals)

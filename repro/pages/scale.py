@@ -27,6 +27,7 @@ from repro.render.page import (
     Words,
     blocks,
 )
+from repro.render.several import several as several
 from repro.results.frame import FIGURES
 from repro.results.places import PUBLISHED, RETIRED
 from repro.results.summary import Summary
@@ -140,11 +141,6 @@ def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
         Text(f"{MADE_AGAIN}:"),
         made_again(frame),
     )
-
-
-def several(n: int, what: str) -> str:
-    """1 run, 2 runs."""
-    return f"{n} {what}{'s' * (n != 1)}"
 
 
 def _counts(judged: Sequence[Judged]) -> Table:

@@ -9,6 +9,7 @@ from repro.data.download.sources import COLLECTIONS, source
 from repro.data.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
+from repro.render.several import several
 from repro.results.labels import label
 from repro.results.processor import processor
 from repro.runs import command
@@ -116,7 +117,7 @@ def forecast(
     free = atomic.free(options.runs_dir)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {count_of(len(asked), 'run')} on {texts_of(asked, scale)}; "
+            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}; "
             f"shows {scale.claim}.",
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
@@ -250,11 +251,6 @@ def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:
             parts.append(f"{scale.corpus} {pair} {size(collection.text_bytes)} of text, {size(ids)} of ids")
     parts += [f"archives at most {size(sum(archives.values()))}"] if archives else []
     return "; ".join(parts)
-
-
-def count_of(n: int, noun: str) -> str:
-    """How many of them, as a person says it: 1 run, 2 runs."""
-    return f"{n} {noun}{'s' * (n != 1)}"
 
 
 def duration(seconds: float) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
+from repro.render.several import several
 from repro.results.frame import ResultSet, note_rows
 from repro.results.latest import LATEST
 from repro.results.places import PUBLISHED
@@ -20,7 +21,7 @@ from repro.runs import command
 from repro.runs.board import board
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
-from repro.runs.forecast import Estimate, count_of, duration, estimates
+from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
@@ -146,7 +147,7 @@ class Sweep:
         if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
             return found
         rows = {key_of_cell(cell, scale, options): one for cell, one, _ in reversed(unknown)}
-        were = f"{count_of(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
+        were = f"{several(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
         progress.say(f"{were} never timed on this machine: each is tried for about 3 s first.")
         executor.measure(list(rows.values()), progress)
         return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
@@ -218,7 +219,7 @@ class Sweep:
                 "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
-                f"{count_of(len(records), 'run')}{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
+                f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
                 *(self._what_next() if any(record.status == "finished" for record in records) else []),
             ]
         )

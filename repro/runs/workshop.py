@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from repro.data.corpora import CORPORA
 from repro.model.config import BASE
+from repro.render.several import several
 from repro.results.record import short
-from repro.runs.forecast import count_of, run_bytes, run_files, size
+from repro.runs.forecast import run_bytes, run_files, size
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell, Table
@@ -136,7 +137,7 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
     if there is not None and there < needed:
         raise atomic.DiskError(
             errno.ENOSPC,
-            f"{room}: checkpoints and journals of {count_of(len(runs), 'run')}, the largest twice. Free space there, "
+            f"{room}: checkpoints and journals of {several(len(runs), 'run')}, the largest twice. Free space there, "
             f"name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
         )
     files, inodes = sum(run_files(run.settings.hyper) for run in runs), atomic.free_files(folder)

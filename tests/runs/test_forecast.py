@@ -10,7 +10,6 @@ from repro.data.corpora import GrammarSizes
 from repro.model.config import Hyper
 from repro.runs.forecast import (
     FLOPS_PER_CORE,
-    count_of,
     disk_needed,
     duration,
     estimate,
@@ -162,8 +161,7 @@ def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once(
     assert disk_needed(asked(), LAPTOP).count(";") == 0, "generated text is neither fetched nor kept"
 
 
-def test_counts_times_and_sizes_are_said_as_a_person_says_them() -> None:
-    assert [count_of(n, "run") for n in (0, 1, 2)] == ["0 runs", "1 run", "2 runs"]
+def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
     assert [duration(seconds) for seconds in (0.4, 119, 120, 7_199, 7_200, 172_799, 259_200)] == [
         "0 s", "119 s", "2.0 min", "120.0 min", "2.0 h", "48.0 h", "3.0 d",
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.render.several import several
 from repro.results import record
 from repro.results.places import EXPERIMENTS
 from repro.runs.command import code_of
@@ -29,7 +30,7 @@ from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import BUSY, Made, Work
 from repro.runs.executors.on_node import Node
 from repro.runs.executors.workers import LOGS
-from repro.runs.forecast import cell_bytes, count_of
+from repro.runs.forecast import cell_bytes
 from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.signals import Signals
@@ -319,7 +320,7 @@ class OnRay(Dispatcher):
         n_jobs = min(options.jobs or n_fit, len(cells))
         self._logs = options.runs_dir.absolute() / LOGS
         super().__init__(
-            self._worker, n_jobs, signals, about=f"{count_of(n_jobs, 'run')} at a time on {self.cluster.about()}."
+            self._worker, n_jobs, signals, about=f"{several(n_jobs, 'run')} at a time on {self.cluster.about()}."
         )
         self._cells = cells
         if self.cluster.sees_text:

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from repro.render.several import several
 from repro.runs.forecast import (
     BACKWARD_AND_FORWARD,
-    count_of,
     disk_needed,
     expected_flops,
     forecast_rows,
@@ -30,7 +30,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
     published = sum(not rate.extrapolated for rate in rates)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {count_of(len(asked), 'run')} on {texts_of(asked, scale)}; "
+            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}; "
             f"shows {scale.claim}.",
             *forecast_rows(asked, scale, titles, ends),
             *(

@@ -1,0 +1,6 @@
+"""How many of them, as a person says it."""
+
+
+def several(n: int, what: str) -> str:
+    """1 run, 2 runs."""
+    return f"{n} {what}{'s' * (n != 1)}"
