@@ -1,11 +1,13 @@
 """What pyproject.toml cannot say: a built package has the experiment files, and knows the commit it was built from.
 
 Without git, as in an installed wheel, that is how a run knows whether its code is anybody's
-(`repro/results/provenance.py`).
+(`repro/results/provenance.py`). Its description is README.md, whose links would lead nowhere on the page of an index.
 """
 
 import json
+import re
 import sys
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
@@ -13,6 +15,24 @@ from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 ROOT = Path(__file__).parent
+LINK = re.compile(r"(!?)\[([^\]]+)\]\((?!https?://|mailto:|#)([^)\s]+)\)")  # to a file of the repository
+
+
+def description(readme: str, source: str | None, version: str) -> str:
+    """README.md for the page of an index: links lead to the release in the repository at the address `source`.
+
+    Where pyproject.toml has no such address, a link becomes its text and the name of the file.
+    """
+    place = "HEAD" if "dev" in version else f"v{version}"  # its tag
+
+    def led(link: re.Match[str]) -> str:
+        picture, text, target = link.groups()
+        if source:
+            return f"{picture}[{text}]({source.rstrip('/')}/{'raw' if picture else 'blob'}/{place}/{target})"
+        file = target.partition("#")[0]
+        return text if text.strip("`") == file else f"{text} (`{file}`)"
+
+    return LINK.sub(led, readme)
 
 
 def write_release(package: Path, version: str) -> None:
@@ -49,4 +69,13 @@ class SourceDistribution(sdist):
         write_release(Path(base_dir) / "repro", self.distribution.get_version())
 
 
-setup(cmdclass={"build_py": BuildPackage, "sdist": SourceDistribution})
+if __name__ == "__main__":
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    page = description(
+        (ROOT / "README.md").read_text("utf-8"), project.get("urls", {}).get("Source"), project["version"]
+    )
+    setup(
+        cmdclass={"build_py": BuildPackage, "sdist": SourceDistribution},
+        long_description=page,
+        long_description_content_type="text/markdown",
+    )
