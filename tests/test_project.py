@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import importlib.metadata
 import importlib.util
 import itertools
 import os
@@ -67,6 +68,23 @@ def test_who_cites_the_suite_names_its_version() -> None:
     assert {"cff-version", "message", "title", "authors"} <= said.keys()  # what the format asks for
 
 
+def test_the_changelog_has_the_version_and_its_day_or_has_it_unreleased() -> None:
+    # a release has a section of its own; until then the version ends in .dev0 and all is unreleased
+    version = PROJECT["project"]["version"]
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev0)?", version)
+    heads = re.findall(r"^## \[(.*)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)
+    released = [
+        re.fullmatch(r"(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d", head) for head in heads[heads[0] == "Unreleased]" :]
+    ]
+    assert all(released), heads
+    versions = [match[1] for match in released if match]
+    if version.endswith(".dev0"):
+        assert heads[0] == "Unreleased]"
+        assert version.removesuffix(".dev0") not in versions, "released already: the next version is another"
+    else:
+        assert versions[:1] == [version], "the newest section is this release"
+
+
 def test_constraints_are_exact_and_installable_by_everyone() -> None:
     wrong = {name: rest for name, rest in constraints().items() if not re.fullmatch(r"==[0-9][0-9a-z.]*", rest)}
     assert wrong == {}, "expected name==version; a local suffix such as +cpu exists on one machine only"
@@ -110,6 +128,48 @@ def test_the_malicious_releases_stay_out() -> None:
     assert [version for version in ("2.6.2", "2.6.3", "2.6.5") if version in allowed] == []
 
 
+# ---- the description of the package
+
+
+def describe(readme: str, source: str | None, version: str) -> str:
+    pytest.importorskip("setuptools")
+    spec = importlib.util.spec_from_file_location("setup_of_the_package", ROOT / "setup.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return str(module.description(readme, source, version))
+
+
+def test_links_on_the_page_of_an_index_lead_to_the_release_or_name_the_file() -> None:
+    text = "[a](docs/x.md#y) ![b](docs/p.png) [c](https://e.org/d) [d](#e) [`F.md`](F.md)"
+    at = "https://example.org/us"
+    assert describe(text, f"{at}/", "1.2.0") == (
+        f"[a]({at}/blob/v1.2.0/docs/x.md#y) ![b]({at}/raw/v1.2.0/docs/p.png) [c](https://e.org/d) [d](#e) "
+        f"[`F.md`]({at}/blob/v1.2.0/F.md)"
+    )
+    assert describe("[a](b)", at, "1.3.0.dev0") == f"[a]({at}/blob/HEAD/b)", "there is no tag yet"
+    assert describe(text, None, "1.2.0") == ("a (`docs/x.md`) b (`docs/p.png`) [c](https://e.org/d) [d](#e) `F.md`")
+
+
+def test_a_built_package_has_the_readme_without_a_link_to_nowhere(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in ("pyproject.toml", "setup.py", "README.md"):
+        shutil.copy(ROOT / name, source)
+    (source / "LICENSE").touch()
+    build = "import sys; from setuptools import build_meta; build_meta.prepare_metadata_for_build_wheel(sys.argv[1])"
+    done = run(sys.executable, "-c", build, str(tmp_path), cwd=source)
+    assert done.returncode == 0, done.stderr
+    [folder] = tmp_path.glob("*.dist-info")
+    told = importlib.metadata.PathDistribution(folder).metadata
+    assert (told["Version"], told["Description-Content-Type"]) == (PROJECT["project"]["version"], "text/markdown")
+    page = str(told.get_payload() or told["Description"])
+    assert page.startswith("# Attention Is All You Need, reproduced\n")
+    assert re.findall(r"\]\((?!https?://|#)[^)]*\)", page) == []
+
+
 # ---- the two commands
 
 
@@ -131,12 +191,16 @@ def planted_project(folder: Path, block: str) -> Path:
     return folder / ".ci" / "run"
 
 
+def program(folder: Path, name: str, does: str) -> None:
+    (folder / name).write_text(f"#!/bin/sh\n{does}\n", "utf-8")
+    (folder / name).chmod(0o755)
+
+
 def test_ci_runs_the_test_command_of_the_readme(tmp_path: Path) -> None:
     # in a folder of its own, with a python3 that only says how it was called and fails
     script = planted_project(tmp_path, (ROOT / "README.md").read_text("utf-8"))
-    (tmp_path / "python3").write_text('#!/bin/sh\necho "python3 $*"\nexit 3\n', "utf-8")
-    (tmp_path / "python3").chmod(0o755)
-    done = run("bash", str(script), PATH=f"{tmp_path}:{os.environ['PATH']}")
+    program(tmp_path, "python3", 'echo "python3 $*"; exit 3')
+    done = run("bash", str(script), PATH=f"{tmp_path}:{os.environ['PATH']}", CI="")
     assert done.stdout == f"+ {command('test')}python3 -m venv .venv\n"
     assert done.returncode == 3
 
@@ -145,18 +209,53 @@ def test_ci_prints_the_command_and_passes_its_exit_code_on(tmp_path: Path) -> No
     other = "```bash\necho other\n```\n"
     block = "<!-- command: test -->\n```bash\necho one &&\n  pwd\nexit 7\n```\n"
     script = planted_project(tmp_path, other + block + other)
-    done = run("bash", str(script), cwd=tmp_path.parent)
+    done = run("bash", str(script), cwd=tmp_path.parent, CI="")
     assert done.stdout == f"+ echo one &&\n  pwd\nexit 7\none\n{tmp_path}\n"
     assert done.returncode == 7
 
 
 def test_ci_stops_at_the_first_failure_and_where_the_mark_is_gone(tmp_path: Path) -> None:
     script = planted_project(tmp_path, "<!-- command: test -->\n```bash\nfalse\necho later\n```\n")
-    assert run("bash", str(script)).returncode == 1
+    assert run("bash", str(script), CI="").returncode == 1
     (tmp_path / "README.md").write_text("```bash\necho other\n```\n", "utf-8")
-    done = run("bash", str(script))
+    done = run("bash", str(script), CI="true")
     assert done.returncode == 2
     assert "expected a code block" in done.stderr
+
+
+GETS = [
+    "apt-get update -qq",
+    "apt-get install -y -qq --no-install-recommends chromium fonts-liberation",
+]
+SKIPS = "Chromium could not be installed: the tests in a browser are skipped."
+
+
+@pytest.mark.parametrize(
+    ("ci", "has", "apt", "said"),
+    [
+        ("true", ["apt-get"], "exit 0", GETS),
+        ("true", ["apt-get"], "exit 100", [GETS[0], SKIPS]),  # as without a network
+        ("true", ["apt-get", "chromium"], "exit 0", []),
+        ("true", ["apt-get", "google-chrome"], "exit 0", []),
+        ("true", [], "", []),
+        ("", ["apt-get"], "exit 0", []),  # a person's machine
+    ],
+)
+def test_ci_gets_a_browser_where_it_may_and_goes_on_without_one(
+    tmp_path: Path, ci: str, has: list[str], apt: str, said: list[str]
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: nobody else may install")
+    script = planted_project(tmp_path, "<!-- command: test -->\n```\necho tested\n```\n")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "dirname", "awk", "timeout"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    for name in has:
+        program(programs, name, f'echo "{name} $*" >&2; {apt}')
+    done = run(str(programs / "bash"), str(script), PATH=str(programs), CI=ci)
+    assert (done.returncode, done.stdout) == (0, "+ echo tested\ntested\n")
+    assert done.stderr.split("\n")[:-1] == said
 
 
 # ---- imports
