@@ -60,7 +60,8 @@ def differences_section(data: ScaleData) -> Section | None:
         '95 % interval over seeds</span> where row and base have three or more; <span class="key other">95 % interval '
         'over sentences</span> where translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
-        "to open it.</p>"
+        "to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and Enter "
+        "opens one.</p>"
     )
     places = [_place(f"differences/{name}", chart["height"] + AXIS) for name, chart in charts.items()]
     if len(groups) > 1:
@@ -190,7 +191,8 @@ def curves_section(data: ScaleData) -> Section | None:
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
         "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the "
         "lower chart, and only these rows keep their colour above; click a name in the legend to keep its table. "
-        "Double-click to reset.</p>"
+        "Double-click or press Escape to reset. Names and points are reached with Tab, then by arrows; Enter is a click."
+        "</p>"
     )
     return Section(
         key="curves",

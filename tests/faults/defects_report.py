@@ -4,6 +4,7 @@ from faults.defect import Defect
 
 OF_FRAME, OF_TABLES, OF_CHARTS = (f"tests/web/test_{name}.py::test_" for name in ("report", "tables", "charts"))
 OF_PRINT, OF_INFLATE = "tests/web/test_print.py::test_", "tests/web/test_inflate.py::test_"
+OF_CHOICES = "tests/web/test_chart_choices.py::test_"
 OF_OPENING = "tests/web/test_opening.py::test_nothing_"
 OF_SENTENCES = "tests/web/test_sentences.py::test_"
 
@@ -73,6 +74,48 @@ DEFECTS: tuple[Defect, ...] = (
         "_bands(of_table & picked, shown, dash, loss_axis)",
         "_bands(of_table, shown, dash, loss_axis)",
         (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
+    ),
+    Defect(
+        "points of a chart are not reached by keyboard",
+        "repro/web/assets/charts.js",
+        '"tabindex", node === to ? 0 : -1',
+        '"tabindex", -1',
+        (f"{OF_CHOICES}points_are_reached_with_tab_and_open_their_row_with_enter",),
+    ),
+    Defect(
+        "left and right in a chart go the way of up and down",
+        "repro/web/assets/charts.js",
+        "[across ? 0 : 1]",
+        "[1]",
+        (f"{OF_CHOICES}right_and_left_go_by_what_lies_beside",),
+    ),
+    Defect(
+        "Escape takes back nothing that was chosen in a chart",
+        "repro/web/assets/charts.js",
+        "draw(key, choices(key, false))",
+        "draw(key)",
+        (f"{OF_CHOICES}names_of_the_legend_are_pressed_by_keys",),
+    ),
+    Defect(
+        "a name that was chosen in a legend cannot be given up",
+        "repro/web/assets/charts.js",
+        'view.addEventListener("dblclick"',
+        'view.addEventListener("auxclick"',
+        (f"{OF_CHOICES}two_clicks_on_a_name_take_its_choice_back",),
+    ),
+    Defect(
+        "what was chosen in a chart is lost with the theme",
+        "repro/web/assets/charts.js",
+        "if (param.name in kept)",
+        "if (false)",
+        (f"{OF_CHOICES}what_was_chosen_stays_when_the_theme_or_the_width_is_another",),
+    ),
+    Defect(
+        "the name of a row beside a chart leads nowhere",
+        "repro/web/assets/charts.js",
+        'label.addEventListener("click"',
+        'label.addEventListener("auxclick"',
+        (f"{OF_CHOICES}the_name_of_a_row_opens_it",),
     ),
     Defect(
         "an axis of losses that are alike has no label",

@@ -1,0 +1,151 @@
+"""What a reader chooses in a chart: by mouse and by keys alike, taken back, and kept when the chart is drawn again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+REPORT = "laptop/report.html"
+FORESTS = "differences/log_ppl", "differences/bleu"
+CURVES = "curves/all"
+DRAWN = "new Promise((done) => report.onChart('{}', done)).then(() => null)"
+CHOSEN = """new Promise((done) => report.onChart("curves/all", (view) => done(
+  Object.fromEntries(["text", "of_table", "shown", "picked"].map((name) => [name, view.signal(name)])))))"""
+
+
+@pytest.fixture
+def page(made: Path, opened: Any) -> Any:
+    """The report with all its charts drawn."""
+    page = opened(made / REPORT, height=1500)
+    for key in (*FORESTS, CURVES):
+        page.locator(chart(key)).scroll_into_view_if_needed()
+        page.evaluate(DRAWN.format(key))
+    return page
+
+
+def chart(key: str) -> str:
+    return f'[data-chart="{key}"]'
+
+
+def focused(page: Any, attribute: str = "aria-label") -> str:
+    return str(page.evaluate("(name) => document.activeElement.getAttribute(name)", attribute))
+
+
+def legend(page: Any) -> Any:
+    return page.locator(f"{chart(CURVES)} .role-legend-label text")
+
+
+def pressed(page: Any) -> list[str]:
+    return list(legend(page).evaluate_all('(all) => all.map((one) => one.getAttribute("aria-pressed"))'))
+
+
+def drag(page: Any, place: tuple[float, float], by: tuple[float, float]) -> None:
+    """From a place that is counted from the lower left corner of the curves' chart, with the mouse."""
+    area = page.locator(f"{chart(CURVES)} svg").bounding_box()
+    x, y = area["x"] + place[0], area["y"] + area["height"] - place[1]
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + by[0], y - by[1], steps=4)
+    page.mouse.up()
+
+
+def test_points_are_reached_with_tab_and_open_their_row_with_enter(page: Any) -> None:
+    page.locator("#table3 .files button").focus()
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"document.activeElement.closest('{chart(FORESTS[0])}') !== null")
+    page.keyboard.press("Tab")
+    assert page.evaluate(f"document.activeElement.closest('{chart(FORESTS[1])}') !== null"), "one stop for all points"
+    assert "row: (A) h=1" in focused(page)
+    assert (focused(page, "role"), focused(page, "tabindex")) == ("link", "0")
+    page.keyboard.press("ArrowDown")
+    assert "row: (A) <sc" in focused(page)
+    page.keyboard.press("ArrowDown")
+    assert "row: (A) <sc" in focused(page), "below the last is none"
+    page.keyboard.press("ArrowUp")
+    tip = page.locator("#vg-tooltip-element")
+    expect(tip).to_be_visible()
+    assert "(A) h=1" in tip.inner_text()
+    page.keyboard.press("Enter")
+    heading = page.get_by_role("dialog").locator("h2")
+    expect(heading).to_have_text("h=1")
+    page.keyboard.press("Escape")
+    expect(heading).not_to_be_visible()
+    assert "row: (A) h=1" in focused(page), "where it was"
+    page.keyboard.press("Tab")
+    expect(tip).not_to_be_visible()
+
+
+def test_right_and_left_go_by_what_lies_beside(page: Any) -> None:
+    points = page.locator(f"{chart(CURVES)} .mark-symbol.role-mark path")
+    along = [(box["x"], point.get_attribute("aria-label")) for point in points.all() if (box := point.bounding_box())]
+    points.first.focus()
+    for _ in along:
+        page.keyboard.press("ArrowLeft")
+    found = [focused(page)]
+    for _ in along[1:]:
+        page.keyboard.press("ArrowRight")
+        found.append(focused(page))
+    assert found == [name for _, name in sorted(along)]
+
+
+def test_names_of_the_legend_are_pressed_by_keys(page: Any) -> None:
+    pale = page.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')
+    page.locator(f'{chart(CURVES)} input[value="train"]').focus()
+    page.keyboard.press("Tab")
+    assert "row: base" in focused(page), "points first, as they stand in the page"
+    page.keyboard.press("Tab")
+    assert (page.evaluate("document.activeElement.textContent"), focused(page, "role")) == ("base", "button")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(pale).to_have_count(1)
+    assert pressed(page) == ["false", "true"]
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Shift+Enter")
+    expect(pale).to_have_count(0)
+    assert pressed(page) == ["true", "true"]
+    page.keyboard.press("Space")
+    expect(pale).to_have_count(2)
+    page.keyboard.press("Escape")
+    expect(pale).to_have_count(0)
+    assert pressed(page) == ["false", "false"]
+    assert page.evaluate("document.activeElement.textContent") == "base", "drawn again, and still there"
+
+
+def test_two_clicks_on_a_name_take_its_choice_back(page: Any) -> None:
+    pale = page.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')
+    legend(page).first.click()
+    expect(pale).to_have_count(2)
+    legend(page).first.dblclick()
+    expect(pale).to_have_count(0)
+    assert pressed(page) == ["false", "false"]
+
+
+def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(page: Any) -> None:
+    legend(page).nth(1).click()
+    page.locator(f'{chart(CURVES)} input[value="dev"]').check()
+    width = page.locator(f"{chart(CURVES)} svg").bounding_box()["width"]
+    drag(page, (50, 45), (width - 100, 80))  # the lower chart, below its highest points
+    drag(page, (width / 2, 400), (width, 0))  # the strip, its right half
+    before = page.evaluate(CHOSEN)
+    assert (before["text"], before["of_table"]["table"]) == ("dev", ["(A)"])
+    assert 10 < before["shown"]["step"][0] < before["shown"]["step"][1] == 30
+    assert {*before["picked"]} == {"flops", "bleu"}
+    page.locator("[data-theme-switch]").click()
+    page.wait_for_timeout(100)
+    themed = page.evaluate(CHOSEN)
+    page.set_viewport_size({"width": 900, "height": 1500})
+    page.wait_for_function(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900")
+    narrow = page.evaluate(CHOSEN)
+    for after in (themed, narrow):
+        assert (after["text"], after["of_table"]["table"]) == ("dev", ["(A)"])
+        assert after["shown"]["step"] == pytest.approx(before["shown"]["step"])
+        for name, span in before["picked"].items():
+            assert after["picked"][name] == pytest.approx(span)
+    assert pressed(page) == ["false", "true"]
+    assert page.locator(f'{chart(CURVES)} input[value="dev"]').is_checked()
+
+
+def test_the_name_of_a_row_opens_it(page: Any) -> None:
+    page.locator(f"{chart(FORESTS[1])} .role-axis-label text", has_text="(A) h=1").click()
+    expect(page.get_by_role("dialog").locator("h2")).to_have_text("h=1")
