@@ -17,7 +17,7 @@ from pathlib import Path
 
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
-from repro.runs.command import DISK, Parser, ours
+from repro.runs.command import Parser, code_of, ours
 from repro.storage.atomic import DiskError, write_text
 
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="where generated text is kept, for the sentences of --html (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
-    from repro.pages.build import build_all  # SciPy, which --help does without
+    from repro.pages.build import build_all, scales  # SciPy, which --help does without
 
     results = options.results or (OWN if options.own else PUBLISHED)
     if not results.is_dir():
@@ -52,17 +52,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.tests and options.check:
         parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Run --tests first.")
     try:
-        if options.html:
+        if options.html and scales(results):
             return _report(results, own=options.own, cache=options.cache_dir)
         failed = _tested(options.results or PUBLISHED) if options.tests else False
-        texts = build_all(results, own=options.own)
+        texts = {} if options.html else build_all(results, own=options.own)
         if not texts and not options.tests:
             raise ValueError(f"{results}: expected records of finished runs, found none. {_where(options)}")
         return _made(texts, check=options.check) or int(failed)
-    except ValueError as error:
-        parser.exit(1, f"{error}\n")
-    except DiskError as error:
-        parser.exit(DISK, f"error: {error}\n")
+    except (ValueError, DiskError) as error:
+        parser.exit(code_of(error), f"error: {error}\n")
 
 
 def _where(options: argparse.Namespace) -> str:
@@ -132,15 +130,11 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
         if found:
             for file, text in build_all(options.to).items():
                 write_text(file, text)
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except DiskError as error:
+        else:
+            raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
+    except (ValueError, DiskError) as error:
         print(f"error: {error}", file=sys.stderr)
-        return DISK
-    if not found:
-        print(f"{options.source}: expected results of your own, found none. Run an experiment first.", file=sys.stderr)
-        return 1
+        return code_of(error)
     print(f"The pages under {options.to} have been made again. Look at them, and commit records and pages together.")
     return 0
 

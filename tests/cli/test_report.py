@@ -51,7 +51,7 @@ def test_what_cannot_be_run_is_said(
     monkeypatch.setattr(tested, "run", run)
     with pytest.raises(SystemExit) as ended:
         main(["--tests", "--results", str(tmp_path)])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert "got exit code 4" in capsys.readouterr().err
 
 
@@ -62,7 +62,7 @@ def test_writing_and_not_writing_exclude_each_other(tmp_path: Path, capsys: pyte
     assert "expected one of them, got both" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("word", [[], ["--check"]])
+@pytest.mark.parametrize("word", [[], ["--check"], ["--html"]])
 def test_results_without_records_are_named(
     word: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -70,7 +70,7 @@ def test_results_without_records_are_named(
     Path("results").mkdir()
     with pytest.raises(SystemExit) as stopped:
         main(word)
-    assert stopped.value.code == 1
+    assert stopped.value.code == 2
     assert "results: expected records of finished runs, found none. Run an experiment first." in capsys.readouterr().err
     fill(Path("results", "own"))
     with pytest.raises(SystemExit):

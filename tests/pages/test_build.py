@@ -72,7 +72,7 @@ def test_an_edited_record_stops_the_tables(tmp_path: Path, capsys: pytest.Captur
     file.write_bytes(file.read_bytes().replace(b"61.0", b"71.0"))
     with pytest.raises(SystemExit) as stop:
         report.main(["--results", str(tmp_path)])
-    assert stop.value.code == 1
+    assert stop.value.code == 2
     assert "base-seed1.json: edited by hand" in capsys.readouterr().err
     assert not list(tmp_path.glob("*/*.md"))
 

@@ -65,7 +65,7 @@ def published() -> dict[str, str]:
 
 def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish",)) -> str:
     before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
-    assert commands.main(arguments) == 1
+    assert commands.main(arguments) == 2
     assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
     return capsys.readouterr().err
 
@@ -120,7 +120,7 @@ def test_a_mixed_row_of_ones_own_is_refused(
 def test_what_no_commit_has_is_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1, dirty=True, why_dirty="not committed: repro/model/config.py"))
     said = refused(capsys)
-    assert said.startswith("Nothing of lab is published:\n")
+    assert said.startswith("error: Nothing of lab is published:\n")
     assert (
         "lab, row 'x', seed 1 is of code that is in no commit (not committed: repro/model/config.py). Commit it."
         in said
