@@ -11,6 +11,7 @@ most corpora may not be given on. Paper: section 6.1, which gives one number a s
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -152,26 +153,29 @@ def read_places(results: Path, record: Record, split: str) -> Places | None:
     file = _counts(path(results, record))
     if not file.exists():
         return None
-    whole = read_packed(file, FORMAT)
-    if whole["run"] != record.run:
-        raise ValueError(f"{file}: {_OF_ANOTHER.format(record.run, whole['run'])}. Restore it, or run the row again.")
-    if "thirds" not in (content := whole[split]):
-        return None
-    source = numbers_in(content["source"]).tolist()
-    thirds = [_arrays(columns) for columns in content["thirds"]]
-    if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.n_sentences(split)} or len(thirds) != 3:
-        raise ValueError(f"{file}: expected three thirds of the {split} of record {record.run}. Run the row again.")
-    return Places(source, thirds)
+    with _restorable(file):
+        whole = read_packed(file, FORMAT)
+        if whole["run"] != record.run:
+            raise ValueError(_OF_ANOTHER.format(record.run, whole["run"]))
+        if "thirds" not in (content := whole[split]):
+            return None
+        source = numbers_in(content["source"]).tolist()
+        thirds = [_arrays(columns) for columns in content["thirds"]]
+        if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.n_sentences(split)} or len(thirds) != 3:
+            raise ValueError(f"expected three thirds of the {split} of record {record.run}")
+        return Places(source, thirds)
 
 
 def has_places(place: Path) -> bool:
     """Whether the counts beside the record at `place` tell of places."""
-    return are_there(place) and all("thirds" in read_packed(_counts(place), FORMAT)[split] for split in SPLITS)
+    with _restorable(_counts(place)):
+        return are_there(place) and all("thirds" in read_packed(_counts(place), FORMAT)[split] for split in SPLITS)
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
     """The translations of one split."""
-    return unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
+    with _restorable(_hypotheses(place, split)):
+        return unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
 
 
 def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
@@ -179,8 +183,9 @@ def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
 
     From the file beside the record at `place` alone: what a page of many runs can afford.
     """
-    hypothesis, reference, *_ = read_packed(_counts(place), FORMAT)[split]["counts"]["bleu"]
-    return numbers_in(hypothesis).tolist(), numbers_in(reference).tolist()
+    with _restorable(_counts(place)):
+        hypothesis, reference, *_ = read_packed(_counts(place), FORMAT)[split]["counts"]["bleu"]
+        return numbers_in(hypothesis).tolist(), numbers_in(reference).tolist()
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
@@ -192,11 +197,9 @@ def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
     file = _counts(path(results, record))
     if not file.exists():
         return None
-    try:
+    with _restorable(file):
         seen = file.stat()
         return _read_once(file, (seen.st_mtime_ns, seen.st_size, seen.st_ino), _expected(record))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
 
 
 def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
@@ -226,6 +229,15 @@ def faults(results: Path, record: Record) -> Iterator[str]:
 def sha256_of(lines: Sequence[str]) -> str:
     """Of a text, as a file has it."""
     return hashlib.sha256(_text(lines)).hexdigest()
+
+
+@contextmanager
+def _restorable(file: Path) -> Iterator[None]:
+    """Name the file that cannot be what it should be, and what to do."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
 
 
 class _Expected(NamedTuple):

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def unpacked(file: Path) -> bytes:
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as stream:
             data = stream.read(MOST + 1)
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{file.name} is damaged: {error}") from error
     if len(data) > MOST:
         raise ValueError(f"{file.name} holds more than {MOST:,} bytes")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,29 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"counts\.gz"):
             read_counts(tmp_path, record)
         assert not are_of(path(tmp_path, record), record.run)
+
+
+@pytest.mark.parametrize("which", [0, -1], ids=["translations", "counts"])
+def test_what_is_cut_off_or_overwritten_is_named_by_its_place_with_what_to_do(which: int, tmp_path: Path) -> None:
+    record = run(1)
+    leave(tmp_path, [record])
+    place = path(tmp_path, record)
+    file = files(place)[which]
+    whole = file.read_bytes()
+    readers: list[Callable[[], object]] = [lambda: read_hypotheses(place, "dev")]
+    if which:
+        readers = [
+            lambda: read_counts(tmp_path, record),
+            lambda: sentences.read_places(tmp_path, record, "dev"),
+            lambda: sentences.read_lengths(place, "dev"),
+            lambda: sentences.has_places(place),
+        ]
+    for damaged in (whole[:-9], whole[:12] + b"\xff" * 9 + whole[21:]):
+        file.write_bytes(damaged)
+        for read in readers:
+            with pytest.raises(ValueError, match=r"is damaged: .*\. Restore the file from git, or run the row") as told:
+                read()
+            assert str(told.value).startswith(f"{file}: ")
 
 
 def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Path) -> None:
