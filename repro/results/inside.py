@@ -94,6 +94,11 @@ def is_inside_of(place: Path, run: str) -> bool:
         return False
 
 
+def has_glimpse(place: Path, run: str) -> bool:
+    """Whether that file is there, and holds a sentence to look at: of most corpora no text may be given on."""
+    return is_inside_of(place, run) and bool(read_inside(place)[0]["sentences"])
+
+
 def copy_inside(source: Path, target: Path, run: str) -> None:
     """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
     copy_beside(inside_file, is_inside_of, source, target, run)

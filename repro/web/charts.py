@@ -191,8 +191,8 @@ def curves_section(data: ScaleData) -> Section | None:
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
         "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the "
         "lower chart, and only these rows keep their colour above; click a name in the legend to keep its table. "
-        "Double-click or press Escape to reset. Names and points are reached with Tab, then by arrows; Enter is a click."
-        "</p>"
+        "Double-click or press Escape to reset. Names and points are reached with Tab, then by arrows; Enter is a "
+        "click.</p>"
     )
     return Section(
         key="curves",

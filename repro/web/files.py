@@ -7,9 +7,9 @@ from pathlib import Path
 from markupsafe import Markup
 
 from repro.pages.build import judged_without_runs, read_results
-from repro.pages.scale import several
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
+from repro.render.several import several
 from repro.storage.atomic import write_text
 from repro.web.overview import outcome_counts
 from repro.web.report import report_html

@@ -180,6 +180,11 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
         said = (
             f"Sources and references are not shown: the text of {name} may not be redistributed. Its counts are kept."
         )
+    if pairs is None:
+        said += (
+            " So chrF is not shown sentence by sentence: it compares letters with the reference, and of that no more "
+            "is kept than what BLEU counts, its words and the n-grams that were right."
+        )
     by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:13a, smooth:exp)" + ", chrF2" * (pairs is not None)
     return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
 

@@ -1,5 +1,8 @@
 """Heads and search in a browser: the numbers of the file, the keyboard goes about, what is missing is said."""
 
+import csv
+import gzip
+import io
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +16,7 @@ from playwright.sync_api import expect
 from repro.decoding.heads import entropies
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.results.inside import inside_file, is_inside_of, packed_inside, read_inside
+from repro.results.inside import has_glimpse, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.inside import inside_section
@@ -72,9 +75,9 @@ def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
 
     def told(place: Path, run: str) -> bool:
         read.append(place.stem)
-        return is_inside_of(place, run)
+        return has_glimpse(place, run)
 
-    monkeypatch.setattr("repro.web.inside.is_inside_of", told)
+    monkeypatch.setattr("repro.web.inside.has_glimpse", told)
     assert inside_section(data_of(tmp_path / "results"))
     assert read == ["h=1-seed1"]
 
@@ -87,17 +90,19 @@ def test_rows_of_the_paper_have_room_before_those_of_our_own(
     ours.save(path(tmp_path / "results", ours))
     packed = inside_file(path(tmp_path / "results", its_record())).read_bytes()
     inside_file(path(tmp_path / "results", ours)).write_bytes(packed)
-    monkeypatch.setattr("repro.web.inside.is_inside_of", lambda place, run: True)
+    monkeypatch.setattr("repro.web.inside.has_glimpse", lambda place, run: True)
     monkeypatch.setattr("repro.web.inside.ROOM", len(packed))
     section = inside_section(data_of(tmp_path / "results"))
     assert section
     assert section.data
     assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
     assert "no room for the files of 1 more row." in section.body
+    name = f"lab_parts/{inside_file(path(tmp_path / 'results', ours)).name}"
+    assert f': <a href="{name}">{name}</a></li>' in section.body
 
 
 WEIGHTS = """([i, kind, layer, head, byWord]) => {
-  const content = report.inside.unpacked(report.data("inside").models[0].file);
+  const content = report.inside.read(report.unpacked(report.data("inside").models[0].file));
   const sentence = content.sentences[i];
   const of = sentence.attention.find((one) => one.kind === kind);
   return report.inside.weights(of, layer, head, report.inside.sides(sentence, kind), byWord);
@@ -222,4 +227,119 @@ def test_where_no_file_is_the_viewer_says_what_is_missing(results: Path, tmp_pat
         assert section
         assert section.data is None
         assert "There is nothing to show for" in section.body
-        assert "is beside the record, or it is damaged" in section.body
+        assert "with a sentence is beside their records, or it is damaged" in section.body
+
+
+def test_rows_without_a_file_are_named_and_one_with_a_sentence_stands_for_its_row(
+    results: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    empty = its_record(seed=0, run=f"{1:016x}")  # of the row whose seed 1 has sentences
+    none = replace(its_record(run=f"{2:016x}"), table="lab_parts", row="no <b>norm</b>")
+    for one in (empty, none):
+        one.save(path(tmp_path / "results", one))
+    content, _ = read_inside(path(results, its_record()))
+    nothing = packed_inside({**content, "run": empty.run, "sentences": []}, b"")
+    inside_file(path(tmp_path / "results", empty)).write_bytes(nothing)
+    section = inside_section(data_of(tmp_path / "results"))
+    assert section
+    assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
+    assert "There is nothing to show for 1 row, named below" in section.body
+    assert "<li>lab_parts no &lt;b&gt;norm&lt;/b&gt;</li>" in section.body
+    assert "a click on the row shows the command" in section.body
+
+
+def saved(page: Any, button: str) -> tuple[str, list[dict[str, str]]]:
+    """What a button hands to the reader: the name of the file, and its lines."""
+    with page.expect_download() as waiting:
+        page.locator("#inside .files").get_by_role("button", name=button).click()
+    text = Path(waiting.value.path()).read_bytes().decode()
+    return waiting.value.suggested_filename, [*csv.DictReader(io.StringIO(text, newline=""))]
+
+
+def test_what_is_shown_is_handed_out_as_comma_separated_values(results: Path, page: Any) -> None:
+    content, data = read_inside(path(results, its_record()))
+    one = content["sentences"][0]
+    of_all = weights_of(content, data)[0]
+    page.locator("#inside .heads button").nth(4).click()  # layer 2, head 2
+    name, lines = saved(page, "attention of this head")
+    assert name == "attention-a-h-1-here-8-seed-1-line-2-of-dev-cross-layer-2-head-2-words.csv"
+    assert len(lines) == len(one["target"]["words"]) * len(one["source"]["words"])
+    page.locator("#inside select").nth(3).select_option("tokens")
+    name, lines = saved(page, "attention of this head")
+    assert name.endswith("-layer-2-head-2-tokens.csv")
+    weights = of_all["cross"][1, 1]
+    assert [float(line["weight"]) for line in lines] == pytest.approx(weights.ravel().tolist(), abs=5e-5)
+    keys, queries = one["source"]["tokens"], one["target"]["tokens"]
+    assert [line["key"] for line in lines[: len(keys)]] == keys
+    assert [line["query"] for line in lines[:: len(keys)]] == queries
+
+    name, lines = saved(page, "entropies of all heads")
+    assert name == "entropies-a-h-1-here-8-seed-1-line-2-of-dev.csv"
+    entropies = [value for kind in one["attention"] for heads in kind["entropies"] for value in heads]
+    assert [float(line["mean_entropy_nats"]) for line in lines] == entropies
+    assert (lines[0]["attention"], lines[0]["layer"], lines[0]["head"]) == ("encoder", "1", "1")
+
+    name, lines = saved(page, "the search")
+    assert name == "search-a-h-1-here-8-seed-1-line-2-of-dev.csv"
+    tree = one["tree"]
+    for line, (parent, piece, log_prob, score, _) in zip(lines, tree["nodes"], strict=True):
+        assert line["parent"] == ("" if parent < 0 else str(parent))
+        assert line["token"] == tree["pieces"][piece]
+        assert float(line["log_probability"]) == log_prob
+        assert float(line["penalty"]) == tree["steps"][int(line["length"]) - 1][0]
+        assert line["score"] == ("" if score is None else str(score))
+    [answer] = [line for line in lines if line["is_answer"] == "true"]
+    assert answer["text"].strip().removesuffix("</s>") == "".join(one["target"]["tokens"]).strip().removesuffix("</s>")
+
+
+def test_values_that_a_spreadsheet_would_take_for_formulas_are_text(page: Any) -> None:
+    lines = [{"a": "=cmd()", "b": -1.5}, {"a": 'x, "y"', "b": None}, {"a": " +1", "b": "\ttab"}]
+    assert page.evaluate("(lines) => report.inside.csv(lines)", lines) == (
+        'a,b\n\'=cmd(),-1.5\n"x, ""y""",\n\' +1,\'\ttab\n'
+    )
+
+
+def test_a_file_of_another_row_is_opened_from_the_disk_and_a_bad_one_is_refused(
+    results: Path, page: Any, tmp_path: Path
+) -> None:
+    content, data = read_inside(path(results, its_record()))
+    picker, refused = page.locator("#inside input[type=file]"), page.get_by_role("alert")
+
+    def choose(name: str, data: bytes) -> None:
+        picker.set_input_files([{"name": name, "mimeType": "application/gzip", "buffer": data}])
+
+    for bad, said in (
+        (b"plain text, and long enough", "bad.gz: Expected bytes packed as gzip, got something else."),
+        (
+            gzip.compress(b'{"a": 1}\n'),
+            "bad.gz: Expected a file .inside.gz, as it stands beside a record, got another.",
+        ),
+        (packed_inside({**content, "sentences": []}, b""), "bad.gz: Expected a sentence, got none"),
+        (packed_inside(content, data[:-1]), f"bytes, got {len(gzip.decompress(packed_inside(content, data))) - 1}."),
+    ):
+        choose("bad.gz", bad)
+        expect(refused).to_contain_text(said)
+        assert page.get_by_label("Model").locator("option").count() == 1
+    other = {**content, "search": {**content["search"], "beam": 77}, "run": "00000000000000cd"}
+    choose("no norm-seed2.inside.gz", packed_inside(other, data))
+    expect(page.locator("#inside")).to_contain_text("Beam 77,")
+    expect(refused).not_to_be_visible()
+    assert page.get_by_label("Model").locator("option:checked").inner_text() == "no norm-seed2"
+    assert "no norm-seed2, run 00000000000000cd" in page.locator("#inside").inner_text()
+    page.get_by_label("Model").select_option("0")
+    expect(page.locator("#inside")).not_to_contain_text("Beam 77,")
+
+
+def test_what_was_left_out_of_a_file_is_named_with_the_reason(results: Path, opened: Any, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    content, data = read_inside(path(results, its_record()))
+    left = [{"about": "the paper's figure 3", "tokens": 71}]
+    packed = packed_inside({**content, "left_out": left}, data)
+    inside_file(path(tmp_path / "results", its_record())).write_bytes(packed)
+    section = inside_section(data_of(tmp_path / "results"))
+    assert section
+    page = in_page(section, opened, tmp_path / "page.html")
+    expect(page.locator("#inside")).to_contain_text(
+        "Left out, as a file has no more than 100 kB: the paper's figure 3 (71 tokens)."
+    )

@@ -105,6 +105,7 @@ def test_each_translation_has_the_scores_of_sacrebleu(section: Section, told: tu
     assert len(next(one for one in section.data["sentences"] if one["line"] == 1)["texts"]) == 2, "equal ones once"
     assert section.data["sentences"][0]["spread"] == max(one["spread"] for one in section.data["sentences"])
     assert f"sacreBLEU {bleu.get_signature().info['version']}" in section.body
+    assert "chrF is not shown" not in section.body
 
 
 def test_the_sheets_say_what_is_shown(section: Section) -> None:
@@ -123,6 +124,7 @@ def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData,
     assert {(one["source"], one["reference"], one["chrf"]) for one in nowhere.data["sentences"]} == {(None, None, None)}
     assert [*nowhere.csv] == ["sentence_bleu.csv"]
     assert "Sources and references are not here" in nowhere.body
+    assert "So chrF is not shown sentence by sentence" in nowhere.body
 
 
 def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:
