@@ -311,24 +311,25 @@ def _check(value: Any, kind: Any, where: str) -> None:
     named = is_typeddict(kind) or is_dataclass(kind)
     if named or get_origin(kind) is dict:
         if not isinstance(value, dict):
-            raise ValueError(f"{where}: expected a dictionary, got {value!r}")
+            raise ValueError(f"{where}: expected a dictionary, got {signed_json.in_short(value)}")
         hints = _hints(kind) if named else dict.fromkeys(value, get_args(kind)[1])
         _check_fields(value, hints, where, kind.__optional_keys__ if is_typeddict(kind) else frozenset())
     elif get_origin(kind) is list:
         if not isinstance(value, list):
-            raise ValueError(f"{where}: expected a list, got {value!r}")
+            raise ValueError(f"{where}: expected a list, got {signed_json.in_short(value)}")
         item_kind = get_args(kind)[0]  # a curve is long: what is plainly right is let through at once
         for i, item in enumerate(value):
             if type(item) is not item_kind or (item_kind is float and not math.isfinite(item)):
                 _check(item, item_kind, f"{where}[{i}]")
     elif get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {value!r}")
+            raise ValueError(f"{where}: expected one of {get_args(kind)}, got {signed_json.in_short(value)}")
     elif kind is not Any:
         kinds = get_args(kind) or (kind,)
         fits = isinstance(value, (*kinds, int) if float in kinds else kinds)
         if not fits or (isinstance(value, bool) and bool not in kinds):
-            raise ValueError(f"{where}: expected {' or '.join(k.__name__ for k in kinds)}, got {value!r}")
+            one_of = " or ".join(k.__name__ for k in kinds)
+            raise ValueError(f"{where}: expected {one_of}, got {signed_json.in_short(value)}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{where}: expected a finite number, got {value}")
 

@@ -8,6 +8,7 @@ from typing import Any
 from repro.storage.atomic import write_json
 
 KEY = "sha256"
+SHOWN = 80  # letters of a value that a message has at most
 
 
 def canonical(content: Any) -> bytes:
@@ -18,6 +19,12 @@ def canonical(content: Any) -> bytes:
 def write(path: Path, content: dict[str, Any]) -> None:
     """Write `content`, which has a "format", together with its checksum."""
     write_json(path, {**content, KEY: checksum(content)})
+
+
+def in_short(value: Any) -> str:
+    """A value as a message shows it: one that is wrong may be a whole file."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[: SHOWN - 10]}... ({len(text):,} letters)"
 
 
 class Newer(ValueError):
@@ -34,7 +41,7 @@ def read(path: Path, what: str, version: int, *older: int) -> dict[str, Any]:
     got = content.get("format") if isinstance(content, dict) else content
     if got not in (version, *older) or isinstance(got, bool):
         kind = Newer if isinstance(got, int) and got > version else ValueError
-        raise kind(f"expected {what} of format {version}, got {got!r}")
+        raise kind(f"expected {what} of format {version}, got {in_short(got)}")
     stated, counted = content.pop(KEY, None), checksum(content)
     if stated != counted:
         raise ValueError(f"edited by hand or damaged: expected the checksum {stated}, got {counted}")
@@ -48,7 +55,7 @@ def checksum(content: dict[str, Any]) -> str:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(content := dict(pairs)) < len(pairs):
-        raise ValueError(f"expected each key once, got {[key for key, _ in pairs]}")
+        raise ValueError(f"expected each key once, got {in_short([key for key, _ in pairs])}")
     return content
 
 

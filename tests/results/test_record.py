@@ -415,6 +415,8 @@ def without(key: str) -> Callable[[dict[str, Any]], bytes]:
         (lambda content: signed(content).replace(b'"seed": 1', b'"seed": 1, "seed": 1'), "each key once"),
         (lambda content: signed(content)[:-9], "Expecting|Unterminated"),
         (lambda content: b"[1]", r"expected a record of format 2, got \[1\]"),
+        (lambda content: b"[" + signed(content) + b"]", r"of format 2, got \[\{.*\.\.\. \([\d,]+ letters\)\. Restore"),
+        (lambda content: signed({**content, "seed": "1" * 999}), r"record.seed: expected int, got '1+\.\.\. \(1,001 "),
         (lambda content: b"", "Expecting value"),
         (lambda content: b"\xff\xfe{}", "decode|Expecting"),
         (lambda content: b"[" * 100_000, "recursion|nested"),
@@ -431,6 +433,7 @@ def test_a_file_that_cannot_be_believed_is_named(
         load(file)
     assert str(error.value).startswith(f"{file}: ")
     assert str(error.value).endswith("Restore the file from git, or delete it and run the row again.")
+    assert len(str(error.value)) < len(str(file)) + 260, "a message is read, not the file"
 
 
 def test_a_record_has_the_scores_of_its_task_and_no_others(tmp_path: Path) -> None:
