@@ -224,8 +224,7 @@ def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval], of:
         return
     kind = Column("", "kind", [claim.kind for claim in claims], is_words=True)
     yield Table((names, what, kind, Column("", "n", [_seeds(one) for one in members]), verdict))
-    if any(one.value is not None or one.printed is not None for member in members for one in member.found):
-        numbers = tuple(claim_numbers(members, sentences))
+    if numbers := tuple(claim_numbers(members, sentences)):
         yield Table((names, *numbers))
         yield Text(about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
     yield Listing(tuple(f"{one.claim.id}: {with_minus(one.reason)}." for one in members if _is_judged(one)))
@@ -255,7 +254,12 @@ def _seeds(one: Judged) -> str:
 
 
 def claim_numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Column]:
-    """On each endpoint ours with its intervals and mark, the paper's, and what could have been detected."""
+    """On each endpoint ours with its intervals and mark, the paper's, and what could have been detected.
+
+    Nothing where no claim has a number, as one that names the best of several rows.
+    """
+    if not _has_numbers(members):
+        return
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
         cells = []
         for member in members:
@@ -268,6 +272,11 @@ def claim_numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]
             yield Column(endpoint.name, OVER_SENTENCES, over)
         for heading, texts in zip(("paper", "detectable"), others, strict=True):
             yield Column(endpoint.name, heading, texts)
+
+
+def _has_numbers(members: Iterable[Judged]) -> bool:
+    """Whether there is a difference or a mean to show, ours or the paper's."""
+    return any(one.value is not None or one.printed is not None for member in members for one in member.found)
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:

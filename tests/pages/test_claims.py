@@ -14,7 +14,7 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, H1, direction
 from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.claims.evidence import Evidence, needed
-from repro.claims.judge import Suite, judge, judge_suite, suite
+from repro.claims.judge import Suite, evidence_of, judge, judge_suite, suite
 from repro.claims.lists import catalogue_digest
 from repro.pages import build, claims
 from repro.render.markdown import markdown
@@ -87,6 +87,14 @@ def test_tables_of_the_page_are_whole(results: Path) -> None:
             assert len({*rows}) == 1
             assert rows[0] <= 10
             rows.clear()
+
+
+def test_a_claim_about_the_best_of_several_rows_has_no_numbers_to_show() -> None:
+    chosen = next(one for one in CLAIMS if one.id == "C28e")
+    heads = [some(table, row, 25.0) for table, _, row in (name.partition("/") for name in chosen.rows)]
+    [one] = judge(evidence_of([record for of in heads for record in of]), claims=[chosen])
+    assert one.found
+    assert list(claims.claim_numbers([one], {})) == []
 
 
 def test_the_file_for_machines_has_every_claim(results: Path) -> None:
