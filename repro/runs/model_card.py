@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from repro.data.corpora import CORPORA
 from repro.render.markdown import markdown
-from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, blocks
+from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, Words, blocks
 from repro.results.record import Record
 from repro.results.task import SPLITS, TRANSLATION, number, signature
 
@@ -15,9 +15,18 @@ NEEDED = {
     "ctranslate2": "ctranslate2 tokenizers",
     "safetensors": "torch safetensors tokenizers",
 }
-NOTES: Mapping[str, Sequence[str]] = {
+NOTES: Mapping[str, Sequence[Words]] = {
     "huggingface": (
         "MarianMT, opened by AutoModelForSeq2SeqLM and AutoTokenizer. The model's dimensions are in MarianMT's order.",
+        (
+            "In transformers 5, and in 4 from 4.52 on, ",
+            Code("ids = model.generate(**tokenizer(lines, return_tensors='pt', padding=True))"),
+            " translates a list of lines, and ",
+            Code("tokenizer.batch_decode(ids, skip_special_tokens=True)"),
+            " are the translations. ",
+            Code("pipeline('translation', model=folder)"),
+            " does the same in transformers 4; version 5 has no such pipeline.",
+        ),
         "MarianMT's layer norms add 1e-5 to the variance where this model was trained with 1e-6, and have no setting "
         "for it: log-probabilities differ a little, and sometimes a translation does.",
         "Its search ranks by log-probability / length^0.6; the scores below rank by log-probability / "

@@ -25,6 +25,7 @@ from repro.model.ablations.norms import PreNorm
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.results.search import PAPER_SEARCH, Search
+from repro.runs.use import as_ids
 
 with_transformers = pytest.mark.skipif(
     importlib.util.find_spec("transformers") is None, reason='needs transformers: pip install -e ".[test]"'
@@ -134,6 +135,39 @@ def test_three_engines_make_the_same_200_greedy_translations_token_for_token(
     export(ours, tmp_path)
     assert translate_ctranslate2(load(tmp_path, threads=1), text, Search(beam=1)) == expected
     assert generated(theirs, source, num_beams=1) == expected
+
+
+@pytest.fixture(scope="module")
+def alike(ours: Transformer, tokenizer: Tokenizer) -> list[tuple[str, str]]:
+    """200 lines of text and what we make of each, by greedy search."""
+    random, words = np.random.default_rng(0), sorted({word for line in LINES for word in line.split()})
+    lines = [" ".join(random.choice(words, n)) for n in random.integers(1, 16, 200)]
+    found = translate(ours, as_ids(tokenizer, lines), Search(beam=1))
+    assert len(set(found)) > 50, "the translations are to differ"
+    return list(zip(lines, map(tokenizer.decode, found), strict=True))
+
+
+@with_transformers
+def test_its_generate_makes_of_200_lines_of_text_what_we_do(
+    folder: Path, theirs: Any, alike: list[tuple[str, str]]
+) -> None:
+    # as the card of an export says, in every version
+    from transformers import AutoTokenizer
+
+    read = AutoTokenizer.from_pretrained(folder)
+    ids = theirs.generate(**read([line for line, _ in alike], return_tensors="pt", padding=True), num_beams=1)
+    assert read.batch_decode(ids, skip_special_tokens=True) == [mine for _, mine in alike]
+
+
+@with_transformers
+def test_its_pipeline_makes_of_200_lines_of_text_what_we_do(folder: Path, alike: list[tuple[str, str]]) -> None:
+    from transformers import __version__, pipelines
+
+    if "translation" not in pipelines.SUPPORTED_TASKS:
+        pytest.skip(f"transformers {__version__} has no pipeline that translates: version 5 took it away")
+    translator = pipelines.pipeline("translation", model=str(folder))
+    found = translator([line for line, _ in alike], num_beams=1, batch_size=32)
+    assert [one["translation_text"] for one in found] == [mine for _, mine in alike]
 
 
 @with_transformers

@@ -102,9 +102,37 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "any transformers opens an export",
         "repro/runs/examples/with_transformers.py",
-        'if int(found.split(".")[0]) < OLDEST:',
+        'if tuple(map(int, found.split(".")[:2])) < OLDEST:',
         "if not found:",
         (f"{OF_EXPORT}a_transformers_that_is_too_old_is_named_before_it_is_imported",),
+    ),
+    Defect(
+        "only the first number of a version of transformers is looked at",
+        "repro/runs/examples/with_transformers.py",
+        'if tuple(map(int, found.split(".")[:2])) < OLDEST:',
+        'if int(found.split(".")[0]) < OLDEST[0]:',
+        (f"{OF_EXPORT}a_transformers_that_is_too_old_is_named_before_it_is_imported",),
+    ),
+    Defect(
+        "MarianMT's decoder begins with the end symbol",
+        "repro/decoding/marian.py",
+        '"decoder_start_token_id": size,',
+        '"decoder_start_token_id": EOS,',
+        (f"{OF_MARIAN}its_generate_makes_of_200_lines_of_text_what_we_do",),
+    ),
+    Defect(
+        "links of the README lead nowhere on the page of an index",
+        "setup.py",
+        "long_description=page,",
+        'long_description=(ROOT / "README.md").read_text("utf-8"),',
+        ("tests/test_project.py::test_a_built_package_has_the_readme_without_a_link_to_nowhere",),
+    ),
+    Defect(
+        "a link of the description forgets which release it is of",
+        "setup.py",
+        'place = "HEAD" if "dev" in version else f"v{version}"',
+        'place = "HEAD"',
+        ("tests/test_project.py::test_links_on_the_page_of_an_index_lead_to_the_release_or_name_the_file",),
     ),
     Defect(
         "transformers is imported before its version is looked at",

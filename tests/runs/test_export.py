@@ -102,19 +102,33 @@ def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, t
         assert said[:-3] == [run.tokenizer.decode(ids) for ids in greedy]
 
 
-def test_a_transformers_that_is_too_old_is_named_before_it_is_imported(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "refused"), [("3.5.1", True), ("4.51.3", True), ("4.52.0", False), ("5.0.0rc1", False), ("10.1", False)]
+)
+def test_a_transformers_that_is_too_old_is_named_before_it_is_imported(
+    run: Run, tmp_path: Path, version: str, refused: bool
+) -> None:
     assert asked(run, "export", tmp_path / "out", "--to", "huggingface") == 0
-    old = tmp_path / "old"
-    (old / "transformers").mkdir(parents=True)
-    (old / "transformers" / "__init__.py").write_text("raise SystemExit('imported')\n", "utf-8")
-    (old / "transformers-4.44.0.dist-info").mkdir()
-    (old / "transformers-4.44.0.dist-info" / "METADATA").write_text("Name: transformers\nVersion: 4.44.0\n", "utf-8")
+    planted = tmp_path / "planted"
+    (planted / "transformers").mkdir(parents=True)
+    (planted / "transformers" / "__init__.py").write_text("raise SystemExit('imported')\n", "utf-8")
+    (planted / f"transformers-{version}.dist-info").mkdir()
+    (planted / f"transformers-{version}.dist-info" / "METADATA").write_text(
+        f"Name: transformers\nVersion: {version}\n", "utf-8"
+    )
     done = subprocess.run(
         [sys.executable, tmp_path / "out" / "example.py"], input="", capture_output=True, text=True,
-        env=os.environ | {"PYTHONPATH": str(old)},
+        env=os.environ | {"PYTHONPATH": str(planted)},
     )  # fmt: skip
-    assert done.stderr == "expected transformers 5 or newer, got 4.44.0: pip install -U transformers\n"
+    said = f"expected transformers 4.52 or newer, got {version}: pip install -U transformers\n"
+    assert done.stderr == (said if refused else "imported\n")
     assert done.returncode == 1
+
+
+def test_the_card_for_hugging_face_says_which_versions_have_a_pipeline(run: Run) -> None:
+    card = model_card(load(run.folder / "record.json"), "huggingface", has_example=True)
+    assert "In transformers 5, and in 4 from 4.52 on, `ids = model.generate(" in card
+    assert "does the same in transformers 4; version 5 has no such pipeline." in card
 
 
 @pytest.mark.parametrize("to", EXAMPLES)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 AT_ONCE = 32  # sentences
-OLDEST = 5  # the version of transformers that the folder was tried with
+OLDEST = (4, 52)  # of transformers, that the folder was tried with; 4.48 made no end of 200 short lines
 
 
 def main() -> None:
     """Line by line; a line without text stays one."""
     found = version("transformers")
-    if int(found.split(".")[0]) < OLDEST:
-        sys.exit(f"expected transformers {OLDEST} or newer, got {found}: pip install -U transformers")
+    if tuple(map(int, found.split(".")[:2])) < OLDEST:
+        sys.exit(f"expected transformers {OLDEST[0]}.{OLDEST[1]} or newer, got {found}: pip install -U transformers")
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # after the look at its version: an old one may fail
 
     tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)
