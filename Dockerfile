@@ -2,6 +2,7 @@
 #   docker build --build-arg TORCH_INDEX=ADDRESS -t attention-repro .
 #   docker run --rm -v "$PWD:/here" attention-repro run table3_A --scale smoke
 # ADDRESS is the index that pytorch.org names for CPUs.
+# By tag: step 6 of docs/release.md says how to pin it by its digest, @sha256:...
 FROM python:3.11.14-slim-bookworm
 
 ARG TORCH_INDEX

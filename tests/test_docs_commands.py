@@ -90,7 +90,7 @@ def test_each_command_is_one_of_ours(page: str, line: str, capsys: pytest.Captur
             program, arguments = "repro", arguments[2:]
         if program == "repro" and arguments[:1] == ["run"] and len(arguments) > 1:
             program, arguments = "python", [f"experiments/{arguments[1]}.py", *arguments[2:]]
-        if program == "repro" and arguments not in ([], ["--help"]):
+        if program == "repro" and arguments not in ([], ["--help"], ["--version"]):
             understood(arguments, capsys)
         elif program.startswith("python") and arguments and arguments[0].endswith(".py"):
             assert (ROOT / arguments[0]).is_file() or arguments[0].endswith("lab_ffn.py"), arguments[0]
