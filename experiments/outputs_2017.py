@@ -10,7 +10,7 @@ from repro.decoding.outputs_2017 import found_outputs, score_outputs
 from repro.pages.build import write_outputs_2017
 from repro.results.outputs_2017 import save_outputs
 from repro.runs.command import Parser, code_of, ended
-from repro.runs.options import add_options
+from repro.runs.options import add_options, check_place, refuse_published
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     try:
+        refuse_published(options.results_dir)
+        check_place(options.results_dir)
         save_outputs(options.results_dir, score_outputs(found_outputs(options.data_dir)))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
