@@ -207,8 +207,10 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
     if batch is None:
         return f"The model did not fit in memory ({error})."
     source, target = (arranged(side).longest for side in (batch.source, batch.target))
+    done = module.trainer.global_step
+    where = f"at step {batch.step + 1}" if module.training else f"while dev was read after step {done}"
     return (
-        f"Out of memory at step {batch.step + 1}: a batch of {len(batch.sentence)} sentences, {source} source and "
+        f"Out of memory {where}: a batch of {len(batch.sentence)} sentences, {source} source and "
         f"{target} target tokens long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "
         "update made. The same command goes on from the last checkpoint: where there is more memory, or with more "
         "--devices."

@@ -119,6 +119,19 @@ def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
     assert type(trainer.accelerator).__name__ == "CPUAccelerator"
 
 
+def test_a_batch_of_dev_that_does_not_fit_is_none_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = TranslationModule._losses
+
+    def losses(self: TranslationModule, batch: Any, epsilon: float) -> Any:
+        if not self.training and batch.step == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return real(self, batch, epsilon)
+
+    monkeypatch.setattr(TranslationModule, "_losses", losses)
+    with pytest.raises(loop.OutOfMemory, match=r"^Out of memory while dev was read after step 6: a batch of \d+ sent"):
+        train(tmp_path)
+
+
 # Numbers that are written down.
 
 
