@@ -23,20 +23,24 @@ from repro.tracking.tracker import Tracker
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
-ROW = {  # numbers of a row, the mean over its seeds: from where
-    "row/dev_ppl": "final/dev_ppl",
-    "row/paper_ppl": "paper/ppl",
-    "row/dev_bleu": "final/dev_bleu",
-    "row/paper_bleu": "paper/bleu",
-    "row/dev_f1": "final/dev_f1",
-    "row/test_f1": "final/test_f1",  # the paper's is of test
-    "row/paper_f1": "paper/f1",
+ROW = {  # numbers of a row, the mean over its seeds, of dev where no name says test: from where
+    "ppl": "final/dev_ppl",
+    "paper_ppl": "paper/ppl",
+    "bleu": "final/dev_bleu",
+    "paper_bleu": "paper/bleu",
+    "f1": "final/dev_f1",
+    "test_f1": "final/test_f1",  # the paper's is of test
+    "paper_f1": "paper/f1",
 }
 DECIMALS = 2
 HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
-OF_ROWS = "row/"
+ABOUT_NUMBERS = (
+    "ppl, bleu, f1: mean over the seeds of a row, on dev where no name says test. paper: as printed. _ci: half of the "
+    "95 % interval over seeds. _diff: difference from the base."
+)
 QUALITIES = ("bleu", "f1")  # what a table is scored by: the first where nothing is finished
-LETTER, AROUND = 6.3, 24  # pixels, of a heading: what a row is judged by stands within 1,400, each name in full
+LETTER, AROUND = 6.3, 20  # pixels, of a heading: what a row is judged by stands within 1,400, each name in full
+NARROWEST = 69  # pixels: a number of five characters, and the dots of the word behind it
 COLUMNS = {  # of every view, in this order, before those of its score
     "attributes.`Run Name`": 196,
     "runDateAndNestInfo": 70,  # "Created", which cannot be left out
@@ -113,15 +117,11 @@ def view_state(
     row has less than the base, or more, stands where there is a base.
     """
     of_rows = []
-    for key in (key for key in ROW if key.rpartition("_")[2] in ("ppl", *qualities)):
-        of_rows.append(key)
-        name = key.removeprefix(OF_ROWS)
-        if name in [f"dev_{quality}" for quality in qualities]:
-            of_rows.append(key + HALF)
-        if BASE in rows and name in [f"{whose}_{quality}" for whose in ("dev", "paper") for quality in qualities]:
-            of_rows.append(key + LESS_BASE)
+    for key, source in ROW.items():
+        if key.rpartition("_")[2] in ("ppl", *qualities):
+            of_rows += [key, *([key + HALF] if _is_ours(source) else []), *([key + LESS_BASE] if BASE in rows else [])]
     of_seeds = [f"final/dev_{name}" for name in ("ppl", *qualities)]
-    scores = {f"metrics.`{key}`": AROUND + round(LETTER * len(key)) for key in (*of_rows, *of_seeds)}
+    scores = {f"metrics.`{key}`": max(NARROWEST, AROUND + round(LETTER * len(key))) for key in (*of_rows, *of_seeds)}
     columns = {**COLUMNS, **scores, **(SYSTEM if systems else {})}
     return {
         "searchFilter": where,
@@ -207,11 +207,16 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
         if not ours:
             continue
         values[key], half = interval(ours)
-        if half is not None and source.startswith("final/"):
+        if half is not None and _is_ours(source):
             values[key + HALF] = half
         if theirs and runs[0].data.tags.get("row") != BASE:
             values[key + LESS_BASE] = values[key] - interval(theirs)[0]
     return values
+
+
+def _is_ours(source: str) -> bool:
+    """Whether a number is of our runs, and not the paper's."""
+    return source.startswith("final/")
 
 
 def _notes(client: Any, experiment: str) -> str:
@@ -220,4 +225,4 @@ def _notes(client: Any, experiment: str) -> str:
     views = {k.removeprefix(NOTE): json.loads(v) for k, v in sorted(tags.items()) if k.startswith(NOTE)}
     links = {key: f"[{view['title']}]({view_path(experiment, key)[1:]})" for key, view in views.items()}
     notes = [f"* {links[key]}: {view['note']}" for key, view in views.items() if view["note"]]
-    return "\n".join([" · ".join(links.values()), "", *notes])
+    return "\n".join([" · ".join(links.values()), "", *notes, *([""] if notes else []), ABOUT_NUMBERS])

@@ -13,7 +13,7 @@ from tracked_runs import describe
 from repro.storage.journal import Journal
 from repro.tracking.client import connect
 from repro.tracking.mirror import sync
-from repro.tracking.views import View, encode_view, install_view, view_of, view_path, view_state
+from repro.tracking.views import ABOUT_NUMBERS, View, encode_view, install_view, view_of, view_path, view_state
 
 
 def decode_view(text: str) -> dict[str, Any]:
@@ -66,26 +66,26 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     }  # fmt: skip
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`paper/row`", True)
     assert state["groupsExpanded"] == {"tag.row.base": False, "tag.row.h=1": False}
-    assert [column.split("`")[1] for column in state["selectedColumns"] if "/" in column] == [
-        "row/dev_ppl", "row/paper_ppl", "row/dev_bleu", "row/dev_bleu_ci", "row/dev_bleu_diff", "row/paper_bleu",
-        "row/paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
+    assert [column.split("`")[1] for column in state["selectedColumns"] if column.startswith("metrics")] == [
+        "ppl", "ppl_ci", "ppl_diff", "paper_ppl", "paper_ppl_diff", "bleu", "bleu_ci", "bleu_diff", "paper_bleu",
+        "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
     ]  # fmt: skip
     assert experiment.tags["mlflow.note.content"] == (
-        f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU."
+        f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU.\n\n{ABOUT_NUMBERS}"
     )
     runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
     shown = sorted((run.data.tags["row"], run.data.tags["seed"], numbers_of_the_row(run)) for run in runs)
     assert [(row, seed) for row, seed, _ in shown] == [("base", "1"), ("h=1", "1"), ("h=1", "2")]
-    assert shown[0][2] == [("dev_bleu", 60.0), ("dev_ppl", 3.0), ("paper_bleu", 25.8), ("paper_ppl", 4.92)]
+    assert shown[0][2] == [("bleu", 60.0), ("paper_bleu", 25.8), ("paper_ppl", 4.92), ("ppl", 3.0)]
     assert shown[1][2] == [
-        ("dev_bleu", 50.75), ("dev_bleu_diff", -9.25), ("dev_ppl", 4.01), ("dev_ppl_diff", 1.01),
-        ("paper_bleu", 24.9), ("paper_bleu_diff", -0.9), ("paper_ppl", 5.29), ("paper_ppl_diff", 0.37),
+        ("bleu", 50.75), ("bleu_diff", -9.25), ("paper_bleu", 24.9), ("paper_bleu_diff", -0.9), ("paper_ppl", 5.29),
+        ("paper_ppl_diff", 0.37), ("ppl", 4.01), ("ppl_diff", 1.01),
     ]  # fmt: skip
     assert shown[2][2] == []  # a number of one run of a group is shown as it is
 
 
 def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
-    return sorted((k.removeprefix("row/"), v) for k, v in run.data.metrics.items() if k.startswith("row/"))
+    return sorted((name, value) for name, value in run.data.metrics.items() if "/" not in name)
 
 
 def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -101,15 +101,15 @@ def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_pa
     client = connect(uri)
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
     columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
-    assert [column.split("`")[1] for column in columns if "/" in column] == [
-        "row/dev_ppl", "row/paper_ppl", "row/dev_f1", "row/dev_f1_ci", "row/test_f1", "row/paper_f1", "final/dev_ppl",
+    assert [column.split("`")[1] for column in columns if column.startswith("metrics")] == [
+        "ppl", "ppl_ci", "paper_ppl", "f1", "f1_ci", "test_f1", "test_f1_ci", "paper_f1", "final/dev_ppl",
         "final/dev_f1",
     ]  # fmt: skip
     runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
     others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")
     assert sorted(numbers_of_the_row(runs[0]) + numbers_of_the_row(others[0])) == [
-        ("dev_f1", 81.02), ("dev_f1_ci", 2.45), ("dev_ppl", 1.5), ("dev_ppl_ci", 0.0), ("paper_f1", 91.3),
-        ("test_f1", 79.1), ("test_f1_ci", 0.25),
+        ("f1", 81.02), ("f1_ci", 2.45), ("paper_f1", 91.3), ("ppl", 1.5), ("ppl_ci", 0.0), ("test_f1", 79.1),
+        ("test_f1_ci", 0.25),
     ]  # fmt: skip
 
 
@@ -219,4 +219,4 @@ def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_
     sync(uri, tmp_path / "old")
     assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}
     runs = client.search_runs([experiment], "tags.current = 'true'")
-    assert {run.data.metrics["row/dev_ppl"] for run in runs if "row/dev_ppl" in run.data.metrics} == {5.0}
+    assert {run.data.metrics["ppl"] for run in runs if "ppl" in run.data.metrics} == {5.0}
