@@ -220,6 +220,9 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
         repro.table("tabel3_B", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"records of table3_B in .*laptpo, found none\. Did you mean laptop\?"):
         repro.table("table3_B", scale="laptpo", results_dir=tmp_path)
+    for name in ("table3", "own"):
+        with pytest.raises(ValueError, match=r"found none. Run the table first"):
+            repro.table(name, results_dir=tmp_path / "nothing")
     (tmp_path / "mine-of-own-text").mkdir()
     with pytest.raises(ValueError, match=r"Did you mean mine-of-own-text\?"):
         repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)

@@ -165,9 +165,10 @@ def table(
 
 def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
     """What to do where a table has no records: another name, if one is nearly that, or a run."""
+    from repro.pages import table3
     from repro.runs.scales import SCALES
 
-    tables = [file.stem for file in experiment_files().glob("*.py")]
+    tables = [*(file.stem for file in experiment_files().glob("*.py")), table3.NAME, PROGRAM]
     there = (place for place in places if os.path.isdir(place))
     scales = sorted({*SCALES, *(folder.name for place in there for folder in place.glob("*/"))})
     wrong, known = (scale, scales) if name in tables else (name, tables)

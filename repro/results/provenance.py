@@ -23,9 +23,11 @@ from typing import Any, NotRequired, TypedDict, TypeVar
 
 from repro.results.places import PACKAGE
 from repro.results.processor import processor
-from repro.results.systems import modules
+from repro.results.systems import modules, named_parts
 
-FACE = "repro.experiment"  # what an experiment file takes from there decides nothing that the run's id does not say
+# what an experiment file or a program takes from there decides nothing that the run's id does not say
+FACES = (PACKAGE.name, f"{PACKAGE.name}.experiment")
+INSTALLED = ("site-packages", "dist-packages")  # folders whose neighbours have nothing to do with each other
 ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
@@ -70,9 +72,9 @@ class _Code:
             raise ValueError(f"{' -> '.join([*self.begun, module])}: expected no circle of imports. Cut it.")
         if module not in self.digests:
             self.begun.append(module)
-            tree = ast.parse(self.source(_file(module)) or b"")
+            tree = ast.parse(self._text(module) or b"")
             meanings: dict[str, set[str]] = {}
-            for name, origin in _imports(tree):
+            for name, origin in _imports(tree, self._package(module)):
                 meanings.setdefault(name, set()).add(self._meaning(*origin))
             text = _syntax(tree, meanings.keys())
             linked = re.sub(r"Imported\((\w+)\)", lambda name: ",".join(sorted(meanings.get(name[1], ()))), text)
@@ -83,14 +85,27 @@ class _Code:
 
     def _meaning(self, module: str, name: str | None) -> str:
         """What an imported name stands for, whatever it is called and wherever its module lies."""
-        is_beside = self.follows and self.source(_file(module)) is not None and module != FACE
-        if (module.split(".")[0] != PACKAGE.name and not is_beside) or (self.follows and module == FACE):
+        is_module = bool(name) and self._text(f"{module}.{name}") is not None  # from repro.data import order
+        is_beside = self.follows and (is_module or self._text(module) is not None)
+        if not (module.split(".")[0] == PACKAGE.name or is_beside):
             return f"{module}:{name}"
-        if name and self.source(_file(f"{module}.{name}")) is not None:  # from repro.data import order
+        if is_module:
             return self.digest(f"{module}.{name}")
-        if self.source(_file(module)) is None:
+        if self.follows and module in FACES:
+            return f"{module}:{name}"
+        if self._text(module) is None:
             raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
         return f"{self.digest(module)}:{name}"
+
+    def _text(self, module: str) -> bytes | None:
+        """What stands in a module; what a package of a row's own says itself."""
+        text = self.source(_file(module))
+        return self.source(_file(f"{module}.__init__")) if text is None and self.follows else text
+
+    def _package(self, module: str) -> str:
+        """What `from . import` means in a module."""
+        is_package = self.source(_file(module)) is None
+        return module if is_package else module.rpartition(".")[0]
 
 
 S = TypeVar("S", bound=Provenance)
@@ -110,7 +125,7 @@ def _file(module: str) -> str:
     return f"{module.replace('.', '/')}.py"
 
 
-def _imports(tree: ast.AST) -> Iterator[tuple[str, tuple[str, str | None]]]:
+def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
     """Each imported name with the module and the name there (None: the module itself); not what types alone need."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
@@ -118,9 +133,15 @@ def _imports(tree: ast.AST) -> Iterator[tuple[str, tuple[str, str | None]]]:
                 yield alias.asname or alias.name.partition(".")[0], (alias.name, None)
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                yield alias.asname or alias.name, (node.module or "", alias.name)
+                yield alias.asname or alias.name, (_absolute(node, package), alias.name)
         elif not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield from _imports(node)
+            yield from _imports(node, package)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    """The module that is imported from: `from ..cells import GRU` in a module of a.b means a.cells."""
+    parts = package.split(".")[: 1 - node.level or None] if node.level else []
+    return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 def _here(path: str) -> bytes | None:
@@ -132,7 +153,7 @@ def _read(source: Source, own: Iterable[str] = ()) -> _Code:
     """The deciding code of a place, with `own` modules of a row. Raises FileNotFoundError where a file is missing."""
     code = _Code(source, follows=bool(own))
     for module in (*ROOTS, *own):
-        if source(_file(module)) is None:
+        if code._text(module) is None:
             raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
         code.digest(module)
     return code
@@ -142,11 +163,17 @@ _ours = functools.cache(lambda: _read(_here))  # as the process found it when it
 
 
 @functools.cache
-def _with(own: tuple[tuple[str, Path], ...]) -> _Code:
-    """The deciding code together with these modules, each found below its folder."""
+def _with(own: tuple[tuple[str, Path], ...], parts: tuple[Any, ...]) -> _Code:
+    """The deciding code together with these modules, each found below its folder, as they were when `parts` were made.
+
+    A module that a notebook reads again makes its classes anew; one that is only edited is not what runs.
+    """
 
     def source(path: str) -> bytes | None:
-        places = [PACKAGE.parent] if path.startswith(f"{PACKAGE.name}/") else [folder for _, folder in own]
+        top = path.partition("/")[0].removesuffix(".py")
+        ours = {module.partition(".")[0] for module, _ in own}
+        beside = [folder for _, folder in own if folder.name not in INSTALLED or top in ours]
+        places = [PACKAGE.parent] if top == PACKAGE.name else beside
         return next(((place / path).read_bytes() for place in places if (place / path).is_file()), None)
 
     return _read(source, [module for module, _ in own])
@@ -155,7 +182,7 @@ def _with(own: tuple[tuple[str, Path], ...]) -> _Code:
 def _code_of(system: Any) -> _Code:
     """The deciding code of a row: that of all, and what its own system imports."""
     own = modules(system)
-    return _with(tuple(sorted(own.items()))) if own else _ours()
+    return _with(tuple(sorted(own.items())), tuple(named_parts(system))) if own else _ours()
 
 
 def fingerprints(system: Any = None) -> dict[str, str]:

@@ -27,11 +27,19 @@ def system_text(system: Any) -> str:
 
 
 def modules(system: Any) -> dict[str, Path]:
-    """The modules of the system and of its arguments with the folders below which they lie."""
+    """The modules of the system and of its arguments with the folders below which they lie.
+
+    Raises ValueError for what was typed into a notebook or a shell.
+    """
     found = {}
-    for part in [] if system is None else _parts(system):
+    for part in named_parts(system):
         module = sys.modules.get(part.__module__)
         file = getattr(module, "__file__", None)
+        if part.__module__ == "__main__" and not (file and Path(file).is_file()):
+            raise ValueError(
+                f"A system: expected a class or a function of a module, got {part.__qualname__}, which was typed in: "
+                "no file has it, and a record could not tell whether it changed. Put it into a file and import it."
+            )
         if file is not None:
             name = _module(part)
             found[name] = Path(file).resolve().parents[name.count(".") + (Path(file).name == "__init__.py")]
@@ -42,11 +50,11 @@ def _called(system: Any) -> Any:
     return _called(system.func) if isinstance(system, partial) else system
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    """The classes and functions that a value is made of."""
+def named_parts(value: Any) -> Iterator[Any]:
+    """The classes and functions that a system is made of."""
     if isinstance(value, partial):
         for part in (value.func, *value.args, *value.keywords.values()):
-            yield from _parts(part)
+            yield from named_parts(part)
     elif inspect.isclass(value) or inspect.isfunction(value):
         yield value
 

@@ -1,8 +1,11 @@
 """A system that is no Transformer goes the whole way; and one that cannot is refused before anything is trained."""
 
 import contextlib
+import importlib
 import json
+import os
 import runpy
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -365,10 +368,75 @@ def test_the_fingerprint_covers_what_the_system_imports(tmp_path: Path, monkeypa
         monkeypatch.delitem(sys.modules, "helper_of_rival", raising=False)
         import rival  # type: ignore[import-not-found]
 
-        provenance._with.cache_clear()
         found[name] = provenance.fingerprint(rival.Rival)
         assert {"rival.py", "helper_of_rival.py", "runs/trial.py"} <= provenance.fingerprints(rival.Rival).keys()
         assert "experiment.py" not in provenance.fingerprints(rival.Rival)
     assert found["as it is"] == found["comment"] != found["width"]
     assert provenance.fingerprint() not in found.values()
     assert provenance.fingerprint(partial(rival.Rival, 3)) == found["width"]
+    (tmp_path / "helper_of_rival.py").write_text("WIDTH = 5\n")
+    assert provenance.fingerprint(rival.Rival) == found["width"], (
+        "what is edited is not what runs, until it is read again"
+    )
+
+
+RIVALS = {  # files of somebody's package, and of a script beside it
+    "kin/__init__.py": "from .cells import Cell\n",
+    "kin/cells.py": "from . import sizes\nfrom .deep.gates import GATE\n\nclass Cell:\n    width = sizes.WIDTH, GATE\n",
+    "kin/sizes.py": "WIDTH = 1\n",
+    "kin/deep/gates.py": "from ..units import UNIT\n\nGATE = 1 * UNIT\n",
+    "kin/units.py": "UNIT = 1\n",
+    "script_of_kin.py": "import repro\nfrom kin import Cell\n\nclass Mine(Cell):\n    run = repro.run\n",
+}
+
+
+def fingerprint_of_kin(
+    folder: Path, module: str, name: str, monkeypatch: pytest.MonkeyPatch, files: dict[str, str]
+) -> str:
+    for file, text in files.items():
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_text(text)
+    for loaded in [known for known in sys.modules if known.startswith(("kin", "script_of_kin"))]:
+        monkeypatch.delitem(sys.modules, loaded)
+    importlib.invalidate_caches()
+    return provenance.fingerprint(getattr(importlib.import_module(module), name))
+
+
+@pytest.mark.parametrize(("module", "name"), [("kin", "Cell"), ("kin.cells", "Cell"), ("script_of_kin", "Mine")])
+@pytest.mark.parametrize("changed", ["kin/cells.py", "kin/sizes.py", "kin/deep/gates.py", "kin/units.py"])
+def test_the_fingerprint_covers_a_package_and_what_it_imports_from_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, name: str, changed: str
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    before = fingerprint_of_kin(tmp_path, module, name, monkeypatch, RIVALS)
+    other = {**RIVALS, changed: RIVALS[changed].replace("1", "2").replace("sizes.WIDTH, GATE", "GATE")}
+    assert fingerprint_of_kin(tmp_path, module, name, monkeypatch, other) != before
+    assert fingerprint_of_kin(tmp_path, module, name, monkeypatch, RIVALS) == before
+
+
+def test_of_an_installed_package_its_neighbours_decide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site-packages"
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    files = {**RIVALS, "kin/units.py": "from kin_of_others import ONE\n\nUNIT = ONE\n", "kin_of_others.py": "ONE = 1\n"}
+    before = fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, files)
+    assert fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, {**files, "kin_of_others.py": "ONE = 2\n"}) == before
+    assert fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, {**files, "kin/sizes.py": "WIDTH = 2\n"}) != before
+
+
+def test_a_class_that_was_typed_in_is_refused(tmp_path: Path) -> None:
+    """As in a notebook: it may be another one under the same name in a minute."""
+    code = (
+        "import repro\nfrom repro.experiment import Paper, Row\nfrom repro.model.transformer import Transformer\n"
+        "class Mine(Transformer):\n    pass\n"
+        "repro.run(Row('mine', lambda base: base, Paper(), system=Mine), scale='smoke', steps=1)\n"
+    )
+    for words in (["-c", code], ["-"]):
+        said = subprocess.run(
+            [sys.executable, *words], input=code, capture_output=True, text=True, cwd=tmp_path, env=os.environ
+        )
+        assert (
+            "ValueError: A system: expected a class or a function of a module, got Mine, which was typed in"
+            in said.stderr
+        )
+        assert not [*tmp_path.glob("runs/*/checkpoints")]
