@@ -234,6 +234,7 @@ class Sweep:
             self.cells[-1].task,
             self.peer,
             has_file=table.file is not None,
+            opens=table.file is not None or self.cells[-1].row.system is None,
         )
 
     def _of_shard(self) -> str:
@@ -267,11 +268,13 @@ def what_next(
     peer: Peer | None = None,
     *,
     has_file: bool = True,
+    opens: bool = True,
 ) -> list[str]:
     """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
 
     `task` is that of the run which ended last. Of processes that `peer` is one of, on several nodes, what starts those
-    is a part of the command. A row that a program made, and no file has, has no command for more seeds.
+    is a part of the command. A row that a program made, and no file has, has no command for more seeds; a
+    system that no file has is one that no command `opens`.
     """
     again = {option: value for option, value in typed.items() if option not in ONCE}
     start, where = command.python(), ""
@@ -281,10 +284,9 @@ def what_next(
     more = again | {"seeds": typed.get("seeds", Seeds(1, 1)).more()}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
     use = f"{command.ours(task.command, LATEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
-    commands = {
-        f"{command.ours('ui')} {view}": "compare the runs in MLflow",
-        use: f"{task.command} with the newest run",
-    }
+    commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
+    if opens:
+        commands[use] = f"{task.command} with the newest run"
     if has_file:
         commands[f"{start} {command.script(name)} {command.command_line(more)}"] = f"intervals over seeds{where}"
     width = max(map(len, commands))
