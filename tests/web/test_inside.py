@@ -171,13 +171,14 @@ def test_the_tree_leads_by_arrows_and_says_its_numbers(results: Path, page: Any)
     current = page.locator('#inside .node[aria-current="true"]')
     parent, _, log_prob, score, _ = tree["nodes"][tree["best"]]
     said = current.get_attribute("aria-label")
-    assert f"log-probability {log_prob:.3f}, " in said
-    assert f"score {score:.3f}; " in said
+    assert log_prob < 0 > score
+    assert f"log-probability −{-log_prob:.3f}, " in said
+    assert f"score −{-score:.3f}; " in said
     assert "the answer" in said
     current.focus()
     page.keyboard.press("ArrowLeft")
     expect(current).to_have_attribute("aria-label", nodes.nth(parent).get_attribute("aria-label"))
-    assert f"log-probability {tree['nodes'][parent][2]:.3f}, " in current.get_attribute("aria-label")
+    assert f"log-probability −{-tree['nodes'][parent][2]:.3f}, " in current.get_attribute("aria-label")
     way = 0
     place = tree["best"]
     while place >= 0:

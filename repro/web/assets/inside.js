@@ -309,14 +309,19 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     tree.scrollLeft = scrolled;
     told.replaceChildren(`Beam ${beam}, α = ${alpha}, at most ${limit} tokens; the search took ${steps.length} steps. `, nodes.length ? said(at.node) : "Nothing was possible.");
 
+    /** With a minus, and not a hyphen: it is read aloud, too. */
+    function written(number) {
+      return number.toFixed(3).replace("-", "−");
+    }
+
     function said(i) {
       const ids = [];
       for (let j = i; j >= 0; j = nodes[j][0]) ids.unshift(pieces[nodes[j][1]]);
       const [, , logProb, score, fate] = nodes[i];
       const [penalty, hope, top_] = steps[lengths[i]];
-      const worth = score === null ? `divided by its penalty it would score ${(logProb / penalty).toFixed(3)}` : `score ${score.toFixed(3)}`;
-      return `“${ids.join("").trim()}”: log-probability ${logProb.toFixed(3)}, penalty ${penalty.toFixed(3)} at length ${lengths[i] + 1}, ${worth}; ${inside.FATES[fate]}${i === best ? ", the answer" : ""}. `
-        + `After this token: best score ${top_ === null ? "none yet" : top_.toFixed(3)}, best that the live ones can reach ${hope === null ? "none" : hope.toFixed(3)}.`;
+      const worth = score === null ? `divided by its penalty it would score ${written(logProb / penalty)}` : `score ${written(score)}`;
+      return `“${ids.join("").trim()}”: log-probability ${written(logProb)}, penalty ${written(penalty)} at length ${lengths[i] + 1}, ${worth}; ${inside.FATES[fate]}${i === best ? ", the answer" : ""}. `
+        + `After this token: best score ${top_ === null ? "none yet" : written(top_)}, best that the live ones can reach ${hope === null ? "none" : written(hope)}.`;
     }
   }
 
