@@ -120,8 +120,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what the system's file imports decides nothing",
         "repro/results/provenance.py",
-        "is_beside = self.follows and self",
-        "is_beside = False and self",
+        "is_beside = self.follows and (is_module",
+        "is_beside = False and (is_module",
         ("tests/runs/test_system.py::test_the_fingerprint_covers_what_the_system_imports",),
     ),
     # Table 2

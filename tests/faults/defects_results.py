@@ -36,7 +36,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "imports inside functions do not decide",
         STAMP,
-        "            yield from _imports(node)\n",
+        "            yield from _imports(node, package)\n",
         "            pass\n",
         (f"{OF_STAMP}it_covers_what_is_imported_at_any_distance_and_nothing_else",),
     ),
