@@ -10,6 +10,11 @@ REPORT = "laptop/report.html"
 FORESTS = "differences/log_ppl", "differences/bleu"
 CURVES = "curves/all"
 DRAWN = "new Promise((done) => report.onChart('{}', done)).then(() => null)"
+# Playwright's wait_for_function evaluates text, which the page forbids
+UNTIL = """() => new Promise((done) => {{
+  const look = () => ({} ? done(null) : setTimeout(look, 20));
+  look();
+}})"""
 CHOSEN = """new Promise((done) => report.onChart("curves/all", (view) => done(
   Object.fromEntries(["text", "of_table", "shown", "picked"].map((name) => [name, view.signal(name)])))))"""
 
@@ -135,7 +140,7 @@ def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(page: Any)
     page.wait_for_timeout(100)
     themed = page.evaluate(CHOSEN)
     page.set_viewport_size({"width": 900, "height": 1500})
-    page.wait_for_function(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900")
+    page.evaluate(UNTIL.format(f"document.querySelector('{chart(CURVES)} svg').clientWidth < 900"))
     narrow = page.evaluate(CHOSEN)
     for after in (themed, narrow):
         assert (after["text"], after["of_table"]["table"]) == ("dev", ["(A)"])

@@ -211,10 +211,12 @@ def test_every_table_of_the_legend_is_seen_on_a_narrow_screen(opened: Any, tmp_p
     boxes = [name.bounding_box() for name in names.all()]
     assert max(box["x"] + box["width"] for box in boxes) <= place["x"] + place["width"]
     page.set_viewport_size({"width": 1280, "height": 900})
-    page.wait_for_function(
-        "new Set([...document.querySelectorAll('.role-legend-label text')]"
-        ".map((one) => Math.round(one.getBoundingClientRect().x))).size === 4"
-    )
+    page.evaluate("""() => new Promise((done) => {
+      const columns = () => new Set([...document.querySelectorAll(".role-legend-label text")]
+        .map((one) => Math.round(one.getBoundingClientRect().x))).size;
+      const look = () => (columns() === 4 ? done(null) : setTimeout(look, 20));
+      look();
+    })""")
 
 
 def test_the_papers_rows_come_first_and_have_axes_of_their_own(opened: Any, tmp_path: Path) -> None:

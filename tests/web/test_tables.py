@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from packed_values import packed_at, unpacked
 from PIL import Image
+from playwright.sync_api import expect
 from report_records import HOSTILE, scored
 
 from repro.pages.build import read_results
@@ -76,8 +77,8 @@ def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> 
         "train and dev: base, the other seed, this one"
     )
     page.keyboard.press("Escape")
-    assert not dialog.is_visible()
-    assert page.evaluate("location.hash") == ""
+    expect(dialog).not_to_be_visible()
+    expect(page).to_have_url((made / "laptop/report.html").as_uri())
 
 
 def test_the_numbers_of_a_curve_can_be_read_on_a_narrow_screen(made: Path, opened: Any) -> None:
