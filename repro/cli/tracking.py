@@ -13,9 +13,8 @@ from pathlib import Path
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE
-from repro.runs.command import DISK, Parser, ours
+from repro.runs.command import Parser, code_of, ours
 from repro.runs.options import add_options
-from repro.storage.atomic import DiskError
 from repro.tracking.client import RUNS, check_store, connect, reason, say
 from repro.tracking.mirror import restore, sync
 from repro.tracking.records import show_record
@@ -73,7 +72,7 @@ def main(argv: list[str] | None = None) -> int:
         raise
     except (OSError, ValueError) as error:
         say(str(error))
-        return DISK if isinstance(error, DiskError) else 1
+        return code_of(error)
 
 
 def published(results: Path, folders: list[Path]) -> list[Path]:

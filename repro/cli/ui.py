@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from repro.cli.run import unknown_experiment
-from repro.runs.command import Parser, ours, python, script
+from repro.runs.command import Parser, code_of, ours, python, script
 from repro.runs.options import add_options
 from repro.tracking.client import (
     QUIET,
@@ -72,7 +72,7 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
                 if process.poll() is not None or time.monotonic() > deadline:
                     log.seek(0)
                     last = log.read().decode(errors="replace").strip()[-2_000:]
-                    raise OSError(
+                    raise ConnectionError(
                         f"MLflow's server did not start on {uri}. Its last output:\n{last}\n"
                         f"If the database is at fault, this command says what to do: {repair(uri)}"
                     )
@@ -195,7 +195,7 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     except (OSError, ValueError) as error:
         print(error, file=sys.stderr)
-        return 1
+        return code_of(error)
 
 
 def _interrupt(*_: object) -> None:

@@ -18,7 +18,7 @@ from repro.runs import streams
 from repro.storage.atomic import DiskError
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
-BAD_INPUT, DISK = 2, 74  # exit codes: of what cannot be understood, and of a disk; `sweep.py` has those of runs
+FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: a service's, of what cannot be understood, a disk's; runs: `sweep.py`
 
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
 
@@ -131,8 +131,10 @@ def script(name: str) -> str:
 
 
 def code_of(error: Exception) -> int:
-    """The exit code where this error has been told: that of a disk, or that of what cannot be understood."""
-    return DISK if isinstance(error, DiskError) else BAD_INPUT
+    """The exit code where this error has been told: of a disk, of a service, or of what cannot be understood."""
+    if isinstance(error, DiskError):
+        return DISK
+    return FAILED if isinstance(error, ConnectionError) else BAD_INPUT
 
 
 def ended(command: Callable[[], int | None]) -> int:

@@ -212,8 +212,8 @@ def test_an_export_that_failed_half_way_is_repeated(
     assert names(folder) == WHOLE
 
 
-def test_an_export_is_recognised_where_whole_and_made_again_where_damaged(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_export_is_recognised_where_whole_and_named_where_damaged(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, made = tmp_path / "exported", []
 
@@ -225,6 +225,12 @@ def test_an_export_is_recognised_where_whole_and_made_again_where_damaged(
     for n, spoil in enumerate(["", "model.bin", "manifest.json", "tokenizer.json"], start=1):
         if spoil:
             (folder / spoil).write_bytes(b"damaged, and longer")
+            assert asked(run, "export", "--to=ctranslate2", folder) == 2
+            said = capsys.readouterr().err
+            assert str(folder / spoil) in said
+            assert "Delete the folder" in said
+            assert (folder / spoil).read_bytes() == b"damaged, and longer"  # nothing that lies there is taken away
+            shutil.rmtree(folder)
         for _ in range(2):
             assert asked(run, "export", "--to=ctranslate2", folder) == 0
             assert len(made) == n

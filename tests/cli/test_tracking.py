@@ -39,8 +39,8 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     for typed in (str(folder), folder.name, folder.name[:2]):
         assert main(["sync", "--tracking-uri", store, typed]) == 0
         assert f"runs/{folder.name}  h=1, seed 1: in {store}" in capsys.readouterr().out
-    assert main(["sync", "--tracking-uri", store, "latest"]) == 1
+    assert main(["sync", "--tracking-uri", store, "latest"]) == 2
     assert "holds no finished run, so there is no latest" in capsys.readouterr().err
-    assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 1
-    assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 1
+    assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 2
+    assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 2
     assert "cannot read run none" in capsys.readouterr().err

@@ -29,21 +29,21 @@ def store(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.0.7", "example.org", ""])
 def test_any_other_host_is_refused(store: str, host: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(["--tracking-uri", store, "--host", host]) == 1
+    assert ui.main(["--tracking-uri", store, "--host", host]) == 2
     said = capsys.readouterr().err
     assert "served on 127.0.0.1 only" in said
     assert "ssh -L 5000:127.0.0.1:5000" in said
 
 
 def test_without_runs_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 1
+    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table2"]) == 2
     assert " experiments/table2.py" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 1
+    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/none.db", "--table", "table3_Z"]) == 2
     said = capsys.readouterr().err
     assert "table3_Z is not an experiment; did you mean table3_" in said
     assert "table3_Z.py" not in said, "a file that is not there"
-    assert ui.main(["--tracking-uri", "file:./mlruns"]) == 1
+    assert ui.main(["--tracking-uri", "file:./mlruns"]) == 2
     assert "expected sqlite:///FILE" in capsys.readouterr().err
 
 

@@ -294,7 +294,7 @@ def test_an_address_with_a_password_is_refused(
     uri: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     uri = uri.format(host="127.0.0.1:1")
-    assert tracking_main(["sync", "--tracking-uri", uri, "runs/x"]) == 1
+    assert tracking_main(["sync", "--tracking-uri", uri, "runs/x"]) == 2
     said = capsys.readouterr()
     assert "MLFLOW_TRACKING_PASSWORD" in said.err
     assert "127.0.0.1:1" in said.err

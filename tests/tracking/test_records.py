@@ -151,7 +151,7 @@ def test_what_is_no_scale_is_refused(tmp_path: Path, store: str, capsys: pytest.
         ("--results", f"{tmp_path}/own/laptop"): "holds your own records; leave out --results",
         ("--results", f"{tmp_path}", "runs/x"): "name one or the other",
     }.items():
-        assert main(["sync", "--tracking-uri", store, *arguments]) == 1
+        assert main(["sync", "--tracking-uri", store, *arguments]) == 2
         assert said in capsys.readouterr().err
 
 
@@ -159,5 +159,5 @@ def test_where_there_are_no_runs_the_published_ones_are_named(
     tmp_path: Path, store: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["sync", "--tracking-uri", store]) == 1
+    assert main(["sync", "--tracking-uri", store]) == 2
     assert " -m repro tracking sync --results results/laptop" in capsys.readouterr().err
