@@ -226,7 +226,7 @@ HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "re
 HEAVY_TOO = (
     "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
 )
-LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost training.processors"
+LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost"
 LIGHT = [
     name
     for name in MODULES

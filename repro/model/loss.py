@@ -97,6 +97,12 @@ def _make(
         return make(hidden.to(dtype), weight.to(dtype), target, epsilon, exact, needs_gradient, n_correct)
 
 
+def _smoothed(epsilon: float, v: int) -> tuple[float, float]:
+    """The smoothed target q in two numbers: one that each token gets, one that the gold token gets besides."""
+    spread = epsilon / (v - 1)
+    return spread, 1 - epsilon - spread
+
+
 def _count_correct(n_correct: Tensor | None, logits: Tensor, gold: Tensor) -> None:
     """Count the rows of logits [R, V] that are largest at their gold token [R, 1], where that is no padding.
 
@@ -121,8 +127,7 @@ def _at_once(
 ) -> Made:
     """All logits in one chunk."""
     v = matrix.shape[0]
-    spread = epsilon / (v - 1)
-    gain = 1 - epsilon - spread  # q = spread everywhere, plus gain on the gold token
+    spread, gain = _smoothed(epsilon, v)
     gold = target.unsqueeze(1)
     real = (gold != PAD).to(exact)
     logits = (rows @ matrix.T).to(exact)
@@ -155,8 +160,7 @@ def _in_chunks(
     Equal to `_at_once` up to the rounding of sums that are made in another order.
     """
     n, v = rows.shape[0], matrix.shape[0]
-    spread = epsilon / (v - 1)
-    gain = 1 - epsilon - spread
+    spread, gain = _smoothed(epsilon, v)
     kept = (target != PAD).nonzero().squeeze(1)
     rows, gold = rows[kept], target[kept].unsqueeze(1)
     gold_logit, sum_logits, log_z = rows.new_empty(3, len(rows), 1, dtype=exact).unbind()
@@ -217,8 +221,7 @@ def _on_gpu(
     Between its products a chunk is read once for its sums and once to turn it into the gradient, in place.
     """
     v = matrix.shape[0]
-    spread = epsilon / (v - 1)
-    gain = 1 - epsilon - spread
+    spread, gain = _smoothed(epsilon, v)
     loss, nll = rows.new_zeros(2, dtype=exact).unbind()
     d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
     softmax = _compiled() if rows.is_cuda else _softmax_and_gradient

@@ -18,12 +18,12 @@ from repro.model.special_tokens import SPECIAL
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
 from repro.runs.command import Parser, ours
+from repro.runs.processors import processors
 from repro.runs.scales import SCALES, Scale
 from repro.runs.speed.hardware import CARDS, card_of, check_price
 from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
-from repro.training.processors import processors
 
 Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import torch
 
-from repro.training import processors
-
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # from glibc's malloc.h
 _MADV_HUGEPAGE = 14  # from Linux's mman.h
 HUGE_PAGE = 2**21
@@ -25,7 +23,7 @@ FLOAT32_ERROR = 1e-5  # relative error of a product that is still float32; bfloa
 
 
 def tune(product: int) -> tuple[str, ...]:
-    """Set the allocator, the threads and the matrix-product library; returns the names of the settings made.
+    """Set the allocator and the matrix-product library; returns the names of the settings made.
 
     `product` is the size of a typical matrix product of the work to come, in multiplications: rows x d_model^2.
     """
@@ -35,8 +33,6 @@ def tune(product: int) -> tuple[str, ...]:
         made.append("malloc: freed memory is kept")
         if _huge_pages():
             made.append("malloc: huge pages")
-    if _no_more_threads_than_processors():
-        made.append(f"threads: {torch.get_num_threads()}, the processors granted")
     torch.set_float32_matmul_precision("highest")
     if product >= LARGE_PRODUCT and not torch.cuda.is_available() and _fast_float32_products():
         made.append("float32 products: oneDNN")
@@ -93,15 +89,6 @@ def _forget_shapes() -> None:
     user has set stays.
     """
     os.environ.setdefault(OF_SHAPES, SHAPES)
-
-
-def _no_more_threads_than_processors() -> bool:
-    """Keep to what a container grants: PyTorch counts the processors it sees, and more threads wait for each other."""
-    granted = processors.granted()
-    if granted is None or "OMP_NUM_THREADS" in os.environ or torch.get_num_threads() <= granted:
-        return False
-    torch.set_num_threads(granted)
-    return True
 
 
 def _fast_float32_products() -> bool:

@@ -53,7 +53,7 @@ class JournalCallback(L.Callback):
                 "docs/lightning.md."
             )
         if not trainer.is_global_zero:  # what the checkpoint holds is of all processes together, and counts once
-            self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
+            self.window = self._window_of(0, 0, 0)
             pl_module.train_loss.reset()
             pl_module.train_nll.reset()
         self.step, self.clock = trainer.global_step, time.monotonic()
@@ -116,12 +116,16 @@ class JournalCallback(L.Callback):
                 total = trainer.strategy.reduce(getattr(metric, name), reduce_op="sum")
                 setattr(metric, name, total if trainer.is_global_zero else torch.zeros_like(total))
         if not trainer.is_global_zero:
-            self.window = replace(self.window, source_tokens=0, target_tokens=0, slots=0)
+            self.window = self._window_of(0, 0, 0)
 
     def _all_ranks(self, trainer: L.Trainer) -> TrainingCost:
         """The window of all processes together; time and steps are the same for each."""
         own = torch.tensor([self.window.source_tokens, self.window.target_tokens, self.window.slots])
         source, target, slots = trainer.strategy.reduce(own.to(trainer.strategy.root_device), reduce_op="sum").tolist()
+        return self._window_of(source, target, slots)
+
+    def _window_of(self, source: int, target: int, slots: int) -> TrainingCost:
+        """The window with these tokens for its own: seconds and steps stay."""
         return replace(self.window, source_tokens=source, target_tokens=target, slots=slots)
 
     def _write(self, trainer: L.Trainer, kind: str, line: dict[str, float]) -> None:

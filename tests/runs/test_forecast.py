@@ -22,13 +22,13 @@ from repro.runs.forecast import (
     size,
 )
 from repro.runs.options import Options
+from repro.runs.processors import processors
 from repro.runs.scales import SCALES
 from repro.runs.speed.at_once import runs_at_once
 from repro.runs.speed.rates import Rates, Speeds, key_of_cell, save_rates
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
 from repro.storage import atomic
-from repro.training.processors import processors
 
 LAPTOP = replace(SCALES["laptop"], grammar=GrammarSizes(n_train=20_000, n_dev=500, n_test=500))  # of hand's numbers
 

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 from repro.training import cpu_tuning
-from repro.training.processors import granted as granted_in
 
 MEBIBYTE = 2**20
 KEPT, HUGE = "malloc: freed memory is kept", "malloc: huge pages"
@@ -78,7 +77,6 @@ class Allocator:
 
 def use(monkeypatch: pytest.MonkeyPatch, allocator: Any, libc: str = "glibc", switch: str = "madvise") -> None:
     monkeypatch.setattr(cpu_tuning, "_huge_pages_are_offered", lambda: switch != "never")
-    monkeypatch.setattr("repro.training.processors.granted", lambda: None)
     monkeypatch.setattr(cpu_tuning.ctypes, "CDLL", lambda _: allocator)
     monkeypatch.setattr(cpu_tuning.platform, "libc_ver", lambda: (libc, "2.36"))
     monkeypatch.setattr(cpu_tuning.sys, "platform", "linux")
@@ -232,46 +230,6 @@ def test_huge_pages_come_and_take_no_memory_before_they_are_used() -> None:
     """
     said = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True).stdout
     assert said.split() in ([b"True"] * 3, [b"False", b"True", b"False"])  # not where memory may not be promised
-
-
-@pytest.mark.parametrize(("threads", "granted", "left"), [(4, 2, 2), (2, 2, 2), (1, 2, 1), (3, None, 3)])
-def test_no_more_threads_than_processors(
-    monkeypatch: pytest.MonkeyPatch, threads: int, granted: int | None, left: int
-) -> None:
-    use(monkeypatch, Allocator())
-    monkeypatch.setattr("repro.training.processors.granted", lambda: granted)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    torch.set_num_threads(threads)
-    made = cpu_tuning.tune(0)
-    assert torch.get_num_threads() == left
-    assert ("threads: 2, the processors granted" in made) == (left < threads)
-
-
-def test_threads_that_the_user_asks_for_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    use(monkeypatch, Allocator())
-    monkeypatch.setattr("repro.training.processors.granted", lambda: 1)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    torch.set_num_threads(3)
-    cpu_tuning.tune(0)
-    assert torch.get_num_threads() == 3
-
-
-@pytest.mark.parametrize(
-    ("files", "granted"),
-    [
-        ({"cpu.max": b"max 100000\n"}, None),
-        ({"cpu.max": b"150000 100000\n"}, 2),
-        ({"cpu.max": b"50000 100000\n"}, 1),
-        ({"cpu/cpu.cfs_quota_us": b"-1\n", "cpu/cpu.cfs_period_us": b"100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": b"400000\n", "cpu/cpu.cfs_period_us": b"100000\n"}, 4),
-        ({}, None),
-    ],
-)
-def test_what_a_container_grants(tmp_path: Path, files: dict[str, bytes], granted: int | None) -> None:
-    for name, content in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(content)
-    assert granted_in(tmp_path) == granted
 
 
 def test_the_same_work_gets_the_same_settings_again(monkeypatch: pytest.MonkeyPatch) -> None:

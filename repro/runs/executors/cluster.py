@@ -20,9 +20,9 @@ from repro.render.extras import install
 from repro.runs.executors import luggage
 from repro.runs.executors.on_node import NodeFacts, Token, node_facts, token, versions
 from repro.runs.forecast import size
+from repro.runs.processors import processors
 from repro.runs.signals import STOPPING
 from repro.storage import atomic
-from repro.training.processors import processors
 
 LOCAL, CLIENT = "ray", "ray://"
 STORE = 200_000_000  # bytes of shared memory of a cluster that is started here: the runs of one machine share its disk

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
+from repro.runs.processors import processors
 from repro.runs.scales import Scale
 from repro.runs.speed.memory import free_memory
 from repro.runs.table import Cell
-from repro.training.processors import processors
 
 SPARE_MEMORY = 0.1  # of what is free is left alone: a forecast is none to the byte
 

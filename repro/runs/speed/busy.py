@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 
-from repro.training.processors import processors
+from repro.runs.processors import processors
 
 ENOUGH = 0.7  # of a processor: a run that gets less is told of
 SECONDS, LINES = 6.0, 7  # of training that are looked at together, at least
