@@ -163,8 +163,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a full disk is bad input",
         "repro/runs/command.py",
-        "return DISK if isinstance(error, DiskError) else BAD_INPUT",
-        "return BAD_INPUT",
+        "    if isinstance(error, DiskError):\n        return DISK\n",
+        "",
         (
             DISKS + "test_a_full_cache",
             DISKS + "test_a_folder_that_is_read_only_is_refused_before_any_work",
