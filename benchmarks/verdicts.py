@@ -5,7 +5,7 @@ both looks, and counts: pages with any wrong verdict, tables with one, claims th
 is a supposed one, that of the paper's world, and then that of the published runs of a scale. Writes the numbers into
 `benchmarks/records/verdicts.json` and the section of docs/claims.md that is made of it.
 
-Run:  python benchmarks/verdicts.py --pages 1000       (half an hour, one core)
+Run:  python benchmarks/verdicts.py --pages 1000       (three quarters of an hour, one core)
       python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
 """
 
@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,8 @@ NO = {OF_SIZE.no, OF_SIGN.no}
 Rows = Mapping[str, float]
 
 AS_MEASURED = "effects as printed, seeds as published"
+AS_FAR = "; as many seeds as published"
+OF_PUBLISHED = 7  # the seed from which pages with the spread of published runs are drawn
 MEASURED = ("laptop", "captions-bf16")  # folders of results, whose spread between seeds is taken as well
 
 PRINTED = {f"{table}/{row}": one.paper for (table, row), one in noted_rows(ROOT / "results" / "laptop").items()}
@@ -76,9 +78,9 @@ def either_way(random: np.random.Generator, rows: Sequence[str]) -> Rows:
     return {row: float(1.65 ** random.uniform(-1, 1)) for row in rows}
 
 
-def noisy(row: str) -> Callable[[np.random.Generator, Sequence[str]], Rows]:
-    """One row three times as noisy as the others."""
-    return lambda _, rows: {one: 3.0 if one == row else 1.0 for one in rows}
+def noisy(*those: str) -> Callable[[np.random.Generator, Sequence[str]], Rows]:
+    """Some rows three times as noisy as the others."""
+    return lambda _, rows: {one: 3.0 if one in those else 1.0 for one in rows}
 
 
 WORLDS = (
@@ -89,6 +91,11 @@ WORLDS = (
     World("a quarter of the printed effects", 0.25, alike),
     World("effects as printed", 1.0, alike),
     World("effects as printed, the other way round", -1.0, alike),
+    World("all rows equal, eps_ls=0.0 three times as noisy", 0.0, noisy("table3_D/eps_ls=0.0")),
+    World(
+        "all rows equal, big and P_drop=0.2 three times as noisy", 0.0, noisy("table3_big/big", "table3_D/P_drop=0.2")
+    ),
+    World("all rows equal, WSJ only three times as noisy", 0.0, noisy("table4/WSJ only")),
 )
 
 
@@ -123,10 +130,12 @@ def drawn(world: World, random: np.random.Generator, rows: Sequence[str], endpoi
     return runs
 
 
-def at(runs: Runs, look: Look, scale: str) -> Suite:
-    """What a look takes of them."""
+def at(runs: Runs, look: Look, scale: str, seeds: Mapping[str, int] | None = None) -> Suite:
+    """What a look takes of them: all that it needs, or nothing of a row that has fewer `seeds`."""
+    n = {row: needed(row, look) for row in next(iter(runs.values()))}
+    has = {row for row in n if seeds is None or seeds.get(row, 0) >= n[row]}
     taken = {
-        name: {row: Sample(values=tuple(values[: needed(row, look)])) for row, values in of.items()}
+        name: {row: Sample(values=tuple(values[: n[row]])) for row, values in of.items() if row in has}
         for name, of in runs.items()
     }
     return Suite(scale=scale, runs=taken, printed=PRINTED, look=look)
@@ -157,14 +166,14 @@ def effect(claim: Claim, endpoint: Endpoint, world: World) -> float:
     return values[better] - values[worse]
 
 
-def count(world: World, scale: str, pages: int, seed: int) -> dict[str, Any]:
+def count(world: World, scale: str, pages: int, seed: int, seeds: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Of so many pages of a scale: the share with a wrong verdict, by page and by table, and what was found."""
     random = np.random.default_rng(seed)
     rows = sorted({row for claim in TRAINED for row in claim.rows})
     wrong_pages, wrong_tables, found, opposite = 0, Counter[str](), Counter[str](), Counter[str]()
     for _ in range(pages):
         runs = drawn(world, random, rows, ENDPOINTS.values())
-        looks = [judge_suite(at(runs, look, scale), TRAINED) for look in LOOKS]
+        looks = [judge_suite(at(runs, look, scale, seeds), TRAINED) for look in LOOKS]
         mistaken = {one.claim.table for results in looks for one in results if is_wrong(one, world)}
         wrong_pages += bool(mistaken)
         wrong_tables.update(mistaken)
@@ -197,26 +206,40 @@ def measured_spreads(scale: str) -> dict[str, float]:
     return found
 
 
+def published_seeds(scale: str) -> dict[str, int]:
+    """How many seeds count of each "table/row" of a claim, as published."""
+    taken = evidence_of(ResultSet.read(ROOT / "results" / scale).everything)
+    return {row: taken.count(row) for row in sorted({row for claim in TRAINED for row in claim.rows})}
+
+
 def measure(pages: int) -> dict[str, Any]:
-    """All worlds at all scales, then the printed effects among runs that differ as the published ones do."""
+    """All worlds at all scales, then those of runs that differ, or are as many, as the published ones."""
     if missing := sorted({row for claim in TRAINED for row in claim.rows if row not in PRINTED}):
         raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
     lines = []
+
+    def add(world: World, scale: str, seed: int, seeds: Mapping[str, int] | None = None) -> None:
+        started = time.monotonic()
+        lines.append(count(world, scale, pages, seed, seeds))
+        print(f"{scale}, {world.name}: {lines[-1]['wrong']:.3f} ({time.monotonic() - started:.0f} s)", flush=True)
+
     for scale in SCALES:
-        for seed, world in enumerate(WORLDS):
-            started = time.monotonic()
-            lines.append(count(world, scale, pages, seed))
-            print(f"{scale}, {world.name}: {lines[-1]['wrong']:.3f} ({time.monotonic() - started:.0f} s)", flush=True)
+        for number, world in enumerate(WORLDS):
+            add(world, scale, number + (number >= OF_PUBLISHED))
     measured = {scale: measured_spreads(scale) for scale in MEASURED}
     for scale, units in measured.items():
-        line = count(World(AS_MEASURED, 1.0, alike, units), scale, pages, len(WORLDS))
+        add(World(AS_MEASURED, 1.0, alike, units), scale, OF_PUBLISHED)
         measurable = {claim.id for claim in TRAINED if any(one.name in units for one in claim.endpoints)}
-        lines.append(line | {"found": {id: share for id, share in line["found"].items() if id in measurable}})
-        print(f"{scale}, {AS_MEASURED}: {lines[-1]['wrong']:.3f}", flush=True)
+        lines[-1]["found"] = {id: share for id, share in lines[-1]["found"].items() if id in measurable}
+        seeds = published_seeds(scale)
+        for world in WORLDS[:OF_PUBLISHED]:
+            if not world.size:
+                add(replace(world, name=f"{world.name}{AS_FAR}"), scale, OF_PUBLISHED, seeds)
     return {
         "claims": catalogue_digest(),
         "spread": SPREAD,
         "measured_spreads": measured,
+        "published_seeds": {scale: published_seeds(scale) for scale in MEASURED},
         "lines": lines,
         "stamp": provenance(),
     }
@@ -258,7 +281,20 @@ def section(record: Mapping[str, Any]) -> str:
                 [[name, *(f"{by[scale, name]['wrong']:.3f}" for scale in SCALES)] for name in worlds],
             ),
             "",
-            *(line for scale in SCALES[1:] for line in _by_table(by, scale, worlds, tables)),
+            *(line for scale in SCALES for line in _by_table(by, scale, worlds, tables)),
+            "### Pages with any wrong verdict, with as many seeds of each row as were published",
+            "",
+            *grid(
+                ["truth", *seeds],
+                [
+                    [world.name, *(f"{by[scale, world.name + AS_FAR]['wrong']:.3f}" for scale in seeds)]
+                    for world in WORLDS[:OF_PUBLISHED]
+                    if not world.size
+                ],
+            ),
+            "",
+            f"Rows by seeds that count: {'; '.join(_seeds(*of) for of in record['published_seeds'].items())}.",
+            "",
             "### How often a claim is found at five seeds",
             "",
             *grid(
@@ -281,6 +317,11 @@ def section(record: Mapping[str, Any]) -> str:
 def _by_table(by: Mapping[tuple[str, str], Any], scale: str, worlds: Sequence[str], tables: Sequence[str]) -> list[str]:
     lines = [[name, *(f"{by[scale, name]['wrong_by_table'][table]:.3f}" for table in tables)] for name in worlds]
     return [f"### Tables with a wrong verdict, scale `{scale}`", "", *grid(["truth", *tables], lines), ""]
+
+
+def _seeds(scale: str, of: Mapping[str, int]) -> str:
+    rows = Counter(of.values())
+    return f"`{scale}`: {', '.join(f'{rows[n]} with {n}' for n in sorted(rows, reverse=True) if n)}"
 
 
 def _spread(scale: str, of: Mapping[str, float]) -> str:
