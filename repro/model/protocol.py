@@ -22,6 +22,8 @@ class TranslationSystem(Protocol):
     reads_ragged: bool  # whether `encode` and `decode` take ragged batches, as a GPU reads them
     in_ctranslate2: bool  # whether CTranslate2 can express it
     needs_whole_updates: bool  # a sentence meets all of its update, so that no part of one can be computed elsewhere
+    # and `n_places: int` where it reads and writes no more tokens than that, and is not made of our learned positions:
+    # `repro/runs/refused.py` then refuses longer lines before anything is trained
     embedding: TiedEmbedding  # its weight [V, D] is the matrix of the softmax, too
 
     def encode(self, source: Any) -> Tensor:

@@ -28,7 +28,7 @@ from repro.runs.launch import started_again
 from repro.runs.options import USUAL, Options, Seeds, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
-from repro.runs.refused import refuse_systems
+from repro.runs.refused import refuse_long_lines, refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.bfloat16 import slow_bf16
@@ -117,6 +117,8 @@ class Sweep:
             if self.is_first and not self.options.fork:
                 for run in runs:
                     run.refuse_if_changed()
+            if self.is_first:
+                refuse_long_lines([run for run in runs if not run.finished()])
             expected = self._expected(executor, work, progress)
             progress.say(board(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
