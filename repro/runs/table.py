@@ -99,7 +99,8 @@ def cells(
     """Base and the rows of all tables, seeds outer and rows inner: a stopped sweep has every row.
 
     `chosen` names the rows to keep, all of them if empty. Raises ValueError for a name that no table has, for tables
-    and rows that cannot be told apart, and for rows that are one and the same.
+    and rows that cannot be told apart, for rows that are one and the same, and for a row to be kept whose system has no
+    name.
     """
     _refuse_names(tables)
     placed = _placed(tables)
@@ -109,12 +110,15 @@ def cells(
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
     at_scale = [(of, i, row, row.at(base, equal_updates=equal_updates)) for of, i, row in placed]
-    _refuse_twins(
-        [
-            (f"row {row.name!r} of {of}", hyper, row.task or task, systems.system_text(row.system))
-            for of, _, row, hyper in at_scale
-        ]
-    )
+    twins = []
+    for of, _, row, hyper in at_scale:
+        who = f"row {row.name!r} of {of}"
+        try:
+            twins.append((who, hyper, row.task or task, systems.system_text(row.system)))
+        except ValueError as error:
+            if not chosen or row.name in chosen:
+                raise ValueError(f"R{who[1:]}: {error}") from error
+    _refuse_twins(twins)
     return [
         Cell(table=of, position=i, row=row, hyper=hyper, seed=seed, task=row.task or task)
         for seed in seeds
