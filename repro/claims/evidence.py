@@ -15,7 +15,7 @@ from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
 from repro.results.record import Record
-from repro.results.task import signature
+from repro.results.task import SPLITS, signature
 
 
 class Apart(NamedTuple):
@@ -86,6 +86,8 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     finished = record.status == "finished"
     if finished and record.cost["steps"] != record.hyper["steps"]:
         return "of a different number of updates than planned"
+    if finished and not record.determinism["weights"]:
+        return "finished without a digest of their weights, by which copies are known"
     listed = rows.get((record.table, record.row))
     if rows and listed is None:
         return "of rows that their experiment does not have"
@@ -165,10 +167,15 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
     if any(other.about["name"] != first.about["name"] for other in others):
         said |= {"text", "tokenizer"}
     beside = [name for name in names if name not in said]
-    scorers = {_scorers(record) for of in rows.values() for record in of if record.status == "finished"}
-    pairs = {record.pair for of in rows.values() for record in of}
-    return [*beside, *(["language pair"] if len(pairs) > 1 else []), *(["scorer"] if len(scorers) > 1 else [])]
+    runs = [record for of in rows.values() for record in of]  # one seed scored otherwise is enough to spoil a mean
+    alike = {
+        "language pair": {record.pair for record in runs},
+        **{f"sentences of {split}": {record.n_sentences(split) for record in runs} for split in SPLITS},
+        "scorer": {_scorers(record) for record in runs if record.status == "finished"},
+    }
+    return [*beside, *(name for name, found in alike.items() if len(found) > 1)]
 
 
 def _scorers(record: Record) -> tuple[str | None, ...]:
-    return tuple(signature(record.scores["dev"], name) for name in record.about["scores"])
+    """Of dev and of test, by which Table 2 and F1 are judged."""
+    return tuple(signature(record.scores[split], name) for split in SPLITS for name in record.about["scores"])

@@ -163,14 +163,13 @@ PRINTED: dict[str, Any] = {
 
 def counted(row: str, table: str, seeds: range) -> list[Record]:
     """Runs that count as evidence, each with translations of its own."""
-    shown: Any = {
-        "badge": "L1", "against": [], "order": "ab", "plan": "ab", "weights": None, "replayed": 2, "repeated_lines": 0,
-    }  # fmt: skip
+    shown: Any = {"badge": "L1", "against": [], "order": "ab", "plan": "ab", "replayed": 2, "repeated_lines": 0}
+    place = -1 if table == "base" else 0
     return [
         with_scores(
             paper_run(
                 row, table, seed=seed, run=f"{seed:08x}{len(row):08x}", scale="laptop", claims=catalogue_digest(),
-                determinism=shown, position=-1 if table == "base" else 0, paper=PRINTED[row],
+                determinism={**shown, "weights": f"{row} {seed}"}, position=place, paper=PRINTED[row],
             )
         )
         for seed in seeds

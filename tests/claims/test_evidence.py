@@ -60,8 +60,12 @@ def test_the_first_declared_seeds_count() -> None:
             lambda record: replace(record, cost={**record.cost, "steps": record.cost["steps"] - 1}),
             "of a different number of updates than planned",
         ),
+        (
+            lambda record: replace(record, determinism={**record.determinism, "weights": None}),
+            "finished without a digest of their weights, by which copies are known",
+        ),
     ],
-    ids=["no list", "another list", "dirty", "no badge kept", "no badge", "stopped early"],
+    ids=["no list", "another list", "dirty", "no badge kept", "no badge", "stopped early", "no weights"],
 )
 def test_what_does_not_count_is_set_apart_by_name(spoiled: Callable[[Record], Record], why: str) -> None:
     # the last of three seeds: the two before it count
@@ -124,6 +128,17 @@ def test_a_seed_copied_as_several_counts_not_even_once() -> None:
     assert seeds(gather([run(4), as_row, run(5)], {LIST})) == []  # and after the gap nothing counts
 
 
+def test_copies_that_hide_their_weights_do_not_reach_the_second_look() -> None:
+    # three runs, and one of them twice more under other names: the page would say n = 5
+    hidden: Any = {**SHOWN, "weights": None}
+    copies = [replace(run(4), seed=seed, run=f"{seed}" * 16, determinism=hidden) for seed in (7, 8)]
+    found = gather([run(4), run(5), run(6), *copies], {LIST})
+    assert seeds(found) == [4, 5, 6]
+    assert why_apart(found.apart) == [
+        "2 finished without a digest of their weights, by which copies are known: h=1 (seeds 7 to 8)"
+    ]
+
+
 def test_two_tables_may_show_one_run() -> None:
     again = replace(run(4), table="mine", row="one head")
     assert len(gather([run(4), again], {LIST}).records) == 2
@@ -162,6 +177,17 @@ def test_what_rows_differ_in_besides_their_own_numbers() -> None:
     assert unlike({B0: [base], "x": [replace(heads, stamp=threads)]}) == ["threads"]
     scored: Any = {split: {**heads.scores["dev"], "bleu_signature": "tok:none"} for split in ("dev", "test")}
     assert unlike({B0: [base], "x": [replace(heads, scores=scored)]}) == ["scorer"]
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_rows_are_compared_on_the_same_sentences_scored_alike(split: str) -> None:
+    # also where one of a row's seeds alone was scored otherwise; test is what Table 2 and F1 are judged on
+    base, heads = run(4, "base", "base"), [run(seed, hyper=changed(n_heads=1)) for seed in (4, 5)]
+    assert unlike({B0: [base], "x": heads}) == []
+    scored: Any = {**base.scores, split: {**base.scores["dev"], "bleu_published_signature": "tok:none"}}
+    assert unlike({B0: [base], "x": [heads[0], replace(heads[1], scores=scored)]}) == ["scorer"]
+    fewer: Any = {**base.corpus, f"n_{split}": 500}
+    assert unlike({B0: [base], "x": [heads[0], replace(heads[1], corpus=fewer)]}) == [f"sentences of {split}"]
 
 
 def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> None:

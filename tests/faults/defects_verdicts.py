@@ -80,8 +80,8 @@ DEFECTS = (
     Defect(
         "rows of two scorers are compared",
         EVIDENCE,
-        '*(["scorer"] if len(scorers) > 1 else [])',
-        "*[]",
+        "return [*beside, *(name for name, found in alike.items() if len(found) > 1)]",
+        'return [*beside, *(name for name, found in alike.items() if len(found) > 1 and name != "scorer")]',
         (f"{OF_EVIDENCE}what_rows_differ_in_besides_their_own_numbers",),
     ),
     Defect(
@@ -184,5 +184,29 @@ DEFECTS = (
         " for one in kept if (one.table, one.row) == (record.table, record.row))",
         " for one in kept)",
         (f"{OF_EVIDENCE}seeds_that_are_no_repetitions_of_the_newest_do_not_count",),
+    ),
+    Defect(
+        "a copy without a digest of its weights counts",
+        EVIDENCE,
+        'if finished and not record.determinism["weights"]:',
+        'if not finished and not record.determinism["badge"]:',
+        (
+            f"{OF_EVIDENCE}what_does_not_count_is_set_apart_by_name",
+            f"{OF_EVIDENCE}copies_that_hide_their_weights_do_not_reach_the_second_look",
+        ),
+    ),
+    Defect(
+        "a test set may be scored by another scorer",
+        EVIDENCE,
+        "for split in SPLITS for name in record.about",
+        "for split in SPLITS[:1] for name in record.about",
+        (f"{OF_EVIDENCE}rows_are_compared_on_the_same_sentences_scored_alike",),
+    ),
+    Defect(
+        "rows scored on unequally many sentences are compared",
+        EVIDENCE,
+        "{record.n_sentences(split) for record in runs} for split in SPLITS",
+        "{record.n_sentences(split) for record in runs[:1]} for split in SPLITS",
+        (f"{OF_EVIDENCE}rows_are_compared_on_the_same_sentences_scored_alike",),
     ),
 )
