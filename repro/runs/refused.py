@@ -4,6 +4,8 @@ All of it stands here and not beside the systems: what a class refuses is a part
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from repro.results.systems import system_text
@@ -33,7 +35,7 @@ def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> Non
                 ctranslate.refuse(model)
             refuse_parts_of_updates(model, options.processes * scale.micro_batches(options.processes))
             refuse_reach(model)
-            _try_out(cell.row.system, cell.hyper)
+            _try_out(cell.row.system, replace(cell.hyper, lr_factor=1.0))
         except ValueError as error:
             raise ValueError(f"{_who(cell)}: {error}") from error
         except Exception as error:  # whatever somebody's class raises
@@ -48,6 +50,7 @@ def _who(cell: Cell) -> str:
     return f"Row {cell.row.name!r} of {cell.table} ({system_text(cell.row.system)})"
 
 
+@cache  # many rows are one system at several rates
 def _try_out(system: Any, hyper: "Hyper") -> None:
     """Do with one short sentence what a run does: what its record counts, and two steps of its search.
 
@@ -115,12 +118,16 @@ def refuse_long_lines(runs: "Sequence[Run]") -> None:
     """Raise ValueError where a text has a line that the model of a run has no place for, or its search might write one.
 
     A search is given as many tokens as it reads and the task's `extra`, its end symbol counted, and may take them all.
+    Nothing is asked of finished runs: their searches took fewer.
     """
-    settings = {(run.settings.table, run.settings.row): run for run in runs}  # of all seeds once
-    for run in settings.values():
+    looked_at = set()
+    for run in runs:
         row, prepared = run.settings, run.prepared
         if row.system is None and not row.hyper.learned_positions:
             continue  # as most: nothing is to be looked at, and no torch to be imported
+        if (row.table, row.row) in looked_at or run.finished():
+            continue
+        looked_at.add((row.table, row.row))
         from repro.model.build import sketched
 
         places = n_places(sketched(row.system, row.hyper, SKETCHED))

@@ -118,7 +118,7 @@ class Sweep:
                 for run in runs:
                     run.refuse_if_changed()
             if self.is_first:
-                refuse_long_lines([run for run in runs if not run.finished()])
+                refuse_long_lines(runs)
             expected = self._expected(executor, work, progress)
             progress.say(board(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):

@@ -177,20 +177,23 @@ def split(source: list[int], target: list[int]) -> Any:
     )
 
 
-def run(system: Any = WithPlaces, *, extra: int = 4, max_length: int = 13, **splits: Any) -> Any:
+def run(
+    system: Any = WithPlaces, *, extra: int = 4, max_length: int = 13, finished: bool = False, **splits: Any
+) -> Any:
     """Of 13 places, of which a search takes 4 more than it reads, if nobody says otherwise."""
     fits = {name: split([2, 9], [13, 2]) for name in ("dev", "test")}
     prepared = SimpleNamespace(**{"train": split([13], [13]), **fits, **splits})
     task = SimpleNamespace(search=Search(extra=extra))
     scale = SimpleNamespace(max_length=max_length)
     settings = SimpleNamespace(table="t", row="x", system=system, hyper=SMOKE.base, task=task, scale=scale)
-    return SimpleNamespace(settings=settings, prepared=prepared)
+    return SimpleNamespace(settings=settings, prepared=prepared, finished=lambda: finished)
 
 
 def test_lines_that_just_fit_are_read() -> None:
     refuse_long_lines([run()])
     refuse_long_lines([run(None, dev=split([9_999], [9_999]), max_length=9_999)])
     refuse_long_lines([run(max_length=99)])
+    refuse_long_lines([run(dev=split([10], [2]), finished=True)])  # its search took fewer
 
 
 @pytest.mark.parametrize(
@@ -214,7 +217,7 @@ def test_lines_that_just_fit_are_read() -> None:
 )
 def test_a_line_that_does_not_fit_is_named(unfit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"^Row 'x' of t: expected {message}"):
-        refuse_long_lines([run(), unfit])
+        refuse_long_lines([unfit])
 
 
 PROGRAM = """
