@@ -7,11 +7,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
+MADE = {"explorables.html"}  # of the site, by docs/site_build.py
+REFERENCES = re.compile(r'<(?:[^>"]|"[^"]*")*?\s(?:src|href)="(?!\w+:|/|#)([^"#?]+)')  # the relative ones
 NEEDS = "needs the extra [docs]: pip install -c constraints.txt -e '.[docs]'"
 
 
@@ -40,6 +43,14 @@ def test_every_page_of_docs_has_its_place() -> None:
     listed = list(leaves(yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]))
     assert len(listed) == len(set(listed))
     assert {page.name for page in (ROOT / "docs").glob("*.md")} - set(listed) == set(), "give it a place in mkdocs.yml"
+
+
+def test_raw_html_of_a_page_leads_to_what_lies_beside_it() -> None:
+    # without MkDocs, which follows the links of Markdown alone; pages stand in one folder, with `.html` at their end
+    there = MADE | {file.name for file in (ROOT / "docs").iterdir()}
+    there |= {page.with_suffix(".html").name for page in (ROOT / "docs").glob("*.md")}
+    for page in (ROOT / "docs").glob("*.md"):
+        assert [one for one in REFERENCES.findall(page.read_text("utf-8")) if one not in there] == [], page.name
 
 
 def test_a_file_stands_at_its_path_below_the_site(site_build: Any) -> None:
@@ -113,6 +124,12 @@ def test_the_site_is_built_strictly_and_asks_nobody(
             r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="((?:https?:)?//[^"]*)"', page.read_text()
         )
         assert asked == [], name
+        broken = [
+            link
+            for link in REFERENCES.findall(page.read_text("utf-8"))
+            if not (page.parent / unquote(html.unescape(link))).exists() and "reference/" not in link
+        ]
+        assert broken == [], name
     mapped = pages["paper_map.html"].read_text("utf-8")
     assert '<a href="reference/repro/model/attention.html"><code>repro/model/attention.py</code></a>' in mapped
     of_module = html.unescape(re.sub("<[^>]+>", "", pages["reference/repro/model/attention.html"].read_text("utf-8")))
