@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["load", "run", "table"]
 
 
+def __dir__() -> list[str]:
+    """What a shell completes: what can be called, though none of it is imported yet."""
+    return ["__version__", *__all__]
+
+
 def __getattr__(name: str) -> Any:
     """What is called is imported when it is called; `__version__` is that of the package that is installed."""
     if name == "__version__":

@@ -69,6 +69,11 @@ def test_it_is_typed() -> None:
     assert set(repro.__all__) == {"load", "run", "table"}
 
 
+def test_a_shell_completes_what_is_there() -> None:
+    assert dir(repro) == ["__version__", "load", "run", "table"]
+    assert all(hasattr(repro, name) for name in dir(repro))
+
+
 @pytest.mark.usefixtures("_own_signals")
 def test_every_example_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
