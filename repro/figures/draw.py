@@ -12,6 +12,10 @@ from functools import cache as once
 from functools import partial
 from pathlib import Path
 
+from repro.claims.catalogue import CLAIMS
+from repro.claims.judge import evidence_of, judge
+from repro.claims.statements import STATEMENTS
+from repro.claims.to_base import Distances
 from repro.figures import (
     activations,
     alignments,
@@ -34,7 +38,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
 from repro.pages.table3 import PARTS
-from repro.results.frame import FIGURES, load_records, record_folders
+from repro.results.frame import FIGURES, ResultSet, load_records, record_folders
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
@@ -77,7 +81,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        "differences": lambda: forest.draw_differences(to, _third(of, tables), results),
+        "differences": lambda: forest.draw_differences(to, _third(of, tables), _distances(place), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
     made: list[Path] = []
@@ -218,6 +222,14 @@ def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
 def _translate_anew(records: Sequence[Record]) -> bool:
     """Whether a table shows other systems than the base's on the base's task."""
     return any(record.system and has_sentences(record) for record in records)
+
+
+def _distances(place: Path) -> Distances:
+    """Those that the pages of verdicts have, so of all records of the scale."""
+    found = ResultSet.read(place)
+    evidence = evidence_of(found.everything, found.rows)
+    judged = [one for claims in (CLAIMS, STATEMENTS) for one in judge(evidence, found.rows, claims=claims)]
+    return Distances(evidence, judged)
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:

@@ -1,21 +1,21 @@
 """How far each row of Table 3 is from the base, beside what the paper prints. Paper: Table 3.
 
-A difference is positive where the row is better. It has an interval over seeds, by the statistics of the verdicts, and
-in BLEU one over sentences, where the translations are kept: the wider one says of what there was too little.
+A difference is positive where the row is better, and is that of the verdicts (`repro/claims/to_base.py`), of the same
+runs, with the same interval over seeds. In BLEU it has one over sentences as well, where the translations are kept: the
+wider one says of what there was too little.
 """
 
 import functools
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from repro.claims.bootstrap import OverSentences
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
-from repro.claims.decisions import MIN_RUNS
-from repro.claims.statistics import Noise, difference, pool
+from repro.claims.to_base import Distances, ToBase
 from repro.figures import style
+from repro.figures.numbers import save_numbers
 from repro.pages import table2
 from repro.results.labels import label
 from repro.results.record import BASE, Record
@@ -25,9 +25,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Rows = dict[tuple[str, str], list[Record]]  # by table and row
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
+COLUMNS = (  # of the numbers beside the picture; `claim` names the claim that has the same, if there is one
+    *("row", "endpoint", "n", "n of base", "row less base", "low", "high"),
+    *("low over sentences", "high over sentences", "paper", "claim"),
+)
+NO_INTERVAL = "ours, no runs that count, or too few"
 AXES = {LOG_PPL: "log PPL (dev): base − row", BLEU: "BLEU (dev): row − base"}
 BETTER = "the row is better →"
 ABOUT = {  # what the rows of a table have in common
@@ -48,9 +52,11 @@ class Difference:
     """A row less the base by one score, more is better."""
 
     value: float
-    over_seeds: tuple[float, float] | None  # 95 %; None: too few runs
+    n: tuple[int, int]  # runs of the row and of the base, behind the value
+    over_seeds: tuple[float, float] | None  # 95 %, as the verdicts have it; None: they have none
     over_sentences: tuple[float, float] | None  # 95 %; None: no translations, or no score of sentences
     paper: float | None
+    claim: str  # that has the same numbers, if one compares the two
 
 
 @dataclass(frozen=True)
@@ -59,34 +65,35 @@ class ComparedRow:
 
     table: str
     name: str  # with its value at this scale
-    n: int  # finished runs
+    row: str  # without
     is_printed: bool  # the paper has a number of it
     found: dict[Endpoint, Difference]
 
+    @property
+    def n(self) -> int:
+        """Runs of the row behind its differences: of the score that has most."""
+        return max(one.n[0] for one in self.found.values())
 
-def differences_to_base(records: Iterable[Record], results: Path) -> list[ComparedRow]:
+
+def differences_to_base(records: Iterable[Record], distances: Distances, results: Path) -> list[ComparedRow]:
     """Every row that has a finished run, those that the paper prints first, in its order; none without the base.
 
-    Beside the records under `results` stand their translations.
+    `distances` are of all records of the scale. Beside the records under `results` stand their translations.
     """
     clean = [record for record in records if record.status == "finished" and not record.stamp["dirty"]]
-    ordered = sorted(
-        clean,
-        key=lambda one: (one.table != BASE, not _is_printed(one), one.table, one.position, one.seed),
-    )
-    rows: Rows = {}
-    for record in ordered:
-        rows.setdefault((record.table, record.row), []).append(record)
-    base = rows.pop((BASE, BASE), [])
-    if not base:
+    ordered = sorted(clean, key=lambda one: (not _is_printed(one), one.table, one.position, one.seed))
+    base = next((record for record in ordered if record.table == BASE), None)
+    if base is None:
         return []
     over = OverSentences(counts_of_runs(results, clean))
-    everything = {(BASE, BASE): base, **rows}
-    scores = {one: _scores(one, everything) for one in ENDPOINTS}
+    firsts = {(one.table, one.row): one for one in reversed(ordered) if one.table != BASE}
     lines = []
-    for (table, row), runs in rows.items():
-        found = {one: _difference(one, (table, row), everything, of, over) for one, of in scores.items()}
-        lines.append(ComparedRow(table, label(row, runs[0].hyper), len(runs), _is_printed(runs[0]), found))
+    for first in reversed(firsts.values()):
+        found = {one: distances(f"{first.table}/{first.row}", one) for one in ENDPOINTS}
+        differences = {one: _difference(one, of, first, base, over) for one, of in found.items() if of}
+        if len(differences) == len(ENDPOINTS):
+            name = label(first.row, first.hyper)
+            lines.append(ComparedRow(first.table, name, first.row, _is_printed(first), differences))
     return lines
 
 
@@ -94,38 +101,40 @@ def _is_printed(record: Record) -> bool:
     return any(number is not None for number in record.paper.values())
 
 
-def _scores(endpoint: Endpoint, rows: Rows) -> tuple[dict[str, list[float]], Noise]:
-    """What the runs of all rows came to, and the spread between seeds that follows from all of them."""
-    values = {"/".join(key): [endpoint.of(run) or 0.0 for run in runs] for key, runs in rows.items()}
-    return values, pool(values, reference=f"{BASE}/{BASE}")
-
-
-def _difference(
-    endpoint: Endpoint,
-    row: tuple[str, str],
-    rows: Rows,
-    scores: tuple[dict[str, list[float]], Noise],
-    over: OverSentences,
-) -> Difference:
-    values, noise = scores
-    names, pair = ("/".join(row), f"{BASE}/{BASE}"), (rows[row], rows[BASE, BASE])
-    is_known = all(len(runs) >= MIN_RUNS for runs in pair) and noise.variance > 0
-    over_seeds = difference(values, *names, noise).interval() if is_known else None
-    drawn = over(map(run_key, pair[0]), map(run_key, pair[1])) if endpoint is BLEU else None
+def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, over: OverSentences) -> Difference:
+    """`row` and `base` are a record of each, by which the paper's numbers are known."""
+    ours, others = found.runs
+    drawn = over(map(run_key, ours), map(run_key, others)) if endpoint is BLEU else None
     # Table 2 prints scores of test, and this is dev
-    printed = [None if row[0] == table2.NAME else endpoint.printed(runs[0].paper) for runs in pair]
+    printed = [None if row.table == table2.NAME else endpoint.printed(run.paper) for run in (row, base)]
     paper = printed[0] - printed[1] if printed[0] is not None and printed[1] is not None else None
-    value = statistics.fmean(values[names[0]]) - statistics.fmean(values[names[1]])
-    return Difference(value, over_seeds, drawn and drawn[1:3], paper)
+    return Difference(
+        value=found.value,
+        n=(len(ours), len(others)),
+        over_seeds=found.over_seeds,
+        over_sentences=drawn and drawn[1:3],
+        paper=paper,
+        claim=found.claim,
+    )
 
 
-def draw_differences(folder: Path, records: Sequence[Record], results: Path) -> list[Path]:
-    """Two panels, log PPL and BLEU, a line for each row."""
-    if not (lines := differences_to_base(records, results)):
+def draw_differences(folder: Path, records: Sequence[Record], distances: Distances, results: Path) -> list[Path]:
+    """Two panels, log PPL and BLEU, a line for each row; and their numbers."""
+    if not (lines := differences_to_base(records, distances, results)):
         raise ValueError(
             "Expected finished runs of the base and of another row, of committed code. Run experiments/all_tables.py."
         )
-    return style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines))
+    numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
+    return [
+        *style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
+        save_numbers(folder, NAME, COLUMNS, numbers),
+    ]
+
+
+def _numbers(line: ComparedRow, endpoint: Endpoint) -> tuple[Any, ...]:
+    one, nothing = line.found[endpoint], (None, None)
+    ends = (*(one.over_seeds or nothing), *(one.over_sentences or nothing))
+    return (f"{line.table}/{line.row}", endpoint.name, *one.n, one.value, *ends, one.paper, one.claim)
 
 
 def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:
@@ -201,8 +210,7 @@ def _legend(figure: "Figure", lines: Sequence[ComparedRow]) -> None:
         text = "ours, 95 % interval over seeds"
         handles.append(Line2D([], [], color=OURS, lw=2.6, marker="o", ms=5, label=text))
     if any(not one.over_seeds for one in shown):
-        text = f"ours, fewer than {MIN_RUNS} runs"
-        handles.append(Line2D([], [], color=OURS, lw=0, marker="o", mfc="white", ms=5, label=text))
+        handles.append(Line2D([], [], color=OURS, lw=0, marker="o", mfc="white", ms=5, label=NO_INTERVAL))
     if any(one.over_sentences for one in shown):
         handles.append(Line2D([], [], color=SENTENCES, lw=1.3, label="95 % interval over sentences"))
     if any(one.paper is not None for one in shown):

@@ -11,6 +11,7 @@ from typing import Any
 from markupsafe import Markup
 
 from repro.claims.claim import BLEU, LOG_PPL, Endpoint
+from repro.claims.to_base import Distances
 from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.scale_data import ScaleData
@@ -39,7 +40,8 @@ UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 def differences_section(data: ScaleData) -> Section | None:
     """The forest plot; None where no row can be compared with the base."""
-    lines = differences_to_base(comparable(data), data.result_set.folder.parent)
+    distances = Distances(data.evidence, [*data.judged, *data.stated])
+    lines = differences_to_base(comparable(data), distances, data.result_set.folder.parent)
     if not lines:
         return None
     firsts = first_runs(data.result_set)
@@ -57,8 +59,9 @@ def differences_section(data: ScaleData) -> Section | None:
     }
     said = Markup(
         '<p>Each row against the base; further right is better. <span class="key this">ours, with the '
-        '95 % interval over seeds</span> where row and base have three or more; <span class="key other">95 % interval '
-        'over sentences</span> where translations were kept; <span class="key of-paper">what the paper prints</span>. '
+        "95 % interval over seeds</span> that the verdicts rest on, of the runs that count; where too few do there is "
+        'none, and the point is of all runs; <span class="key other">95 % interval over sentences</span> where '
+        'translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
         "to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and Enter "
         "opens one.</p>"
@@ -150,7 +153,7 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
     base = (
         alt.Chart(alt.NamedData(group))
         .transform_calculate(
-            interval=f"isValid(datum.{name}_low) ? {ends} : 'too few runs'",
+            interval=f"isValid(datum.{name}_low) ? {ends} : 'too few runs that count'",
             printed=f"isValid(datum.{name}_paper) ? format(datum.{name}_paper, '{form}') : 'not printed'",
         )
         .encode(y=rows, tooltip=told)

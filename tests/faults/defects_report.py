@@ -64,7 +64,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the test scores that Table 2 prints are held against dev",
         "repro/figures/forest.py",
-        "None if row[0] == table2.NAME else endpoint",
+        "None if row.table == table2.NAME else endpoint",
         "endpoint",
         ("tests/figures/test_forest.py::test_scores_of_test_as_printed_are_not_held_against_dev",),
     ),

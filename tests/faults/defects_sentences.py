@@ -8,6 +8,7 @@ BOOTSTRAP, OF_BOOTSTRAP = "repro/claims/bootstrap.py", "tests/claims/test_bootst
 OUTPUTS, OF_OUTPUTS = "repro/runs/outputs.py", "tests/runs/test_outputs.py::test_"
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
 FOREST, OF_FOREST = "repro/figures/forest.py", "tests/figures/test_forest.py::test_"
+TO_BASE = "repro/claims/to_base.py"
 COUNTS, OF_COUNTS = "repro/decoding/counts.py", "tests/decoding/test_counts.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -198,20 +199,24 @@ DEFECTS: tuple[Defect, ...] = (
     # the picture of differences
     Defect(
         "a worse row stands at the right",
-        FOREST,
-        "    value = statistics.fmean(values[names[0]]) - statistics.fmean(values[names[1]])\n",
-        "    value = statistics.fmean(values[names[1]]) - statistics.fmean(values[names[0]])\n",
+        TO_BASE,
+        "value=value if is_better else -value",
+        "value=value",
         (
             f"{OF_FOREST}a_better_row_stands_at_the_right_by_either_score",
             f"{OF_FOREST}the_interval_over_sentences_is_of_the_translations_that_stand_beside_the_records",
+            f"{OF_FOREST}the_numbers_beside_the_picture_are_those_of_the_claims",
         ),
     ),
     Defect(
-        "two runs have an interval over seeds",
-        FOREST,
-        "len(runs) >= MIN_RUNS for",
-        "len(runs) >= MIN_RUNS - 1 for",
-        (f"{OF_FOREST}two_runs_have_no_interval",),
+        "runs that settle no claim are drawn with those that do",
+        TO_BASE,
+        "runs = _with_score(taken, row, endpoint)",
+        "runs = _with_score(self._everything, row, endpoint)",
+        (
+            f"{OF_FOREST}runs_that_do_not_count_have_no_interval",
+            f"{OF_FOREST}the_numbers_beside_the_picture_are_those_of_the_claims",
+        ),
     ),
     Defect(
         "the names of rows run into their numbers of runs",

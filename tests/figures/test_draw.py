@@ -29,6 +29,7 @@ EACH = [
     "differences",
     "quality_and_cost",
 ]
+WITH_NUMBERS = [*LAB, "differences"]
 
 
 def measurement() -> MeasuredHeads:
@@ -81,7 +82,7 @@ def test_everything_is_made_from_records_and_a_measurement(results: Path, a_reco
     assert [said.partition(":")[0] for said in skipped] == [
         OWN, "parse tree", "head similarity", "soft alignment", "activations", "gradients of the first word",
     ]  # fmt: skip
-    forms = {name: ("png", "svg", "csv") if name in LAB else ("png", "svg") for name in EACH}
+    forms = {name: ("png", "svg", "csv") if name in WITH_NUMBERS else ("png", "svg") for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
 
@@ -94,7 +95,7 @@ def test_the_same_input_gives_the_same_bytes(
     place(tmp_path, a_record)
     attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
     made, _ = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
-    assert len(made) == len(EACH) + len(LAB)
+    assert len(made) == len(EACH) + len(WITH_NUMBERS)
     assert [f.name for f in made if f.read_bytes() != (results / "laptop/figures" / f.name).read_bytes()] == []
 
 

@@ -1,9 +1,10 @@
 """Differences to the base with the right sign, both intervals and the paper's; no word over another."""
 
+import csv
+import io
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 import pytest
 from kept_sentences import REFERENCES, hypotheses, leave, with_scores
 from matplotlib.figure import Figure
+from paper_runs import that_counts
 from sacrebleu.metrics.bleu import BLEU as SACREBLEU
 
 from repro.claims.claim import BLEU, LOG_PPL
+from repro.claims.judge import evidence_of, judge
+from repro.claims.to_base import Distances
 from repro.figures import forest, style
-from repro.figures.forest import differences_to_base, draw_differences
-from repro.results.record import Record
+from repro.figures.draw import draw_figures
+from repro.figures.forest import ComparedRow, differences_to_base, draw_differences
+from repro.pages import claims
+from repro.results.record import Record, path
 
 Make = Callable[..., Record]
 PRINTED: dict[str, Any] = {
@@ -25,18 +31,32 @@ PRINTED: dict[str, Any] = {
 }
 
 
+SEEDS = {"base": range(4, 12)}  # of the base; five of any other row
+
+
+def compared(records: Sequence[Record], results: Path) -> list[ComparedRow]:
+    """The lines of the picture of these records alone."""
+    evidence = evidence_of(records)
+    return differences_to_base(records, Distances(evidence, judge(evidence)), results)
+
+
+def counting(make: Make, row: str, of: Callable[[int], dict[str, Any]], **other: Any) -> list[Record]:
+    """As many runs as the second look takes; `of` makes their scores of their seeds."""
+    return [that_counts(make(row, seed, **of(seed), **other)) for seed in SEEDS.get(row, range(4, 9))]
+
+
 def test_a_better_row_stands_at_the_right_by_either_score(a_record: Make, tmp_path: Path) -> None:
-    base = [a_record("base", seed, ppl=2.0, bleu=60 + seed, paper=PRINTED["base"]) for seed in (1, 2, 3)]
-    row = [a_record("h=1", seed, ppl=1.6, bleu=63 + 2 * seed, paper=PRINTED["h=1"]) for seed in (1, 2, 3)]
-    [line] = differences_to_base([*row, *base], tmp_path)
-    assert (line.table, line.name, line.n) == ("table3_A", "h=1 (here 2)", 3)
+    base = counting(a_record, "base", lambda seed: {"ppl": 2.0, "bleu": 60 + seed}, paper=PRINTED["base"])
+    row = counting(a_record, "h=1", lambda seed: {"ppl": 1.6 + seed % 2 / 1e6, "bleu": 63 + seed}, paper=PRINTED["h=1"])
+    [line] = compared([*row, *base], tmp_path)
+    assert (line.table, line.name, line.n) == ("table3_A", "h=1 (here 2)", 5)
     by_bleu, by_ppl = line.found[BLEU], line.found[LOG_PPL]
-    assert by_bleu.value == pytest.approx(67 - 62)
-    assert by_ppl.value == pytest.approx(math.log(2.0 / 1.6))
+    assert by_bleu.value == pytest.approx(69 - 67.5)
+    assert by_ppl.value == pytest.approx(math.log(2.0 / 1.6), rel=1e-5)
     assert by_bleu.paper == pytest.approx(24.9 - 25.8)
     assert by_ppl.paper == pytest.approx(math.log(4.92 / 5.29))
     assert by_bleu.over_seeds is not None
-    assert by_bleu.over_seeds[0] < 5 < by_bleu.over_seeds[1]
+    assert by_bleu.over_seeds[0] < 1.5 < by_bleu.over_seeds[1]
     assert by_bleu.over_sentences is None, "no translations"
 
 
@@ -45,7 +65,7 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
 ) -> None:
     runs = [with_scores(a_record(row, seed, run=f"{seed}" * 16)) for row, seed in (("base", 1), ("h=1", 2))]
     leave(tmp_path, runs)
-    [line] = differences_to_base(runs, tmp_path)
+    [line] = compared(runs, tmp_path)
     found = line.found[BLEU]
     worth = [SACREBLEU().corpus_score(hypotheses(seed, "dev"), [REFERENCES["dev"]]).score for seed in (1, 2)]
     assert found.value == pytest.approx(worth[1] - worth[0])
@@ -55,13 +75,58 @@ def test_the_interval_over_sentences_is_of_the_translations_that_stand_beside_th
     assert line.found[LOG_PPL].over_sentences is None
 
 
-@pytest.mark.parametrize("few", ["base", "h=1"])
-def test_two_runs_have_no_interval(a_record: Make, tmp_path: Path, few: str) -> None:
-    runs = [a_record(row, seed, bleu=60 + seed) for row in ("base", "h=1") for seed in (1, 2, 3, 4)]
-    [line] = differences_to_base(runs, tmp_path)
-    assert line.found[BLEU].over_seeds is not None
-    [line] = differences_to_base([run for run in runs if run.row != few or run.seed <= 2], tmp_path)
-    assert line.found[BLEU].over_seeds is None
+@pytest.mark.parametrize(("few", "n"), [("base", 7), ("h=1", 2)])
+def test_runs_that_do_not_count_have_no_interval(a_record: Make, tmp_path: Path, few: str, n: int) -> None:
+    explored = [a_record(row, seed, bleu=0.0) for row in ("base", "h=1") for seed in (1, 2, 3)]
+    runs = [*explored]
+    for row in ("base", "h=1"):
+        runs += counting(a_record, row, lambda seed: {"bleu": 60 + seed})
+    [line] = compared(runs, tmp_path)
+    found = line.found[BLEU]
+    assert (found.value, found.n) == (66 - 67.5, (5, 8)), "three seeds of each have been looked at before"
+    assert found.over_seeds is not None
+    [line] = compared([run for run in runs if run.row != few or run.seed < 4 + n], tmp_path)
+    found = line.found[BLEU]
+    assert found.over_seeds is None
+    assert found.n == ((8, 10) if few == "base" else (5, 11)), "all that there are"
+
+
+def test_the_numbers_beside_the_picture_are_those_of_the_claims(a_record: Make, tmp_path: Path) -> None:
+    spread = {"base": 1, "h=1": 2, "h=16": 3, "h=32": 5}
+    runs = [that_counts(a_record("half", seed, table="lab_parts", bleu=10 * seed)) for seed in range(4, 9)]
+    for i, (row, by) in enumerate(spread.items()):
+        runs += counting(
+            a_record,
+            row,
+            lambda seed, i=i, by=by: {"bleu": 60 - i + by * (seed % 3), "ppl": 2 + by * (seed % 4) / 50},
+            position=i - 1,
+            paper=PRINTED.get(row, PRINTED["h=1"]),
+        )
+        runs.append(a_record(row, 1, bleu=99, position=i - 1, paper=PRINTED.get(row, PRINTED["h=1"])))
+    for run in runs:
+        run.save(path(tmp_path, run))
+    made, _ = draw_figures(tmp_path, "laptop", tmp_path / "no", tmp_path / "no")
+    file = tmp_path / "laptop/figures/differences.csv"
+    assert file in made
+    numbers = {(one["row"], one["endpoint"]): one for one in csv.DictReader(io.StringIO(file.read_text()))}
+    page = claims.sheet(judge(evidence_of(runs)))
+    said = {(one["claim"], one["endpoint"]): one for one in csv.DictReader(io.StringIO(page))}
+    assert len(numbers) == 2 * 3, "another table than Table 3 is not drawn, and the base is what rows are held against"
+    for (row, endpoint), drawn in numbers.items():
+        if row == "table3_A/h=16":
+            assert drawn["claim"] == ""
+            assert drawn["low"], "by the same seeds and spread"
+            continue
+        claim = said[drawn["claim"], endpoint]
+        better, worse = claim["rows"].split()
+        assert {better, worse} == {row, "base/base"}
+        low, high = (claim[end] for end in ("low", "high"))
+        turned = [(1 if better == row else -1) * float(number) for number in (claim["value"], low, high)]
+        value, *ends = (float(drawn[name]) for name in ("row less base", "low", "high"))
+        assert [value, *ends] == pytest.approx([turned[0], *sorted(turned[1:])], rel=1e-5)
+        assert claim["n"] == " ".join(
+            drawn[one] for one in (("n", "n of base") if better == row else ("n of base", "n"))
+        )
 
 
 def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is_left_out(
@@ -75,7 +140,7 @@ def test_rows_stand_in_the_papers_order_and_what_is_not_finished_or_committed_is
         a_record("big", table="table3_big"),
         a_record("base"),
     ]
-    assert [line.name.split(" ")[0] for line in differences_to_base(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
+    assert [line.name.split(" ")[0] for line in compared(rows, tmp_path)] == ["h=1", "h=4", "d_k=16", "big"]
 
 
 def test_what_the_paper_prints_comes_first_whatever_its_table_is_called(a_record: Make, tmp_path: Path) -> None:
@@ -85,7 +150,7 @@ def test_what_the_paper_prints_comes_first_whatever_its_table_is_called(a_record
         a_record("h=1", table="table3_A", paper=PRINTED["h=1"]),
         a_record("base"),
     ]
-    lines = differences_to_base(rows, tmp_path)
+    lines = compared(rows, tmp_path)
     assert [(line.table, line.is_printed) for line in lines] == [
         ("lab_x", True),
         ("table3_A", True),
@@ -95,7 +160,7 @@ def test_what_the_paper_prints_comes_first_whatever_its_table_is_called(a_record
 
 def test_scores_of_test_as_printed_are_not_held_against_dev(a_record: Make, tmp_path: Path) -> None:
     rows = [a_record(row, table=table, paper=PRINTED["h=1"]) for row, table in (("base", "base"), ("big", "table2"))]
-    [line] = differences_to_base(rows, tmp_path)
+    [line] = compared(rows, tmp_path)
     assert line.is_printed
     assert [one.paper for one in line.found.values()] == [None, None]
 
@@ -104,8 +169,9 @@ def test_scores_of_test_as_printed_are_not_held_against_dev(a_record: Make, tmp_
 def test_without_the_base_or_another_row_there_is_no_picture(
     rows: Sequence[str], a_record: Make, tmp_path: Path
 ) -> None:
+    runs = [a_record(row) for row in rows]
     with pytest.raises(ValueError, match=r"finished runs of the base and of another row.*Run experiments/all_tables"):
-        draw_differences(tmp_path, [a_record(row) for row in rows], tmp_path)
+        draw_differences(tmp_path, runs, Distances(evidence_of(runs), ()), tmp_path)
 
 
 def words(figure: Figure) -> list[tuple[str, Any]]:
@@ -122,14 +188,15 @@ def words(figure: Figure) -> list[tuple[str, Any]]:
 @pytest.mark.parametrize("names", [["h=1"], ["h=1", "h=4", "h=16", "h=32", "a row with rather a long name"]])
 def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Make, tmp_path: Path) -> None:
     runs = [
-        a_record(row, seed, bleu=50 + 3 * seed + len(row), ppl=2 + seed / 10, position=i, paper=PRINTED["h=1"])
+        that_counts(a_record(row, seed, bleu=30 + 3 * seed + len(row), ppl=2 + seed / 10, position=i, **of))
         for i, row in enumerate(["base", *names])
-        for seed in (1, 2, 3)
+        for seed in SEEDS.get(row, range(4, 9))
+        for of in ({"paper": PRINTED.get(row, PRINTED["h=1"])}, {"paper": PRINTED["h=1"], "table": "table3_C"})
+        if row != "base" or "table" not in of
     ]
-    lines = differences_to_base(
-        [*runs, *(replace(run, table="table3_C") for run in runs if run.row != "base")], tmp_path
-    )
-    assert len(lines) == 2 * len(names)
+    explored = a_record("h=7", 1, table="table3_C", paper=PRINTED["h=1"])
+    lines = compared([*runs, explored], tmp_path)
+    assert len(lines) == 2 * len(names) + 1
     with style.house():
         figure = style.painted(forest.size(lines), partial(forest._paint, lines=lines))
         found = words(figure)
@@ -143,4 +210,5 @@ def test_no_word_lies_over_another_or_outside(names: Sequence[str], a_record: Ma
     shown = [text for text, _ in found]
     assert "the row is better →" in "\n".join(shown)
     assert "ours, 95 % interval over seeds" in shown
+    assert forest.NO_INTERVAL in shown, "one row was only explored"
     assert "95 % interval over sentences" not in shown, "there is none"

@@ -15,8 +15,10 @@ from report_records import scored
 from repro.cli import report
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
+from repro.results.frame import ResultSet
+from repro.results.places import PUBLISHED
 from repro.results.record import Record, path
-from repro.web.charts import curves_section
+from repro.web.charts import LETTERS, curves_section, differences_section
 
 REPORT = "laptop/report.html"
 VIEW = "new Promise((done) => report.onChart('{}', done))"
@@ -49,6 +51,30 @@ def test_differences_are_those_of_the_sheet_and_lead_to_their_row(made: Path, op
     assert points.count() == 2
     points.first.click()
     assert page.get_by_role("dialog").locator("h2").inner_text() == "h=1"
+
+
+def test_differences_of_published_rows_are_those_of_the_claims() -> None:
+    found = ResultSet.read(PUBLISHED / "laptop")  # of which seed 1 was exploration
+    third = {name: of for name, of in found.tables.items() if name in ("base", "table3_A", "table3_C")}
+    data = scale_data(replace(found, tables=third))
+    assert data
+    section = differences_section(data)
+    assert section
+    drawn = {line["row"].split(" ")[1]: line for line in csv.DictReader(io.StringIO(section.csv["differences.csv"]))}
+    said = {
+        (row.partition("/")[2], one.endpoint): (one, is_better)
+        for judged in data.judged
+        if judged.claim.kind == "direction"
+        for row, is_better in zip(judged.claim.rows, (True, False), strict=True)
+        for one in judged.found
+        if row != "base/base" and one.low is not None and "base/base" in judged.claim.rows
+    }
+    assert len(said) > 10
+    for (row, endpoint), (one, is_better) in said.items():
+        name = LETTERS[endpoint]
+        ends = [float(drawn[row][f"{name}{end}"]) * (1 if is_better else -1) for end in ("_low", "", "_high")]
+        assert sorted(ends) == pytest.approx([one.low, one.value, one.high], abs=1e-5)
+        assert int(drawn[row]["n"]) == one.runs[0 if is_better else 1]
 
 
 @pytest.mark.parametrize("width", [360, 700, 1000, 1600])
