@@ -65,7 +65,21 @@ DEFECTS: tuple[Defect, ...] = (
         REACH,
         "(scores * seen).sum(dim=-1) / seen.sum(dim=-1).clamp(min=1)",
         "(scores * seen).mean(dim=-1)",
-        (f"{OF_LAB}selection.py::test_two_levels_are_each_shared_out_whole[TwoLevel]",),
+        (f"{OF_LAB}selection.py::test_two_levels_are_each_shared_out_whole[TwoLevel-4]",),
+    ),
+    Defect(
+        "segments of the source are longer than is said",
+        REACH,
+        "segment: int = 4",
+        "segment: int = 5",
+        (f"{OF_LAB}selection.py::test_two_levels_are_each_shared_out_whole[TwoLevel-4]",),
+    ),
+    Defect(
+        "places begin closer together than tokens",
+        f"{LAB}static.py",
+        "std=0.5**0.5",
+        "std=0.5",
+        (f"{OF_LAB}relative.py::test_the_first_scores_of_places_spread_as_those_of_tokens",),
     ),
     Defect(
         "a restricted decoder sees one position more",
@@ -104,6 +118,13 @@ DEFECTS: tuple[Defect, ...] = (
         "share = self.real.to(x.dtype) / self.real.sum().clamp(min=1)",
         "share = torch.ones_like(x[..., :1]) / x[..., 0].numel()",
         (f"{OF_LAB}norms.py::test_batch_norm_in_loops", f"{BLIND}[True-batch norm]"),
+    ),
+    Defect(
+        "running means follow ten times more slowly than is said",
+        NORM,
+        "MOMENTUM = 0.1 ",
+        "MOMENTUM = 0.01 ",
+        (f"{OF_LAB}norms.py::test_batch_norm_in_loops",),
     ),
     Defect(
         "a batch that is read twice moves running means twice",

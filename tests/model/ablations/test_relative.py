@@ -11,6 +11,8 @@ from repro.model.ablations.static import StaticMixing
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.embedding import SinusoidalPositions
 from repro.model.masks import hidden_bias
+from repro.model.transformer import Transformer
+from repro.runs.scales import SCALES
 
 B, H, L, D_K, D_V, CLIP = 2, 3, 7, 5, 11, 2
 HYPER = Hyper(n_layers=2, d_model=6, d_ff=5, n_heads=2, d_k=3, d_v=3, dropout=0.0)
@@ -58,6 +60,14 @@ def test_static_weights_ignore_what_is_read() -> None:
     places = model.encoder[0].self_attention.places[:, :, :5]  # type: ignore[union-attr, index]
     expected = (places[0] @ places[1].transpose(-2, -1) / 3**0.5).softmax(dim=-1)
     torch.testing.assert_close(maps[0]["encoder.0.self_attention"][0], expected)
+
+
+def test_the_first_scores_of_places_spread_as_those_of_tokens() -> None:
+    """W^Q is Glorot uniform beside W^K and W^V: variance 2 / 4 D, times D numbers of unit variance."""
+    laptop = SCALES["laptop"].base
+    ours, base = (system(laptop, 23).encoder[0].self_attention for system in (StaticMixing, Transformer))
+    for of_queries_or_keys in (*ours.places, *base.project(torch.randn(8, 512, laptop.d_model))[:2]):
+        assert of_queries_or_keys.std().item() == pytest.approx(0.5**0.5, rel=0.03)
 
 
 def test_places_beyond_the_table_are_refused() -> None:

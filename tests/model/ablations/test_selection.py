@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from lab_systems import VARIANTS
 from torch import Tensor, nn
 
 from repro.model.ablations.reach import TwoLevel
@@ -100,10 +101,12 @@ def test_a_query_that_sees_nothing_stays_finite(rule: str, dtype: torch.dtype) -
     assert all(x.grad is None or x.grad.isfinite().all() for x in (q, k, v))
 
 
-@pytest.mark.parametrize("rule", [TwoLevel, partial(TwoLevel, segment=3)])
-def test_two_levels_are_each_shared_out_whole(rule: Any) -> None:
+LAB = VARIANTS["two-level source"].keywords["mix_source"]
+
+
+@pytest.mark.parametrize(("rule", "segment"), [(LAB, 4), (partial(TwoLevel, segment=3), 3)])
+def test_two_levels_are_each_shared_out_whole(rule: Any, segment: int) -> None:
     mixing = rule(**ONE_HEAD)
-    segment = mixing.segment
     scores = torch.randn(2, 1, 5, 11, dtype=torch.float64)
     bias = hidden_bias(torch.arange(11) < 10, torch.float64)
     weights = mixing.select(scores, bias)
