@@ -138,6 +138,27 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_ALL}it_is_as_large_as_the_base_and_no_larger[soft alignment]",),
     ),
     Defect(
+        "the embedded target of recurrent rows is not dropped",
+        RECURRENT,
+        "e = self.dropout(self.embedding(decoder_in))",
+        "e = self.embedding(decoder_in)",
+        tuple(f"{OF_ALL}dropout_stands_where_it_is_said_to[{row}]" for row in ("simple", "static, mean")),
+    ),
+    Defect(
+        "what the softmax reads of soft alignment is not dropped",
+        ALIGNMENT,
+        "r: Tensor = self.dropout(",
+        "r: Tensor = (",
+        (f"{OF_ALL}dropout_stands_where_it_is_said_to[soft alignment]",),
+    ),
+    Defect(
+        "recurrent rows do not ask for a cut",
+        RECURRENT,
+        "    gradient_norm = GRADIENT_NORM\n",
+        "",
+        (f"{OF_ALL}gradients_of_recurrent_rows_and_of_convs2s_are_cut_to_norm_one",),
+    ),
+    Defect(
         "the gradient of a recurrent row is not cut",
         "repro/training/module.py",
         "factor = (longest / norm).clamp(max=1.0)",

@@ -5,6 +5,7 @@ Sizes are small primes where a system leaves them free, its numbers float64 unle
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from repro.model.build import build, gradient_norm, reads_ragged
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.cost import n_parameters
 from repro.model.counted import counted_flops, counted_parameters
+from repro.model.dropout import Dropout
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import PlainState
 from repro.model.rivals.bytenet import ByteNet
@@ -211,7 +213,55 @@ def test_what_is_known_of_its_class(system: Any) -> None:
     model = build(system, HYPER, V)
     assert not model.in_ctranslate2
     assert not reads_ragged(system)
-    assert gradient_norm(system) in (None, 1.0)
+
+
+LONGEST_GRADIENT = {
+    "simple": 1.0,
+    "simple, source reversed": 1.0,
+    "static, last state": 1.0,
+    "static, mean": 1.0,
+    "soft alignment": 1.0,
+    "soft alignment, dot": 1.0,
+    "soft alignment, scaled dot": 1.0,
+    "soft alignment, GRU": 1.0,
+    "ByteNet": None,
+    "ConvS2S": 1.0,
+    "encoder: recurrent": None,
+    "encoder: convolutional": None,
+    "decoder: recurrent": None,
+    "decoder: convolutional": None,
+    "decoder: nothing": None,
+    "asked by token": 1.0,
+    "asked by new state": 1.0,
+}
+
+
+def test_gradients_of_recurrent_rows_and_of_convs2s_are_cut_to_norm_one() -> None:
+    assert {name: gradient_norm(system) for name, system in SYSTEMS.items()} == LONGEST_GRADIENT
+
+
+# What dropout sees in the order of a forward pass: on which side, and how wide it is.
+EMBEDDED_AND_READ = ["source 16", "target 16", "target 16"]
+OF_A_TRANSFORMER = ["source 16", *2 * 2 * ["source 16"], "target 16", *2 * 3 * ["target 16"]]
+DROPPED = {
+    "ConvS2S": ["source 16", *4 * ["source 8"], "target 16", *4 * ["target 8"], "target 16"],
+    **{name: OF_A_TRANSFORMER for name in SYSTEMS if name.startswith(("encoder:", "decoder:"))},
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_dropout_stands_where_it_is_said_to(name: str) -> None:
+    """On e and on what the softmax reads; ConvS2S: before each convolution, too; hybrids: as section 5.4 has it."""
+    model, sides = build(SYSTEMS[name], replace(HYPER, dropout=0.3), V).train(), {S: "source", T: "target"}
+    seen: list[tuple[Tensor, Tensor]] = []
+    droppers = [part for part in model.modules() if isinstance(part, Dropout | nn.Dropout)]
+    assert {dropper.p for dropper in droppers} == {0.3}
+    for dropper in droppers:
+        dropper.register_forward_hook(lambda part, given, made: seen.append((*given, made)))
+    found = hidden(model, tokens(B, S), shifted(tokens(B, T)))
+    assert [f"{sides[x.shape[1]]} {x.shape[2]}" for x, _ in seen] == DROPPED.get(name, EMBEDDED_AND_READ)
+    if DROPPED.get(name) is not OF_A_TRANSFORMER:
+        assert found is seen[-1][1], "what the softmax reads was dropped last"
 
 
 def recurrent(gates: int, d: int, w: int, *, ways: int, c: int) -> int:
@@ -250,15 +300,58 @@ def test_its_parameters_are_those_of_the_arithmetic(name: str, width: int, expec
     assert (model.d_ff if isinstance(model, Transformer) else model.width) == width
 
 
-def test_its_operations_are_those_of_the_arithmetic() -> None:
-    """2 multiplications and additions a weight: 2 * 4 w (in + w) of an LSTM, a token and direction."""
+def asked(source: int, target: int, w: int, *, query: int, of_pair: int) -> int:
+    """W q of each step, U h of each word, a score of `of_pair` numbers and the sum of 2 w for each pair of them."""
+    return target * query * w + source * 2 * w * w + target * source * (of_pair + 2 * w)
+
+
+@pytest.mark.parametrize(
+    ("name", "gates", "w", "ways", "c", "asks"),
+    [
+        ("simple", 4, 160, 1, 0, 0),
+        ("simple, source reversed", 4, 160, 1, 0, 0),
+        ("static, last state", 4, 96, 2, 192, 0),
+        ("static, mean", 4, 96, 2, 192, 0),
+        ("soft alignment", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
+        ("soft alignment, dot", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
+        ("soft alignment, scaled dot", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
+        ("soft alignment, GRU", 3, 104, 2, 208, asked(11, 13, 104, query=104, of_pair=104)),
+        ("asked by token", 4, 96, 2, 192, asked(11, 13, 96, query=64, of_pair=96)),
+        ("asked by new state", 4, 96, 2, 192, asked(11, 13, 96, query=96, of_pair=96)),
+    ],
+)
+def test_operations_of_recurrent_systems_are_those_of_the_arithmetic(
+    name: str, gates: int, w: int, ways: int, c: int, asks: int
+) -> None:
+    """2 operations a weight: 2 * 4 w (in + w) of an LSTM, 2 * 3 w (in + w) of a GRU, a token and direction."""
     s, t, d, n = 11, 13, 64, 600
-    for name, w, c, ways in (("simple", 160, 0, 1), ("static, mean", 96, 192, 2), ("soft alignment", 96, 192, 2)):
-        encoder, unit = s * ways * 8 * w * (d + w), t * 8 * w * (d + c + w)
-        rest = 2 * w * w + t * 2 * (w + c + d) * 2 * d + t * 2 * d * n
-        # W s and U h, of each pair v and the sum
-        asks = (t * 2 * w * w + s * 2 * c * w + t * s * 2 * (w + c)) if name == "soft alignment" else 0
-        assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * (encoder + unit + rest + asks), name
+    encoder, unit = s * ways * gates * w * (d + w), t * gates * w * (d + c + w)
+    rest = w * w + t * (w + c + d) * 2 * d + t * d * n
+    assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * 2 * (encoder + unit + rest + asks)
+
+
+@pytest.mark.parametrize(
+    ("name", "d_ff", "of_token"),
+    [
+        ("encoder: recurrent", 216, 2 * 4 * 32 * (64 + 32)),  # both directions of half the width
+        ("encoder: convolutional", 224, 3 * 64 * 128),
+        ("decoder: recurrent", 184, 4 * 64 * (64 + 64)),
+        ("decoder: convolutional", 224, 3 * 64 * 128),
+        ("decoder: nothing", 320, 0),
+    ],
+)
+def test_operations_of_hybrids_are_those_of_the_arithmetic(name: str, d_ff: int, of_token: int) -> None:
+    """Those of the Transformer, h d_k = h d_v = 64, without self-attention on one side; what stands in its slot."""
+    tokens_of, d, n = {"encoder": 11, "decoder": 13}, 64, 600
+    side, (s, t) = name.partition(":")[0], tokens_of.values()
+    own = {of: m * 4 * d * d + m * m * 2 * d for of, m in tokens_of.items()}
+    own[side] = tokens_of[side] * of_token
+    layer = sum(own.values()) + (t + s) * 2 * d * d + t * s * 2 * d + (s + t) * 2 * d * d_ff
+    assert counted_flops(SYSTEMS[name], LAPTOP, n, 1, s, t) == 3 * 2 * (3 * layer + t * d * n)
+
+
+def test_operations_of_convolutional_systems_are_those_of_the_arithmetic() -> None:
+    s, t, d, n = 11, 13, 64, 600
     softmax = t * 2 * d * n
     # 6 blocks a side of 2 * 3 w * 2 w; each attends with two maps, and meets each pair twice
     blocks = 6 * (s + t) * 12 * d * d + 6 * t * (4 * d * d + 4 * s * d) + t * 2 * d * d
