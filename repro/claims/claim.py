@@ -75,7 +75,7 @@ BOTH = (LOG_PPL, BLEU)
 
 @dataclass(frozen=True, kw_only=True)
 class ByHeart:
-    """What must hold for a claim about regularisation to be judged: a row without it learns its text by heart."""
+    """What must hold for a claim about regularisation to be judged: a row without it over-fits."""
 
     row: str
     gap: float  # nats per token that its training loss must lie below dev at the end, mean over runs
@@ -84,14 +84,22 @@ class ByHeart:
         """Why the claim cannot be tested on these runs of the row; None if it can."""
         ends = [(_end(run.curves["train"]["nll"]), run.curves["dev"]["nll"][-1]) for run in runs if _has_curves(run)]
         if not ends:
-            return f"no curves of {self.row.split('/', 1)[1]} say whether it learned its text by heart"
+            return f"no curves of {self.row.split('/', 1)[1]} say whether it over-fits"
         train, dev = (statistics.fmean(column) for column in zip(*ends, strict=True))
         if dev - train >= self.gap:
             return None
         return (
-            f"nothing to regularise: {self.row.split('/', 1)[1]} ends at {train:.2f} nats per token on its training "
-            f"text and {dev:.2f} on dev, less than {self.gap:g} apart"
+            f"nothing to regularise: {self.row.split('/', 1)[1]} does not over-fit, its training loss ends below dev's "
+            f"by {dev - train:.2f} nats per token, less than {self.gap:g}"
         )
+
+    def note(self, runs: Sequence[Record]) -> str:  # words: no part of what a list of claims is told by
+        """By how much the row over-fits, where it does; nothing where no curve says so."""
+        gaps = [run.curves["dev"]["nll"][-1] - _end(run.curves["train"]["nll"]) for run in runs if _has_curves(run)]
+        if not gaps or statistics.fmean(gaps) < self.gap:
+            return ""
+        below = f"its training loss ends below dev's by {statistics.fmean(gaps):.2f} nats per token"
+        return f"{self.row.split('/', 1)[1]} over-fits: {below}"
 
 
 def _has_curves(run: Record) -> bool:

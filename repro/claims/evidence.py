@@ -7,7 +7,7 @@ tables, and settle nothing. The rules in words: docs/claims.md.
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from repro.claims.claim import B0
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, Look
@@ -168,7 +168,7 @@ def unlike(rows: Mapping[str, Sequence[Record]]) -> list[str]:
         said |= {"text", "tokenizer"}
     beside = [name for name in names if name not in said]
     runs = [record for of in rows.values() for record in of]  # one seed scored otherwise is enough to spoil a mean
-    alike = {
+    alike: dict[str, set[Any]] = {
         "language pair": {record.pair for record in runs},
         **{f"sentences of {split}": {record.n_sentences(split) for record in runs} for split in SPLITS},
         "scorer": {_scorers(record) for record in runs if record.status == "finished"},

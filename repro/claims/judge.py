@@ -5,6 +5,7 @@ first and BLEU second, at the smallest scale that may judge it or a larger one; 
 print; a structural one by named tests. The claims of a page share one error rate. The rules in words: docs/claims.md.
 """
 
+import itertools
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -69,6 +70,9 @@ class Found:
     high: float | None = None
     printed: float | None = None  # the paper's number for `value`
     level: float | None = None  # that Holm's procedure gave; None outside it
+    df: float | None = None  # degrees of freedom that the interval rests on
+    wider: tuple[str, ...] = ()  # rows but the base whose seeds differ more than others do: their own spread counts
+    steps: tuple[float, ...] = ()  # of a trend, from each row to the next
     diverged: str = ""  # which runs, in words
     explored: bool = False  # `value` is of runs that do not count, for want of others
 
@@ -198,7 +202,7 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS) -> list[Judged]:
     }
     _judge_family([cells[claim.id, one.name] for claim, one in family if claim.kind in BY_P_VALUE], suite, len(family))
     return [
-        _combined(claim, [cells[claim.id, one.name].found for one in claim.endpoints], suite.look)
+        _combined(claim, [cells[claim.id, one.name].found for one in claim.endpoints], suite)
         if claim.is_trained
         else _untrained(claim, suite)
         for claim in claims
@@ -253,6 +257,9 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: f
         low=low,
         high=high,
         printed=printed,
+        df=total.df if total else None,
+        wider=tuple(row for row in claim.rows if row in noise.by_itself and row != noise.reference),
+        steps=_steps(means) if claim.kind == "trend" else (),
         diverged=_diverged(samples),
         explored=is_explored and None not in means,
     )
@@ -300,6 +307,12 @@ def _sum(weights: Sequence[float], values: Sequence[float | None]) -> float | No
     return sum(weight * value for weight, value in zip(weights, known, strict=True))
 
 
+def _steps(means: Sequence[float | None]) -> tuple[float, ...]:
+    """From each row to the next; none where a row has no mean."""
+    known = [mean for mean in means if mean is not None]
+    return tuple(after - before for before, after in itertools.pairwise(known)) if len(known) == len(means) else ()
+
+
 def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: Noise) -> Verdict | None:
     """Why these rows cannot be judged, if they cannot."""
     if missing := [row for row, runs in samples.items() if not runs.values and not runs.diverged]:
@@ -327,7 +340,7 @@ def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: N
 def _test(claim: Claim, endpoint: Endpoint, suite: Suite, total: Contrast, printed: float) -> Tested:
     if claim.kind == "equivalence":
         return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
-    return Sign(contrast=total, reported=printed, sized=suite.sized, of="slope per doubling")
+    return Sign(contrast=total, reported=printed, sized=suite.sized, of="least-squares slope per doubling")
 
 
 def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:
@@ -342,16 +355,19 @@ def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:
             cell.found = replace(cell.found, verdict=verdict, level=level)
 
 
-def _combined(claim: Claim, found: Sequence[Found], look: Look) -> Judged:
+def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     """One verdict of two endpoints: what either shows, unless they show opposite things."""
     outcomes = {one.verdict.outcome for one in found}
-    reasons = {one.endpoint.name: one.verdict.reason for one in found}
+    reasons = {one.endpoint.name: one.verdict.reason + _steps_against(claim, one) for one in found}
     if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:
         reason = found[0].verdict.reason
     else:
         reason = "; ".join(f"{name} {text}" for name, text in reasons.items())
     if found[0].diverged and "unstable" not in outcomes:
         reason += f" (diverged, so in no mean: {found[0].diverged})"
+    if claim.needs and outcomes != {"not judged"}:
+        holds = claim.needs.note(suite.records.get(claim.needs.row, ()))
+        reason += f"; {holds}" * bool(holds)
     verdict = next(outcome for outcome in OUTCOMES if outcome in outcomes)
     for words in (OF_SIZE, OF_SIGN, OF_PRINT):
         if {words.yes, words.no} <= outcomes:
@@ -361,8 +377,21 @@ def _combined(claim: Claim, found: Sequence[Found], look: Look) -> Judged:
         verdict=verdict,
         reason=reason,
         found=tuple(found),
-        look=None if outcomes == {"not judged"} else look,
+        look=None if outcomes == {"not judged"} else suite.look,
     )
+
+
+def _steps_against(claim: Claim, found: Found) -> str:
+    """The steps of a trend against the sign that its slope was found to have, each with its number."""
+    if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
+        return ""
+    pairs = zip(itertools.pairwise(claim.rows), found.steps, strict=False)
+    against = [
+        f"{step:+.{found.endpoint.decimals}f} from {_row(small)} to {_row(large)}"
+        for (small, large), step in pairs
+        if step * found.value < 0
+    ]
+    return f", though {', '.join(against)}" if against else ""
 
 
 def _untrained(claim: Claim, suite: Suite) -> Judged:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from repro.claims.bootstrap import Place
 from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
-from repro.claims.evidence import Evidence, why_apart
-from repro.claims.judge import OUTCOMES, Found, Judged, may_judge_sizes
+from repro.claims.evidence import Evidence, needed, why_apart
+from repro.claims.judge import OUTCOMES, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, with_minus
@@ -81,7 +81,7 @@ ABOUT_NUMBERS: Words = (
     "The sign of a difference is chosen so that a positive one agrees with the claim: mean over seeds, "
     "[95 % t-interval]. ",
     Strong("paper"),
-    " is the same from the numbers that the paper prints. A trend is the slope per doubling. ",
+    " is the same from the numbers that the paper prints. A trend is the least-squares slope per doubling. ",
     Strong("detectable"),
     " is the size of a difference that this many runs find with a chance of 80 %",
 )
@@ -142,7 +142,7 @@ def page(
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(f"{len(judged)} {of.name}: {told_counts(judged)} {len(evidence.records)} of {runs.n} runs count."),
-            Text(PROMISE + BELOW * (not is_sized)),
+            Text(promise(judged, evidence, runs.scale)),
             exploration(evidence),
             _counts(groups, of),
             answers,
@@ -159,6 +159,32 @@ def page(
             Text(f"List of claims: {catalogue_digest()}."),
             (Heading(MADE_AGAIN), Listing(tuple(repeatable(evidence.records)))) if evidence.records else (),
         ),
+    )
+
+
+def promise(judged: Sequence[Judged], evidence: Evidence, scale: str) -> str:
+    """What the verdicts about trained rows may be trusted with; of a page that has none only that."""
+    trained = [one for one in judged if one.claim.is_trained]
+    if all(one.verdict == "not judged" for one in trained):
+        return "Nothing about trained rows is judged here: no claim has all the runs that it needs."
+    return PROMISE + BELOW * (not may_judge_sizes(scale)) + _incomplete(trained, evidence, scale)
+
+
+def _incomplete(trained: Iterable[Judged], evidence: Evidence, scale: str) -> str:
+    """How many rows have how many seeds, and what that means for verdicts; nothing where all have theirs."""
+    rows = dict.fromkeys(row for one in trained if may_judge(scale, one.claim) for row in one.claim.rows)
+    first, last = ([row for row in rows if evidence.count(row) >= needed(row, look)] for look in LOOKS)
+    if len(last) == len(rows):
+        return ""
+    counts = {
+        f"the seeds of the last look ({LOOKS[-1].seeds}; the base {BASE_SEEDS})": len(last),
+        f"those of the first ({LOOKS[0].seeds})": len(first) - len(last),
+        "too few": len(rows) - len(first),
+    }
+    told = ", ".join(f"{n} with {which}" for which, n in counts.items() if n)
+    return (
+        f" The page is incomplete. The {len(rows)} rows that this scale may judge are {told}. Its verdicts may change "
+        "as rows come, since the spread between seeds is pooled over those that are there."
     )
 
 

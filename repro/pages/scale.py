@@ -3,12 +3,13 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.decisions import BASE_SEEDS, OF_SIGN, OF_SIZE
 from repro.claims.evidence import Evidence
-from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
+from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.cells import with_minus
-from repro.pages.claims import BELOW, PROMISE, by_subject, exploration, sizes_here
 from repro.pages.claims import NAME as CLAIMS
+from repro.pages.claims import by_subject, exploration, promise, sizes_here
 from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -68,6 +69,7 @@ ABOUT_REASONS = (
     "of a difference or a slope that is positive where the paper is right. log PPL is the natural logarithm "
     "of PPL."
 )
+NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
     "operations_": "Dev loss of the rows of {} over updates and over operations of training",
@@ -96,19 +98,17 @@ def page(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
             Text(
                 (
-                    f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. "
-                    "A page of this scale shows ",
-                    Strong(runs.claim),
-                    ", and says so where the paper claims more.",
+                    f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
+                    *_standing(runs, evidence),
                 )
             ),
             _table3(frame, judged) if frame is not None else (),
             Heading("Verdicts on the paper's claims"),
-            Text(PROMISE + BELOW * (not may_judge_sizes(runs.scale))),
+            Text(promise(judged, evidence, runs.scale)),
             exploration(evidence),
             _counts(judged),
             Text(sizes_here(runs)),
-            Text(ABOUT_REASONS if settled.items else ""),
+            Text(f"{ABOUT_REASONS}{about_wide(judged)}" if settled.items else ""),
             settled,
             Text(
                 (
@@ -121,6 +121,38 @@ def page(
             Listing(tuple(_links(pages, runs.scale))),
             _figures(pictures, runs.scale, is_own),
         ),
+    )
+
+
+def _standing(runs: Summary, evidence: Evidence) -> Words:
+    """What the runs may show; where none is evidence, only that."""
+    if evidence.records:
+        return "A page of this scale shows ", Strong(runs.claim), ", and says so where the paper claims more."
+    return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
+
+
+def about_wide(judged: Iterable[Judged]) -> str:
+    """Why an interval is wide where it rests on the seeds of a row that differ much; nothing where none does."""
+    rest = [
+        (found.df, one.claim, found)
+        for one in judged
+        for found in one.found
+        if one.verdict != "not judged"
+        and found.verdict.outcome in NEITHER
+        and found.wider
+        and found.df is not None
+        and found.df < BASE_SEEDS - 1
+    ]
+    if not rest:
+        return ""
+    df, claim, found = min(rest, key=lambda one: one[0])
+    seeds = dict(zip(claim.rows, found.runs, strict=True))
+    rows = " and ".join(f"the {seeds[row]} seeds of {row.split('/', 1)[1]}" for row in found.wider)
+    others = f" {len(rest) - 1} more rest on fewer than {BASE_SEEDS - 1}." if len(rest) > 1 else ""
+    return (
+        " A wide interval says how little is known, not how large an effect may be: "
+        f"that of {claim.id} ({found.endpoint.name}) rests on {df:.1f} degrees of freedom, since {rows} differ more "
+        f"than those of other rows do, and then their own spread counts.{others}"
     )
 
 

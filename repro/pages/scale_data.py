@@ -10,6 +10,7 @@ from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence
 from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
+from repro.pages.words import EXPLORED
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
@@ -53,6 +54,8 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         if frame is not None
     }
     evidence = evidence_of(result_set.everything, result_set.rows)
+    for frame in (*frames.values(), *([] if whole is None else [whole])):
+        frame.attrs[EXPLORED] = not evidence.records
     return ScaleData(
         result_set=result_set,
         runs=runs,

@@ -70,6 +70,7 @@ ABOUT_SIZE: Words = (
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
 
 
+EXPLORED = "explored"  # what a frame is told by of which no run, nor any other of its scale, is evidence
 MADE_AGAIN = "How reproducible these runs are"
 
 
@@ -112,7 +113,9 @@ def _marks(name: Words) -> bool:
 
 
 def claim(frame: "DataFrame") -> Words:
-    """What a table of this scale shows; nothing where its records disagree."""
+    """What a table of this scale shows; of exploration only that it is; nothing where its records disagree."""
+    if frame.attrs.get(EXPLORED):
+        return "Exploration: no run of this scale counts as evidence, so a table of it settles nothing."
     may = frame.attrs["shared"].get(("settings", "claim"))
     return f"A table of this scale shows {may}." if may else ""
 

@@ -17,6 +17,7 @@ from repro.web.section import Section
 from repro.web.sections import sections_of
 
 NAME = "report.html"
+EXPLORATION = "Exploration: no run counts as evidence"
 
 
 def write_reports(results: Path, *, own: bool = False, cache: Path | None = None) -> list[Path]:
@@ -47,7 +48,9 @@ def scale_report(data: ScaleData) -> str:
     return report_html(
         sections_of(data),
         title=f"Attention Is All You Need at scale {data.runs.scale}",
-        lead=f"What is shown here: {data.runs.claim}. Where the paper claims more, this report says so.",
+        lead=f"What is shown here: {data.runs.claim}. Where the paper claims more, this report says so."
+        if data.evidence.records
+        else f"{EXPLORATION}, so nothing is settled by what is shown here.",
         home=f"../{NAME}",
         origin=f"Made by {COMMAND} --html from the records beside it.",
     )
@@ -84,7 +87,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
 def _standing(data: ScaleData) -> str:
     """How much of a scale is evidence, and what that may show; of exploration only that it is."""
     if not (n := len(data.evidence.records)):
-        return "Exploration: no run counts as evidence"
+        return EXPLORATION
     return f"{n:,} {'run counts' if n == 1 else 'runs count'} as evidence, which may show {data.runs.claim}"
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from repro.claims.judge import OUTCOMES, Judged, may_judge_sizes
-from repro.pages.claims import BELOW, PROMISE, by_subject, exploration, sizes_here
+from repro.claims.judge import OUTCOMES, Judged
+from repro.pages.claims import by_subject, exploration, promise, sizes_here
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
 from repro.web.grid import outcome_html
@@ -27,7 +27,7 @@ def overview_section(data: ScaleData) -> Section:
     for subject, claims in by_subject(data.judged).items():
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
         body += said.format(len(claims), subject, outcome_counts(claims))
-    body += Markup("<p>{}</p>").format(PROMISE + BELOW * (not may_judge_sizes(runs.scale)))
+    body += Markup("<p>{}</p>").format(promise(data.judged, data.evidence, runs.scale))
     if here := sizes_here(runs):
         body += Markup("<p>{}</p>").format(here)
     if apart := exploration(data.evidence):

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,23 @@ from printed_rows import PRINTED
 from repro.claims import judge as judging
 from repro.claims import lists as lists_of_claims
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, BLEU, BOTH, DROP_0, H1, H32, K16, LOG_PPL, TABLE3, TEST_BLEU, Claim
+from repro.claims.claim import (
+    B0,
+    BLEU,
+    BOTH,
+    D256,
+    DROP_0,
+    H1,
+    H32,
+    K16,
+    LOG_PPL,
+    N2,
+    N4,
+    N8,
+    TABLE3,
+    TEST_BLEU,
+    Claim,
+)  # fmt: skip
 from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge
@@ -401,6 +418,47 @@ def test_dropout_is_judged_only_where_a_text_is_learned_by_heart() -> None:
         assert of(judge([*some(B0, 25.8), *rows]), "C31a").verdict == verdict
     without = of(judge([*some(B0, 25.8), *some(DROP_0, 24.6)]), "C31a")
     assert (without.verdict, without.reason[:12]) == ("not testable here", "no curves of")
+
+
+def test_a_claim_that_needs_a_row_to_over_fit_shows_by_how_much_it_does() -> None:
+    def curves(train: float, dev: float) -> Any:
+        return {"train": {"step": [1], "nll": [train]}, "dev": {"step": [1], "nll": [dev]}}
+
+    for dev, words in (
+        (2.25, "; P_drop=0.0 over-fits: its training loss ends below dev's by 1.25 nats per token"),
+        (
+            1.03,
+            "P_drop=0.0 does not over-fit, its training loss ends below dev's by 0.03 nats per token, less than 0.1",
+        ),
+    ):
+        rows = [replace(record, curves=curves(1.0, dev)) for record in some(DROP_0, 24.6)]
+        found = judge([*some(B0, 25.8), *rows])
+        assert of(found, "C31a").reason.endswith(words)
+        assert "over-fit" not in of(found, "C30a").reason
+    assert "over-fit" not in of(judge(some(B0, 25.8)), "C31a").reason, "of a row that has no runs"
+
+
+def test_a_trend_names_its_slope_and_the_steps_against_it() -> None:
+    depths = {**AS_PRINTED, N2: 20.0, N4: 24.0, B0: 26.0, N8: 25.5}
+    deeper = of(judge_suite(made(depths, s=0.02)), "C30i")
+    assert deeper.verdict == "reproduced"
+    log_ppl, bleu = deeper.reason.split("; ")
+    assert log_ppl.startswith("log PPL least-squares slope per doubling above ")
+    assert re.search(r", though -0\.0\d\d from base to N=8$", log_ppl)
+    assert re.search(r", though -0\.\d\d from base to N=8$", bleu)
+    assert "though" not in of(judge_suite(made({**depths, N8: 27.0}, s=0.02)), "C30i").reason
+    nothing = of(judge_suite(made(FLAT)), "C30i")
+    assert (nothing.verdict, "though" in nothing.reason) == ("inconclusive", False), "steps of a slope that may be none"
+
+
+def test_what_is_found_says_how_many_degrees_of_freedom_it_rests_on() -> None:
+    suite = made(AS_PRINTED, scale="captions", n=3, s=0.1)
+    wide = {**suite.runs["BLEU"], D256: Sample(values=(20.0, 24.5, 29.0))}
+    found = {one.claim.id: one for one in judge_suite(replace(suite, runs={**suite.runs, "BLEU": wide}))}
+    assert found["C30e"].found[1].df == pytest.approx(2.0, abs=0.01), "its own three seeds"
+    assert found["C30b"].found[1].df > 7.0, "pooled, and the base's eight"  # type: ignore[operator]
+    assert found["C28d"].found[0].df is not None
+    assert of(judge([]), "C28b").found[0].df is None
 
 
 def test_two_scales_are_refused() -> None:

@@ -8,6 +8,7 @@ EVIDENCE, DECISIONS, JUDGE, STATISTICS = (
 )
 OF_EVIDENCE = "tests/claims/test_evidence.py::test_"
 OF_JUDGE = "tests/claims/test_judge.py::test_"
+OF_PAGE = "tests/pages/test_claims.py::test_"
 OF_STATISTICS = "tests/claims/test_statistics.py::test_"
 
 DEFECTS = (
@@ -208,5 +209,47 @@ DEFECTS = (
         "{record.n_sentences(split) for record in runs} for split in SPLITS",
         "{record.n_sentences(split) for record in runs[:1]} for split in SPLITS",
         (f"{OF_EVIDENCE}rows_are_compared_on_the_same_sentences_scored_alike",),
+    ),
+    Defect(
+        "a trend hides the step against it",
+        JUDGE,
+        "if step * found.value < 0",
+        "if step * found.value > 0",
+        (f"{OF_JUDGE}a_trend_names_its_slope_and_the_steps_against_it",),
+    ),
+    Defect(
+        "how far a row over-fits is told only where it does not",
+        JUDGE,
+        'if claim.needs and outcomes != {"not judged"}:',
+        'if claim.needs and outcomes == {"not judged"}:',
+        (f"{OF_JUDGE}a_claim_that_needs_a_row_to_over_fit_shows_by_how_much_it_does",),
+    ),
+    Defect(
+        "a page without verdicts on trained rows promises how often they are wrong",
+        "repro/pages/claims.py",
+        'if all(one.verdict == "not judged" for one in trained):',
+        "if not trained:",
+        (f"{OF_PAGE}a_page_that_judges_no_trained_row_promises_nothing_of_them",),
+    ),
+    Defect(
+        "an incomplete page looks complete",
+        "repro/pages/claims.py",
+        "if len(last) == len(rows):",
+        "if len(last) <= len(rows):",
+        (f"{OF_PAGE}an_incomplete_page_says_how_far_it_is_and_that_verdicts_may_change",),
+    ),
+    Defect(
+        "a table of exploration says what evidence would show",
+        "repro/pages/scale_data.py",
+        "frame.attrs[EXPLORED] = not evidence.records",
+        "frame.attrs[EXPLORED] = False",
+        ("tests/pages/test_scale.py::test_a_page_of_exploration_says_so_on_top_of_all_its_tables",),
+    ),
+    Defect(
+        "a wide interval is not explained",
+        "repro/pages/scale.py",
+        "and found.df < BASE_SEEDS - 1",
+        "and found.df < 0",
+        ("tests/pages/test_scale.py::test_a_wide_interval_is_explained_by_what_it_rests_on",),
     ),
 )

@@ -88,7 +88,7 @@ def test_a_page_says_how_it_was_made(tmp_path: Path) -> None:
     page = build.write_scale(laptop(save(tmp_path)))[0].read_bytes().decode()
     for said in (
         "# table3_A at scale laptop",
-        "shows the sign of large effects",
+        "Exploration: no run of this scale counts as evidence",
         "python experiments/table3_A.py --scale laptop",
         "python -m repro report",
         "95 % t-interval",

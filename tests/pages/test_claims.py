@@ -3,18 +3,19 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 from paper_runs import changed, paper_run, perplexity, that_counts
+from printed_rows import PRINTED
 
 from repro.claims.catalogue import CLAIMS
 from repro.claims.claim import B0, H1, direction
 from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.claims.evidence import Evidence, needed
-from repro.claims.judge import Suite, evidence_of, judge, judge_suite, suite
+from repro.claims.judge import evidence_of, judge, judge_suite, suite
 from repro.claims.lists import catalogue_digest
 from repro.pages import build, claims
 from repro.render.markdown import markdown
@@ -128,11 +129,44 @@ def test_where_nothing_is_left_out_nothing_is_said_to_be() -> None:
 
 
 def test_below_the_papers_scale_the_page_says_what_a_verdict_is_not() -> None:
-    runs = Summary(scale="laptop", claim="", n=0, n_rows=0, hours=1.0, rows_here=())
-    text = markdown(claims.page(judge_suite(Suite(scale="laptop", runs=EMPTY, printed={}), []), NOTHING, runs))
+    found = small([*some("base", "base", 25.8, -1), *some("table3_A", "h=1", 24.9)])
+    text = markdown(claims.page(judge(found), found, LAPTOP))
     assert "a verdict speaks of the sign of a difference, never of its size" in text
     assert "in brackets the chance" not in text
 
 
+def test_a_page_that_judges_no_trained_row_promises_nothing_of_them() -> None:
+    found = small(some("base", "base", 25.8, -1))
+    text = markdown(claims.page(judge(found), found, LAPTOP))
+    assert "any wrong verdict" not in text
+    assert "never of its size" not in text
+    assert "Nothing about trained rows is judged here: no claim has all the runs that it needs." in text
+
+
+def test_an_incomplete_page_says_how_far_it_is_and_that_verdicts_may_change() -> None:
+    # h=1 has the seeds of both looks, N=2 those of the first, d_k=16 too few; others have none
+    base, heads = some("base", "base", 25.8, -1), some("table3_A", "h=1", 24.9)
+    depth, keys = some("table3_C", "N=2", 20.0)[:4], some("table3_B", "d_k=16", 20.0)[:2]
+    chosen = [one for one in CLAIMS if one.id in ("C28b", "C29a", "C30a", "C28c")]  # the last needs a larger scale
+    found = small([*base, *heads, *depth, *keys])
+    text = markdown(claims.page(judge(found, claims=chosen), found, LAPTOP))
+    assert (
+        "The page is incomplete. The 4 rows that this scale may judge are 2 with the seeds of the last look (5; the "
+        "base 8), 1 with those of the first (3), 1 with too few. Its verdicts may change as rows come, since the "
+        "spread between seeds is pooled over those that are there."
+    ) in text
+    whole = small([*base, *heads])
+    page = markdown(claims.page(judge(whole, claims=chosen[:1]), whole, LAPTOP))
+    assert chosen[0].id == "C28b"
+    assert "incomplete" not in page
+
+
 NOTHING = Evidence(records=(), apart=())
-EMPTY: dict[str, Any] = {}
+LAPTOP = Summary(scale="laptop", claim="", n=0, n_rows=0, hours=1.0, rows_here=())
+
+
+def small(records: list[Record]) -> Evidence:
+    """At a smaller scale, with what the paper prints for their rows."""
+    printed = [PRINTED[f"{record.table}/{record.row}"] for record in records]
+    made = zip(records, printed, strict=True)
+    return evidence_of([replace(record, scale="laptop", paper=paper) for record, paper in made])

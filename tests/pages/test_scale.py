@@ -3,7 +3,9 @@
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from paper_runs import changed, paper_run, perplexity, that_counts
@@ -15,21 +17,36 @@ from repro.results.frame import Listed, ResultSet, note_rows, record_folders
 from repro.results.record import path
 
 ROOT = Path(__file__).parents[2]
+NOBODY: Mapping[str, float] = {}
 
 
-def fill(results: Path, scale: str = "laptop", n_seeds: int = 3) -> None:
+def fill(results: Path, scale: str = "laptop", n_seeds: int = 3, spread: Mapping[str, float] = NOBODY) -> None:
+    """Rows of which those named differ by so much BLEU more from seed to seed."""
     for seed in range(FIRST_SEED, FIRST_SEED + max(n_seeds, BASE_SEEDS)):
         settings = paper_run().settings | {"claim": "the sign of large effects"}
         for i, row in enumerate(("d_k=16", "d_k=32") if seed < FIRST_SEED + n_seeds else (), start=1):
             hyper = changed(d_k=16 * i)
             paper = {"ppl": 5.0, "bleu": 25.0, "params": None}
-            fill_one(results, row, "table3_B", i - 1, seed, scale, settings=settings, hyper=hyper, paper=paper)
+            fill_one(
+                results,
+                row,
+                "table3_B",
+                i - 1,
+                seed,
+                scale,
+                spread.get(row, 0.0),
+                settings=settings,
+                hyper=hyper,
+                paper=paper,
+            )
         fill_one(results, "base", "base", -1, seed, scale, settings=settings)
 
 
-def fill_one(results: Path, row: str, table: str, position: int, seed: int, scale: str, **other: object) -> None:
+def fill_one(
+    results: Path, row: str, table: str, position: int, seed: int, scale: str, spread: float = 0.0, **other: object
+) -> None:
     worse = {"base": 0, "d_k=16": 9, "d_k=32": 3}[row]
-    own = {"bleu": 60.0 - worse + 0.1 * seed, **perplexity(1.5 + worse / 10 + seed / 1000)}
+    own = {"bleu": 60.0 - worse + (0.1 + spread) * seed, **perplexity(1.5 + worse / 10 + seed / 1000)}
     score = paper_run().scores["dev"] | own
     scores = {"dev": score, "test": score}
     record = paper_run(row, table, position=position, seed=seed, scale=scale, scores=scores, **other)
@@ -75,6 +92,37 @@ def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
     assert "1 run of 1 row, 0.0 hours" in text
     assert "\n\nNotes on the table:\n\n- No finished run to show: learned.\n" in text, "no departure from the recipe"
+
+
+def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) -> None:
+    # the words of a preset that was renamed since: they are of what evidence would show
+    settings = paper_run().settings | {"claim": "the order of rows"}
+    paper: Any = {"ppl": 5.0, "bleu": 25.0, "params": None}
+    record = paper_run("d_k=16", "table3_B", scale="laptop", settings=settings, hyper=changed(d_k=16), paper=paper)
+    record.save(path(tmp_path, record))
+    texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
+    assert "All of it is **exploration**: no run counts as evidence, so nothing is settled here." in texts["README.md"]
+    for name in ("README.md", "table3.md", "table3_B.md"):
+        assert "the order of rows" not in texts[name]
+        assert "xploration" in texts[name].split("\n\n")[2], "below the heading"
+    shutil.rmtree(tmp_path / "laptop")
+    fill(tmp_path)
+    texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
+    assert "A table of this scale shows the sign of large effects." in texts["table3_B.md"]
+    assert "xploration" not in texts["table3.md"]
+
+
+def test_a_wide_interval_is_explained_by_what_it_rests_on(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "A wide interval" not in made(tmp_path)[tmp_path / "laptop/README.md"]
+    shutil.rmtree(tmp_path)
+    fill(tmp_path, spread={"d_k=16": 2.0})
+    text = made(tmp_path)[tmp_path / "laptop/README.md"]
+    assert re.search(
+        r"log PPL is the natural logarithm of PPL\. A wide interval says how little is known, not how large an effect "
+        r"may be: that of C29a \(BLEU\) rests on 2\.\d degrees of freedom, since",
+        text,
+    )
 
 
 def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:
