@@ -57,6 +57,16 @@ def read_inside(place: Path) -> tuple[dict[str, Any], bytes]:
     return content, weights
 
 
+def first_sentences(place: Path, n: int) -> bytes:
+    """The packed file with its first `n` sentences alone; as it is where it has no more."""
+    content, weights = read_inside(place)
+    if n >= len(content["sentences"]):
+        return inside_file(place).read_bytes()
+    kept = content["sentences"][:n]
+    size = sum(math.prod(told["shape"]) for sentence in kept for told in sentence["attention"])
+    return packed_inside({**content, "sentences": kept}, weights[:size])
+
+
 def weights_of(content: Mapping[str, Any], weights: bytes) -> "list[dict[str, NDArray[float64]]]":
     """What `read_inside` gave as weights again: of each sentence by kind, [L, H, Q, K], off by 1/510 at most."""
     import numpy as np

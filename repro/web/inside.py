@@ -1,20 +1,23 @@
 """Where the heads of a trained model look, and how its search found a translation: what finished runs left of both.
 
-The files stand beside the records (`repro/results/inside.py`) and go into the page as they are, packed; a browser
-unpacks the one that is looked at. `assets/inside.js` draws. Paper: figures 3 to 5, section 6.1.
+The files stand beside the records (`repro/results/inside.py`) and go into the page packed, as many sentences of each as
+there is room for; a browser unpacks the one that is looked at. `assets/inside.js` draws. Paper: figures 3 to 5, section
+6.1.
 """
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
+from repro.pages.table3 import PARTS
 from repro.render.several import several
-from repro.results.inside import LARGEST, has_glimpse, inside_file
+from repro.results.inside import LARGEST, first_sentences, has_glimpse, inside_file, read_inside
 from repro.results.labels import label
-from repro.results.record import Record, path
+from repro.results.record import BASE, Record, path
 from repro.results.sentences import has_sentences
 from repro.web.charts import full_name
 from repro.web.keys import run_keys
@@ -22,6 +25,7 @@ from repro.web.section import Section
 
 KEY, SCRIPT = "inside", "inside.js"
 ROOM = 1_200_000  # bytes of packed files in a page: it must stay below 5 MB with all else
+EARLY = 2  # sentences of each row that come before a third one of any but the base
 SAID = Markup(
     "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
     "keys, a strong colour is a large weight. The weights are of our own models, not of the paper’s. Below "
@@ -32,24 +36,34 @@ PLACE = Markup('<div id="inside-view"></div>')
 
 def inside_section(data: ScaleData) -> Section | None:
     """The viewer; where no run left a file it says how one is made. None where no run translates."""
-    results, room = data.result_set.folder.parent, ROOM
-    shown: list[dict[str, str]] = []
+    results = data.result_set.folder.parent
+    chosen = [*_chosen_of_rows(data)]
+    packed = fitting({key: (record, path(results, record)) for key, record, is_there in chosen if is_there})
+    shown: list[dict[str, str | int]] = []
     missing: list[Markup] = []
     no_room: list[Markup] = []
-    for key, record, is_there in _chosen_of_rows(data):
-        place = path(results, record)
+    for key, record, is_there in chosen:
         name = full_name(record.table, label(record.row, record.hyper))
+        file = inside_file(path(results, record)).name
         if not is_there:
             missing.append(Markup("<li>{}</li>").format(name))
-        elif (file := inside_file(place)).stat().st_size > room:
+        elif key not in packed:
             of = Markup('<li>{}: <a href="{}/{}">{}</a></li>')
-            no_room.append(of.format(name, quote(record.table), quote(file.name), f"{record.table}/{file.name}"))
+            no_room.append(of.format(name, quote(record.table), quote(file), f"{record.table}/{file}"))
         else:
-            room -= file.stat().st_size
             name = f"{name}, seed {record.seed}"
             about = f"{name}, scale {record.scale}, run {record.run}"
-            packed = base64.b64encode(file.read_bytes()).decode()
-            shown.append({"name": name, "about": about, "run": key, "file": packed})
+            content, n_more = packed[key]
+            shown.append(
+                {
+                    "name": name,
+                    "about": about,
+                    "run": key,
+                    "n_more": n_more,  # sentences of the file that the page has no room for
+                    "whole": f"{record.table}/{file}",
+                    "file": base64.b64encode(content).decode(),
+                }
+            )
     if not (shown or missing or no_room):
         return None
     return Section(
@@ -59,6 +73,30 @@ def inside_section(data: ScaleData) -> Section | None:
         data={"models": shown, "most": LARGEST} if shown else None,
         script=SCRIPT if shown else "",
     )
+
+
+def fitting(files: Mapping[str, tuple[Record, Path]]) -> dict[str, tuple[bytes, int]]:
+    """What the page has room for: by run the first sentences of its file, packed, and how many more are in it.
+
+    Sentences come in one order, and where the room ends, it ends for all that follow: the first of every row of Table
+    3, the second of each, all of the base; then the first of all other rows, the second, and what is left likewise.
+    """
+    wishes = []
+    for place, (key, (record, file)) in enumerate(files.items()):
+        whole = len(read_inside(file)[0]["sentences"])
+        is_printed = record.table == BASE or record.table.startswith(PARTS)
+        for n in range(1, whole + 1):
+            later = EARLY + 1 if record.table == BASE else EARLY + 1 + n
+            wishes.append((n if is_printed and n <= EARLY else later, place, n, key, file, whole))
+    found: dict[str, tuple[bytes, int]] = {}
+    room = ROOM
+    for _, _, n, key, file, whole in sorted(wishes, key=lambda wish: wish[:3]):
+        packed = first_sentences(file, n)
+        room -= len(packed) - len(found.get(key, (b"", 0))[0])
+        if room < 0:
+            break
+        found[key] = packed, whole - n
+    return found
 
 
 def _chosen_of_rows(data: ScaleData) -> Iterator[tuple[str, Record, bool]]:
@@ -94,9 +132,12 @@ def _no_room(rows: Sequence[Markup]) -> Markup:
     if not rows:
         return Markup()
     said = Markup(
-        '<p class="small">This page has no room for the files of {}. They stand beside the records: choose one with '
-        "<em>Open a file</em> below. It is read here and sent nowhere.</p>"
-    ).format(f"{len(rows)} more row{'s' * (len(rows) != 1)}")
+        '<p class="small">{}; {} beside the records. Choose one with <em>Open a file</em> below: it is read here and '
+        "sent nowhere.</p>"
+    ).format(
+        f"{len(rows)} more {'row does' if len(rows) == 1 else 'rows do'} not fit in this page",
+        "its file is" if len(rows) == 1 else "their files are",
+    )
     return said + _listed(rows, "with a file to open")
 
 

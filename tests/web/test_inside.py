@@ -1,9 +1,12 @@
 """Heads and search in a browser: the numbers of the file, the keyboard goes about, what is missing is said."""
 
+import base64
 import csv
 import gzip
 import io
+import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from playwright.sync_api import expect
 from repro.decoding.heads import entropies
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
-from repro.results.inside import has_glimpse, inside_file, packed_inside, read_inside, weights_of
+from repro.results.inside import first_sentences, has_glimpse, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
 from repro.runs.inside import keep_inside
 from repro.web.inside import inside_section
@@ -82,22 +85,64 @@ def test_files_behind_the_first_whole_one_of_a_row_are_not_read(
     assert read == ["h=1-seed1"]
 
 
-def test_rows_of_the_paper_have_room_before_those_of_our_own(
+def with_rows(results: Path, folder: Path, rows: Sequence[tuple[str, str]]) -> Path:
+    """A scale with more rows, each with the file of the first."""
+    shutil.copytree(results, folder)
+    content, weights = read_inside(path(folder, its_record()))
+    for n, (table, row) in enumerate(rows):
+        one = replace(its_record(run=f"{n + 2:016x}"), table=table, row=row)
+        one.save(path(folder, one))
+        inside_file(path(folder, one)).write_bytes(packed_inside({**content, "run": one.run}, weights))
+    return folder
+
+
+def n_sentences(model: dict[str, Any]) -> int:
+    """How many the page has of a model."""
+    head, _, _ = gzip.decompress(base64.b64decode(model["file"])).partition(b"\n")
+    return len(json.loads(head)["sentences"])
+
+
+def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_any(
     results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(results, tmp_path / "results")
-    ours = replace(its_record(run=f"{2:016x}"), table="lab_parts", row="no norm")
-    ours.save(path(tmp_path / "results", ours))
-    packed = inside_file(path(tmp_path / "results", its_record())).read_bytes()
-    inside_file(path(tmp_path / "results", ours)).write_bytes(packed)
-    monkeypatch.setattr("repro.web.inside.has_glimpse", lambda place, run: True)
-    monkeypatch.setattr("repro.web.inside.ROOM", len(packed))
-    section = inside_section(data_of(tmp_path / "results"))
+    rows = [("lab_parts", "no norm"), ("table3_big", "big"), ("table2", "base en-fr")]
+    folder = with_rows(results, tmp_path / "results", rows)
+    place = path(folder, its_record())
+    whole = len(read_inside(place)[0]["sentences"])
+    sizes = [len(first_sentences(place, n)) for n in (1, 2, whole)]
+    assert sizes[0] < sizes[1] < sizes[2]
+    rooms = [
+        (sizes[0] - 99, {}),
+        (2 * sizes[0] + 99, {"(A)": 1, "big": 1}),
+        (sizes[0] + sizes[1] + 99, {"(A)": 2, "big": 1}),
+        (2 * sizes[1] + 99, {"(A)": 2, "big": 2}),
+        (2 * sizes[1] + sizes[0] + 99, {"(A)": 2, "big": 2, "table2": 1}),
+        (5 * sizes[2], {"(A)": whole, "big": whole, "table2": whole, "lab_parts": whole}),
+    ]
+    for room, expected in rooms:
+        monkeypatch.setattr("repro.web.inside.ROOM", room)
+        section = inside_section(data_of(folder))
+        assert section
+        models = section.data["models"] if section.data else []
+        assert {model["name"].split()[0].strip(","): n_sentences(model) for model in models} == expected, room
+        assert section.body.count("<li>") == 4 - len(expected)
+
+
+def test_what_has_no_room_is_a_file_to_open(
+    results: Path, opened: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = with_rows(results, tmp_path / "results", [("lab_parts", "no norm")])
+    monkeypatch.setattr("repro.web.inside.ROOM", len(first_sentences(path(folder, its_record()), 2)))
+    section = inside_section(data_of(folder))
     assert section
-    assert section.data
-    assert [model["name"] for model in section.data["models"]] == ["(A) h=1 (here 8), seed 1"]
-    assert "no room for the files of 1 more row." in section.body
-    name = f"lab_parts/{inside_file(path(tmp_path / 'results', ours)).name}"
+    page = in_page(section, opened, tmp_path / "page.html")
+    whole = len(read_inside(path(folder, its_record()))[0]["sentences"])
+    expect(page.locator("#inside")).to_contain_text(f"{whole - 2} more sentences are in table3_A/h=1-seed1.inside.gz.")
+    link = page.locator("#inside").get_by_role("link", name="table3_A/h=1-seed1.inside.gz")
+    expect(link).to_have_attribute("href", "table3_A/h%3D1-seed1.inside.gz")
+    assert "1 more row does not fit in this page; its file is beside the records." in section.body
+    ours = replace(its_record(), table="lab_parts", row="no norm")
+    name = f"lab_parts/{inside_file(path(folder, ours)).name}"
     assert f': <a href="{name}">{name}</a></li>' in section.body
 
 
@@ -342,5 +387,5 @@ def test_what_was_left_out_of_a_file_is_named_with_the_reason(results: Path, ope
     assert section
     page = in_page(section, opened, tmp_path / "page.html")
     expect(page.locator("#inside")).to_contain_text(
-        "Left out, as a file has no more than 100 kB: the paper's figure 3 (71 tokens)."
+        "Not included, to keep the file under 100 kB: the paper's figure 3 (71 tokens)."
     )

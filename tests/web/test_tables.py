@@ -161,8 +161,10 @@ def test_rules_reach_under_the_names_that_stay_in_sight(made: Path, opened: Any)
 def test_headings_stand_apart_whether_they_sort_or_not(made: Path, opened: Any) -> None:
     page = opened(made / "laptop/report.html")
     page.locator("#table3 .sort").first.wait_for()
-    room = """() => [...document.querySelectorAll(".grid th")].map((cell) => [cell.querySelector(".sort"), cell.textContent, cell])
-      .map(([sort, text, cell]) => [Boolean(sort), text, parseFloat(getComputedStyle(sort ?? cell).paddingLeft)])"""
+    room = """() => [...document.querySelectorAll(".grid th")].map((cell) => {
+      const sort = cell.querySelector(".sort");
+      return [Boolean(sort), cell.textContent, parseFloat(getComputedStyle(sort ?? cell).paddingLeft)];
+    })"""
     headings = page.evaluate(room)
     assert {sorts for sorts, _, _ in headings} == {True, False}
     assert [text for _, text, padding in headings if padding < 8] == []

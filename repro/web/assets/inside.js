@@ -184,11 +184,15 @@ report.whenSeen(document.getElementById("inside-view"), () => {
     toHead.hidden = toEntropies.hidden = !at.kind;
     const left = content.left_out.map((of) => `${of.about} (${of.tokens} tokens)`).join(", ");
     about.replaceChildren("Model: ", el("a", { href: `#run=${encodeURIComponent(models[at.model].run)}` }, models[at.model].about),
-      ...(text(one.target) ? [". It wrote: “", el("bdi", {}, text(one.target)), "” "] : [". It wrote nothing. "]), "Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Left out, as a file has no more than ${most / 1000} kB: ${left}.` : "",
+      ...(text(one.target) ? [". It wrote: “", el("bdi", {}, text(one.target)), "” "] : [". It wrote nothing. "]), "Below, layer 1 is at the top, head 1 on the left; a number is the mean entropy of a head, in nats.", left ? ` Not included, to keep the file under ${most / 1000} kB: ${left}.` : "",
+      ...more(models[at.model]),
       at.kind ? "" : " This system has no heads to look at.");
     showHeads();
     showTree();
   }
+
+  /** What the file has beyond the page; nothing of a file that a reader opened. */
+  const more = ({ n_more: n, whole }) => (n ? [` ${n} more sentence${n === 1 ? " is" : "s are"} in `, el("a", { href: whole.split("/").map(encodeURIComponent).join("/") }, whole), "."] : []);
 
   const measured = () => chosen().attention.find((of) => of.kind === at.kind);
 
@@ -321,7 +325,7 @@ report.whenSeen(document.getElementById("inside-view"), () => {
       const [penalty, hope, top_] = steps[lengths[i]];
       const worth = score === null ? `divided by its penalty it would score ${written(logProb / penalty)}` : `score ${written(score)}`;
       return `“${ids.join("").trim()}”: log-probability ${written(logProb)}, penalty ${written(penalty)} at length ${lengths[i] + 1}, ${worth}; ${inside.FATES[fate]}${i === best ? ", the answer" : ""}. `
-        + `After this token: best score ${top_ === null ? "none yet" : written(top_)}, best that the live ones can reach ${hope === null ? "none" : written(hope)}.`;
+        + `After this token: ${top_ === null ? "nothing finished yet" : `best finished score ${written(top_)}`}; ${hope === null ? "no hypothesis is unfinished" : `unfinished hypotheses could still reach ${written(hope)}`}.`;
     }
   }
 
