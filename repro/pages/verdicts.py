@@ -1,9 +1,14 @@
-"""The verdicts on the rows of a table as a column of it: each on the row's difference to the base. Paper: Table 3."""
+"""The verdicts on the rows of a table as a column of it: each on the row's difference to the base. Paper: Table 3.
 
-from collections.abc import Sequence
+And which runs of a row, that its mean is of, have no part in them.
+"""
+
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.bootstrap import DIFFERENCES
 from repro.claims.claim import B0, BASE_DE, BASE_FR
+from repro.claims.evidence import Apart, Evidence, why_apart
 from repro.claims.judge import Judged
 from repro.render.page import Column
 
@@ -19,8 +24,32 @@ def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column
     said: dict[str, dict[str, None]] = {}
     for one in judged:
         others = [row for row in one.claim.rows if row not in BASES]
-        if one.claim.kind == "direction" and len(others) == 1:
+        if one.claim.kind in DIFFERENCES and len(others) == 1:
             said.setdefault(others[0], {})[one.verdict] = None
     rows = zip(frame["table"], frame["row"], strict=True)
-    texts = [", ".join(said.get(f"{table}/{row}", ())) for table, row in rows]
+    texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
     return [Column("", HEADING, texts, is_words=True)] if any(texts) else []
+
+
+def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:
+    """Have a frame tell how many runs of each row settle nothing, and which in its notes.
+
+    Not where no run of the scale settles anything: then there is no verdict to take for one of these means.
+    """
+    by_run = {(record.table, record.row, record.seed): Apart(record, why) for record, why in evidence.apart}
+    lines = zip(frame["table"], frame["row"], frame["seeds"], strict=True)
+    runs = [[by_run.get((table, row, int(seed))) for seed in seeds.split()] for table, row, seeds in lines]
+    apart = [[run for run in of if run] for of in runs]
+    if evidence.records and any(apart):
+        frame.attrs["apart"] = [len(of) for of in apart]
+        whole = why_apart([run for of in apart for run in of])
+        frame.attrs["notes"] = [
+            *frame.attrs["notes"],
+            *(f"Exploratory, in means and in no verdict: {line}." for line in whole),
+        ]
+
+
+def _joined(verdicts: Collection[str]) -> str:
+    """In one cell; that a claim was not judged is told where nothing else is: most say how large a difference is."""
+    judged = [verdict for verdict in verdicts if verdict != "not judged"]
+    return ", ".join(judged or verdicts)

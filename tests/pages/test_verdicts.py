@@ -7,7 +7,7 @@ import pytest
 from paper_runs import paper_run
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, BASE_DE, BIG_DE, D256, H1, H4, Claim, direction, trend
+from repro.claims.claim import B0, BASE_DE, BIG_DE, D256, H1, H4, Claim, direction, magnitude, trend
 from repro.claims.decisions import Outcome
 from repro.claims.judge import Judged
 from repro.pages import build, table2, table3, tables
@@ -62,6 +62,14 @@ def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
     along = trend("C4", "6.2", "More is better", {H1: 1, B0: 8})
     found = judged(among_others, "same sign"), judged(along, "same sign")
     assert not verdict_columns(frame(*HEADS), found)
+
+
+def test_a_row_said_to_be_alike_has_its_verdict_and_sizes_are_told_where_they_were_judged() -> None:
+    alike = Claim(id="C6", where="6.2", sentence="Four do as well", kind="equivalence", rows=(B0, H4))
+    as_much = magnitude("C7", "6.2", "One head loses as much", B0, H1)
+    unknown = judged(worse(H1), "same sign"), judged(as_much, "not judged"), judged(alike, "not judged")
+    assert shown(frame(*HEADS), *unknown) == {"base": "", "h=1": "same sign", "h=4": "not judged"}
+    assert shown(frame(*HEADS), unknown[0], judged(as_much, "reproduced"))["h=1"] == "same sign, reproduced"
 
 
 def test_rows_of_table_2_are_compared_with_the_base_of_their_pair() -> None:
