@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 MISSING = "missing"
+EXPLORATORY = "exploratory"
 SIZE = "parameters (M)"
 TEST = "BLEU (test)"
 DELTA = Formula("Δ")
@@ -37,9 +38,12 @@ def columns(frame: "DataFrame") -> list[Column]:
 
 
 def runs_column(frame: "DataFrame", none: str = MISSING) -> Column:
-    """How many runs of a row finished, and how many diverged; `none` for a row that was not run."""
-    runs = zip(frame["n"], frame["diverged"], strict=True)
-    texts = [f"{n} ({diverged} diverged)" if diverged else f"{n}" if n else none for n, diverged in runs]
+    """How many runs of a row finished, and of these and others what is to be known; `none` for a row not run."""
+    apart = frame.attrs.get("apart", [0] * len(frame))
+    texts = []
+    for n, diverged, explored in zip(frame["n"], frame["diverged"], apart, strict=True):
+        said = [f"{count} {what}" for count, what in ((explored, EXPLORATORY), (diverged, "diverged")) if count]
+        texts.append(f"{n} ({', '.join(said)})" if said else f"{n}" if n else none)
     return Column("", Formula("n"), texts)
 
 

@@ -10,6 +10,7 @@ from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence
 from repro.claims.statements import STATEMENTS
 from repro.pages import table3
 from repro.pages.columns import has_systems
+from repro.pages.verdicts import tell_exploration
 from repro.pages.words import EXPLORED
 from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
@@ -56,6 +57,8 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     evidence = evidence_of(result_set.everything, result_set.rows)
     for frame in (*frames.values(), *([] if whole is None else [whole])):
         frame.attrs[EXPLORED] = not evidence.records
+        if not result_set.own:
+            tell_exploration(frame, evidence)
     return ScaleData(
         result_set=result_set,
         runs=runs,

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from repro.pages.columns import DELTA, HEADINGS, MISSING, SIZE, unused
+from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MISSING, SIZE, unused
 from repro.render.page import Block, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
@@ -48,6 +48,12 @@ ABOUT_MARKS: Words = (
 )
 ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
 ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no mean.")
+ABOUT_EXPLORATORY: Words = (
+    Strong(EXPLORATORY),
+    " runs are in means and intervals of this table, but in no verdict: ",
+    Link("claims.md", "claims", to_page=True),
+    " has the numbers without them.",
+)
 ABOUT_VERDICT: Words = (
     Strong("verdict"),
     " is the outcome of the claims that compare the row with the base; the numbers behind it are in ",
@@ -94,6 +100,7 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
     (_in_cells(MISSING), ABOUT_MISSING),
+    (_in_cells(f" {EXPLORATORY}"), ABOUT_EXPLORATORY),
     (_in_cells("diverged)"), ABOUT_DIVERGED),
 )
 

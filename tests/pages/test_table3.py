@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paper_runs import changed, paper_run, told_apart
+from paper_runs import changed, paper_run, that_counts, told_apart
 
 from repro.pages import build, table3
 from repro.pages.columns import columns
@@ -162,3 +162,33 @@ def test_a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none() -> None:
     [line] = csv.DictReader(io.StringIO(sheet(mixed)))
     assert (line["n"], line["dev/nll"]) == ("3", "1.25")
     assert [line[f"dev/accuracy{end}"] for end in ("", "_half_width", "_min", "_max")] == [""] * 4
+
+
+def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_on(tmp_path: Path) -> None:
+    rows = {"base": {"position": -1}, "h=4": {"table": "table3_A", "position": 0}}
+    counting = [that_counts(paper_run(row, seed=seed, **of)) for row, of in rows.items() for seed in (4, 5, 6)]
+    explored = [
+        paper_run(row, seed=seed, **of) for row, of in rows.items() for seed in (1, 2) if (row, seed) != ("h=4", 2)
+    ]
+    for record in (*counting, *explored):
+        record.save(path(tmp_path, record))
+    page = made(tmp_path)[tmp_path / "paper/table3.md"]
+    cells = {of[1].strip(): of[2].strip() for of in (line.split("|") for line in page.split("\n")) if len(of) > 5}
+    assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5 (2 exploratory)", "4 (1 exploratory)")
+    assert "in no verdict: [claims.md](claims.md) has the numbers without them" in page
+    assert (
+        "- Exploratory, in means and in no verdict: 3 begun before such lists were kept: "
+        "base (seeds 1 to 2), h=4 (seed 1)." in page
+    )
+
+
+def test_where_nothing_counts_no_run_is_told_apart(tmp_path: Path) -> None:
+    fill(tmp_path)
+    assert "exploratory" not in made(tmp_path)[tmp_path / "paper/table3.md"]
+
+
+def test_ones_own_seeds_are_all_alike(tmp_path: Path) -> None:
+    for record in (that_counts(paper_run(seed=4)), paper_run(seed=1)):
+        record.save(path(tmp_path / "own", record))
+    own = ResultSet.read_own(tmp_path / "own/paper", tmp_path / "published")
+    assert "exploratory" not in build.texts(build.build_scale(own))[tmp_path / "own/paper/table3.md"]
