@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 from unittest import mock
 
@@ -106,6 +107,36 @@ def test_one_batch_its_halves_and_two_processes(tmp_path: Path) -> None:
             found.pop("padding", None)  # that of the shares
             expected.pop("padding", None)
             assert found == pytest.approx(expected, rel=1e-6), line
+
+
+@pytest.mark.parametrize(
+    "system",
+    ["repro.model.rivals.attention_rnn:SoftAlignment", "repro.model.rivals.convs2s:ConvS2S"],
+    ids=["soft alignment", "ConvS2S"],
+)
+def test_two_processes_train_a_system_before_the_transformer_as_one_does(system: str, tmp_path: Path) -> None:
+    """Three updates, their gradients cut; of the eight shares of an update one holds no sentence."""
+    common: dict[str, Any] = {"sentences": 7, "budget": 1_000, "dropout": 0.0, "precision": "fp64"}
+    common |= {
+        "steps": 3,
+        "average": 1,
+        "average_every": 1,
+        "d_model": 16,
+        "d_ff": 32,
+        "n_heads": 4,
+        "d_k": 4,
+        "d_v": 4,
+    }
+    every, alone, together = Every(log=1, validate=3, checkpoint=3), Journal(), Journal()
+    processes = start(tmp_path / "two", devices=2, accumulate=4, every=vars(every), system=system, **common)
+    train(tmp_path / "one", alone, accumulate=1, every=every, system=resolve_name(system), **common)
+    assert read(together, processes) == 0
+    lines = [("train", 1), ("train", 2), ("train", 3), ("dev", 3)]
+    for line in lines:
+        assert together[line]["nll"] == pytest.approx(alone[line]["nll"], rel=1e-9), line
+    assert len({alone[line]["nll"] for line in lines}) == 4
+    for found, expected in zip(state(tmp_path / "two"), state(tmp_path / "one"), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:GPU available but not used")
