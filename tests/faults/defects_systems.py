@@ -7,6 +7,7 @@ RECURRENT, ALIGNMENT, STATE = f"{RIVALS}recurrent.py", f"{RIVALS}attention_rnn.p
 OF_RECURRENT, OF_ALIGNMENT = f"{OF_RIVALS}test_recurrent.py::test_", f"{OF_RIVALS}test_attention_rnn.py::test_"
 CONVS2S, OF_CONVS2S = f"{RIVALS}convs2s.py", f"{OF_RIVALS}test_convs2s.py::test_"
 HYBRIDS = f"{RIVALS}hybrids.py"
+OF_PROCESSES = "tests/training/test_loop.py::test_two_processes_train_a_system_before_the_transformer_as_one_does"
 BOTH_WAYS = tuple(f"{OF_RECURRENT}both_ways_are_pytorchs_packed_layer[{pair}]" for pair in ("LSTM-LSTM", "GRU-GRU"))
 BLIND = tuple(f"{OF_ALL}padding_changes_nothing[{row}]" for row in ("static, last state", "soft alignment"))
 
@@ -55,6 +56,13 @@ DEFECTS: tuple[Defect, ...] = (
         "(self.score(query, source.keys) + source.bias).softmax",
         "self.score(query, source.keys).softmax",
         (f"{OF_ALIGNMENT}weights_sum_to_one_and_padding_has_none", BLIND[1]),
+    ),
+    Defect(
+        "soft alignment looks at all of the source alike",
+        ALIGNMENT,
+        "(self.score(query, source.keys) + source.bias).softmax",
+        "(0 * self.score(query, source.keys) + source.bias).softmax",
+        ("tests/model/test_toy_ladder.py::test_the_rungs_of_six_symbols_stand_in_order",),
     ),
     Defect(
         "a reorder forgets the cell state",
@@ -167,6 +175,13 @@ DEFECTS: tuple[Defect, ...] = (
             "tests/training/test_module.py::"
             "test_a_gradient_is_cut_where_its_system_says_so_and_keeps_its_direction[1000.0-Cut-0.5]",
         ),
+    ),
+    Defect(
+        "each process cuts the gradient by a norm of its own",
+        "repro/training/module.py",
+        "cut(gradients, norm, self.gradient_norm)",
+        "cut(gradients, norm * (1 + self.trainer.global_rank), self.gradient_norm)",
+        tuple(f"{OF_PROCESSES}[{row}]" for row in ("soft alignment", "ConvS2S")),
     ),
     Defect(
         "a gradient that is short is made long",
