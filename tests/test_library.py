@@ -290,6 +290,7 @@ def test_attention_is_that_of_the_model_and_names_its_tokens(loaded: Loaded, mad
     assert {part for part, _ in found.weights} == {"encoder", "decoder", "cross"}
     assert {layer for _, layer in found.weights} == set(range(1, n_layers + 1))
     assert found.source_tokens[-1] == "</s>"
+    assert found.target_tokens[0] == "(begin)", "as in the viewer of the report"
     assert len(found.source_tokens) == len(source)
     assert len(found.target_tokens) == len(target)
     with torch.inference_mode():

@@ -171,7 +171,7 @@ class Attention:
     """Where each head looks: by part and layer float32 [H, Q, K], rows sum to one."""
 
     source_tokens: tuple[str, ...]  # what the encoder reads, the end symbol last
-    target_tokens: tuple[str, ...]  # what the decoder reads: the zero vector first, then the target without its end
+    target_tokens: tuple[str, ...]  # what the decoder reads: "(begin)", a zero vector; then the target without its end
     weights: "Mapping[tuple[str, int], NDArray[float32]]"  # by ("encoder" | "decoder" | "cross", layer from 1)
 
     def __repr__(self) -> str:
@@ -226,6 +226,8 @@ def attention_of(trained: Trained, source: str, target: str) -> Attention:
     """Where each head looks while `target` is read as the output for `source`. ValueError: a system without heads."""
     import torch
 
+    from repro.decoding.inside import BEGIN
+
     ids, written = (trained.tokenizer.encode([line])[0].tolist() for line in (source, target))
     read = [PAD, *written[:-1]]
     device = trained.model.embedding.weight.device
@@ -240,7 +242,7 @@ def attention_of(trained: Trained, source: str, target: str) -> Attention:
     for name, found in maps.items():
         stack, layer, kind = name.split(".")[:3]
         weights[PARTS[f"{stack}.{kind}"], int(layer) + 1] = found[0].float().cpu().numpy()
-    names = {PAD: SPECIAL[PAD], EOS: SPECIAL[EOS]}
+    names = {PAD: BEGIN, EOS: SPECIAL[EOS]}
 
     def texts(side: Sequence[int]) -> tuple[str, ...]:
         return tuple(names.get(id) or trained.tokenizer.decode([id]) for id in side)

@@ -21,11 +21,12 @@ from repro.web.again import again, is_of_today
 from repro.web.grid import table_html
 from repro.web.keys import run_keys
 from repro.web.section import Section
-from repro.web.sentences import is_of_generated
+from repro.web.sentences import Pairs, is_of_generated, own_text
 
 KEY, SCRIPT = "runs", "runs.js"
 SAMPLE = 12  # lines of dev that a run shows, evenly spread
 LONGEST = 400  # characters of one of them
+DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; those that are percentages have one
 DIGITS = 3  # after the point of a loss along the training: what a line on a screen can show
 
 
@@ -45,11 +46,26 @@ class Pool:
         return self._known[text]
 
 
+class Texts:
+    """Sources and references of dev where they were generated: of each text once."""
+
+    def __init__(self, data: ScaleData) -> None:
+        self._data = data
+        self._known: dict[tuple[str, str], Pairs | None] = {}
+
+    def of(self, record: Record) -> Pairs | None:
+        """Of the text of a record; None where it is not at hand, or may not be shown."""
+        name = record.corpus["sha256"], record.pair
+        if name not in self._known:
+            self._known[name] = own_text(record, self._data)
+        return self._known[name]
+
+
 def runs_section(data: ScaleData) -> Section:
     """The list of all runs, and the values that a click on one shows."""
-    runs, pool = run_keys(data.result_set), Pool()
+    runs, pool, texts = run_keys(data.result_set), Pool(), Texts(data)
     values = {
-        "runs": {key: _facts(record, data, pool) for key, record in runs.items()},
+        "runs": {key: _facts(record, data, pool, texts) for key, record in runs.items()},
         "shared": pool.values,
         "base": next((key for key, record in runs.items() if record.table == BASE), None),
     }
@@ -115,7 +131,7 @@ def _line(key: str, record: Record) -> dict[str, Any]:
     }
 
 
-def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
+def _facts(record: Record, data: ScaleData, pool: Pool, texts: Texts) -> dict[str, Any]:
     """All that a reader sees of one run."""
     told, listed = record.determinism, data.result_set.rows.get((record.table, record.row))
     badge = (
@@ -123,6 +139,8 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
     )
     paper_size = at_paper_size(listed.changes if listed else None)
     marks = [*(["of uncommitted code"] if record.stamp["dirty"] else [])]
+    lines = _lines(record, data.result_set)
+    pairs = texts.of(record) if lines else None
     return {
         "table": record.table,
         "row": record.row,
@@ -145,17 +163,19 @@ def _facts(record: Record, data: ScaleData, pool: Pool) -> dict[str, Any]:
         "again": again(record),
         "is_of_today": is_of_today(record),
         "curves": {kind: _curve(record, kind, pool) for kind in ("train", "dev")},
-        "lines": _lines(record, data.result_set),
+        "lines": lines,
+        "asked": pool.place([[text[:LONGEST] for text in pairs[line - 1]] for line, *_ in lines] if pairs else None),
         "is_generated": is_of_generated(record),
     }
 
 
-def _scores(record: Record) -> Iterable[tuple[str, float | None, float | None, str]]:
+def _scores(record: Record) -> Iterable[tuple[str, str, str, str]]:
     """Each score on dev and on test, and what it was made by."""
     for name in record.scores["dev"]:
         if not name.endswith("_signature"):
-            by = signature(record.scores["dev"], name) or ""
-            yield SCORERS.get(name, name), record.score("dev", name), record.score("test", name), by
+            by, form = signature(record.scores["dev"], name) or "", f".{DECIMALS.get(name, 1)}f"
+            dev, test = (_text(record.score(split, name), form) for split in ("dev", "test"))
+            yield SCORERS.get(name, name), dev, test, by
 
 
 def _written(value: Any) -> str:

@@ -21,6 +21,7 @@ from repro.results.record import Record, path
 from repro.results.sentences import write_sentences
 from repro.runs.outputs import translated
 from repro.web.report import report_html
+from repro.web.runs import runs_section
 from repro.web.section import Section
 from repro.web.sentences import LONGEST, compared, farthest, sentences_section
 
@@ -125,6 +126,25 @@ def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData,
     assert [*nowhere.csv] == ["sentence_bleu.csv"]
     assert "Sources and references are not here" in nowhere.body
     assert "So chrF is not shown sentence by sentence" in nowhere.body
+
+
+def test_a_run_shows_what_was_asked_of_it_where_that_was_generated(
+    told: tuple[ScaleData, Corpus], opened: Any, tmp_path: Path
+) -> None:
+    data, corpus = told
+    section = runs_section(data)
+    asked = [[source, reference] for source, reference in corpus.dev.pairs()]
+    for run in section.data["runs"].values():
+        assert section.data["shared"][run["asked"]] == asked
+    elsewhere = runs_section(replace(data, cache=None)).data
+    assert {elsewhere["shared"][run["asked"]] for run in elsewhere["runs"].values()} == {None}
+    file = tmp_path / "runs.html"
+    file.write_text(report_html([section], title="Runs", origin="a test"), "utf-8")
+    page = opened(file, f"#run={next(iter(section.data['runs']))}")
+    table = page.get_by_role("dialog").locator("table", has_text="of the reference")
+    assert table.locator("thead th").all_inner_texts()[1:4] == ["source", "translation", "reference"]
+    first = table.locator("tbody tr").first.locator("td bdi")
+    assert first.all_inner_texts() == [asked[0][0], asked[0][1], asked[0][1]]
 
 
 def test_words_that_differ_are_told_apart(file: Path, opened: Any) -> None:

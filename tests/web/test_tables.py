@@ -65,7 +65,7 @@ def test_a_row_opens_its_runs_and_escape_leads_back(made: Path, opened: Any) -> 
     dialog = page.get_by_role("dialog")
     assert dialog.locator("h2").inner_text() == "h=1"
     assert dialog.locator(".seed").all_inner_texts() == ["seed 1", "seed 2"]
-    assert "10" in dialog.locator("tr", has_text="sacreBLEU").first.inner_text()
+    assert "\t10.0\t10.0\t" in dialog.locator("tr", has_text="sacreBLEU").first.inner_text()
     page.keyboard.press("ArrowRight")
     assert "Seed 2: finished." in dialog.inner_text()
     key = page.evaluate("location.hash").removeprefix("#run=")
@@ -194,6 +194,15 @@ def section_of(record: Record, results: Path) -> Section:
 def runs_of(record: Record, results: Path) -> list[dict[str, Any]]:
     """What the report knows of the only run of a scale."""
     return list(section_of(record, results).data["runs"].values())
+
+
+def test_scores_of_a_run_have_the_decimals_of_the_tables(tmp_path: Path) -> None:
+    told = section_of(replace(scored("base", "base", 1, 61.23456), run="00000000000000aa"), tmp_path).data
+    (run,) = told["runs"].values()
+    shown = {name: (dev, test) for name, dev, test, _ in told["shared"][run["scores"]]}
+    assert shown["sacreBLEU"] == ("61.2", "61.2")
+    assert all(value == f"{float(value):.2f}" for value in shown["ppl"])
+    assert {len(value.partition(".")[2]) for name, both in shown.items() if name != "ppl" for value in both} <= {1, 3}
 
 
 @pytest.mark.parametrize("seconds", [1208.6, 12345.6])

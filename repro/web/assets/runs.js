@@ -83,10 +83,8 @@
         el(i ? "td" : "th", { scope: i ? null : "row", class: side(i) }, text)))))));
   }
 
-  const rounded = (value) => (value === null ? "" : Number(value.toPrecision(6)).toString());
-
   function scores(run) {
-    const lines = shared[run.scores].map(([name, dev, test, by]) => [name, rounded(dev), rounded(test), el("code", {}, by)]);
+    const lines = shared[run.scores].map(([name, dev, test, by]) => [name, dev, test, el("code", {}, by)]);
     return table(["score", "dev", "test", "by"], lines, [0, 3]);
   }
 
@@ -108,11 +106,15 @@
 
   function translations(run) {
     if (!run.lines.length) return [el("p", {}, "None were kept beside the record.")];
+    const asked = shared[run.asked]; // [source, reference] of each line, where they may be shown and are at hand
+    const spoken = (text) => el("bdi", {}, text);
+    const cells = ([line, text, words, wanted], i) => [String(line), ...(asked ? [spoken(asked[i][0])] : []), spoken(text),
+      ...(asked ? [spoken(asked[i][1])] : []), String(words ?? ""), String(wanted ?? "")];
+    const head = asked ? ["line", "source", "translation", "reference", "words", "of the reference"] : ["line", "translation", "words", "of the reference"];
     return [
       el("p", { class: "small" }, "A sample, evenly spread. Words are those that sacreBLEU counts.",
         run.is_generated ? "" : " References are not shown: the text may not be redistributed."),
-      table(["line", "translation", "words", "of the reference"],
-        run.lines.map(([line, text, words, wanted]) => [String(line), el("bdi", {}, text), String(words ?? ""), String(wanted ?? "")]), [1]),
+      table(head, run.lines.map(cells), asked ? [1, 2, 3] : [1]),
     ];
   }
 
