@@ -98,6 +98,16 @@ def test_a_slider_changes_what_is_said_and_drawn(alone: Path, opened: Any, name:
     assert figure.locator("svg").get_attribute("aria-label") == figure.locator("figcaption").inner_text()
 
 
+def test_counts_are_in_the_legend_where_there_are_any(alone: Path, opened: Any) -> None:
+    figure = opened(alone).locator("#explore-layers")
+    counted = figure.locator(".legends", has_text="counted at this d, k and r")
+    expect(counted).to_be_visible()
+    assert figure.locator("svg circle").count() > 0
+    figure.get_by_role("slider").nth(1).fill("11")
+    expect(figure.locator("svg circle")).to_have_count(0)
+    expect(figure.locator(".legend", has_text="counted")).not_to_be_visible()
+
+
 def at_ends(page: Any, name: str, *values: int) -> str:
     """What a picture says when its sliders stand at these values."""
     figure = page.locator(f"#explore-{name}")

@@ -116,6 +116,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
       const { sentence, ...picture } = draw(state);
       plot(room, { ...picture, name: sentence });
       said.textContent = sentence;
+      for (const one of figure.querySelectorAll(".of-dots")) one.hidden = !picture.dots.length;
     };
     figure.append(
       element("div", { class: "controls" }, controls.map(([field, label, how]) => slider(label, { ...how, value: how.from ?? state[field] },
@@ -168,7 +169,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
   const layers = values.laws.filter((law, i, all) => all.findIndex((other) => other.layer === law.layer) === i);
   explore("layers", [["n", "n, length", power(64, 3, 13)], ["d", "d, width", power(128, 5, 11)], ["window", "k and r", { min: 3, max: 65, step: 2 }]],
     { n: 64, d: 128, window: 5 },
-    [...layers.map((law, i) => key(law.label.replace(" (dilated)", ""), colours[i])), element("span", { class: "legend" }, "○ counted at this d, k and r")],
+    [...layers.map((law, i) => key(law.label.replace(" (dilated)", ""), colours[i])), element("span", { class: "legend of-dots" }, "○ counted at this d, k and r")],
     ({ n, d, window }) => {
       const lengths = Array.from({ length: 11 }, (_, i) => 2 ** (i + 3));
       const lines = layers.map((law, i) => ({ colour: colours[i], points: lengths.map((length) => [length, formulas.operations(law, { n: length, d, window })]) }));
