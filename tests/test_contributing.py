@@ -52,7 +52,7 @@ def follow(block: Block, checkout: Path) -> None:
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the sources in which the whole page was followed."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("repro", "experiments"):
+    for name in ("repro", "experiments", "tests"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
     for block in blocks():
@@ -62,11 +62,16 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_kind_of_addition_has_its_block() -> None:
     assert [block.do for block in blocks()] == [
-        "new file experiments/lab_ffn.py",
-        'in experiments/lab_ffn.py after "ROWS = ["',
+        "new file experiments/feed_forward.py",
+        'in experiments/feed_forward.py after "ROWS = ["',
         "new file repro/model/last_word.py",
-        'in experiments/lab_ffn.py after "from repro.experiment import Paper, Row, main"',
-        'in experiments/lab_ffn.py after "ROWS = ["',
+        'in experiments/feed_forward.py after "from repro.experiment import Paper, Row, main"',
+        'in experiments/feed_forward.py after "ROWS = ["',
+        "new file repro/model/ablations/talking.py",
+        "new file experiments/lab_heads.py",
+        'in tests/model/test_variants.py after "MORE_PARAMETERS = {  # than the base has, at laptop; 0 of all others"',
+        'in tests/model/test_variants.py after "    more = {  # products of a layer of both sides"',
+        "shell",
         'in repro/data/corpora.py after "CORPORA = {"',
         'in repro/data/corpora.py after "SHA256 = {"',
         "python",
@@ -85,13 +90,21 @@ def test_the_example_makes_its_table(checkout: Path) -> None:
     assert d_ff == {"base": 256, "d_ff x 2": 512, "d_ff / 2": 128, "no attention": 256}
     systems = {one.row: one.system or "" for one in records}
     assert [row for row, system in systems.items() if "LastWord" in system] == ["no attention"]
-    table = (results / "lab_ffn.md").read_text("utf-8")
+    table = (results / "feed_forward.md").read_text("utf-8")
     assert "d_ff / 2" in table
     assert "25.4" in table  # the paper's number, beside ours
+
+
+def test_variants_alone_stand_in_a_file_that_is_read_as_theirs(checkout: Path) -> None:
+    """`tests/lab_systems.py` takes every `lab_*.py` for variants, which keep more than another system does."""
+    ours, followed = ({file.name for file in (root / "experiments").glob("lab_*.py")} for root in (ROOT, checkout))
+    assert followed - ours == {"lab_heads.py"}
+    variant = "from repro.model.ablations."
+    assert all(variant in (checkout / "experiments" / name).read_text("utf-8") for name in followed)
 
 
 def test_other_text_under_the_name_is_refused(checkout: Path) -> None:
     file = checkout / "data" / "counting" / "test.de"
     file.write_text(file.read_text("utf-8").replace("Birnen", "Beeren"), "utf-8")
     with pytest.raises(AssertionError, match="SHA-256"):
-        follow(Block("shell", "python experiments/lab_ffn.py --scale counting\n"), checkout)
+        follow(Block("shell", "python experiments/feed_forward.py --scale counting\n"), checkout)

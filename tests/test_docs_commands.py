@@ -93,7 +93,7 @@ def test_each_command_is_one_of_ours(page: str, line: str, capsys: pytest.Captur
         if program == "repro" and arguments not in ([], ["--help"], ["--version"]):
             understood(arguments, capsys)
         elif program.startswith("python") and arguments and arguments[0].endswith(".py"):
-            assert (ROOT / arguments[0]).is_file() or arguments[0].endswith("lab_ffn.py"), arguments[0]
+            assert (ROOT / arguments[0]).is_file() or arguments[0].endswith("/feed_forward.py"), arguments[0]
             if arguments[0].startswith("experiments/") and "figures" not in arguments[0]:
                 chosen_scale(Options.read(Path(arguments[0]).stem, arguments[1:]))
 
