@@ -29,12 +29,19 @@ Lines = list[dict[str, Any]]
 LETTERS = {LOG_PPL: "log_ppl", BLEU: "bleu"}  # what the charts are called
 STEP = 19  # pixels from row to row of a forest plot
 DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
+FIRST_OF_TABLE_3 = "The rows of Table 3 are coloured at first: double-click to colour all, Escape begins again. "
 OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader asks
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
 N_COLOURS = 8  # of report.css; a ninth table takes the first again, with other dashes and another shape
 DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
 SHAPES = ("circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
+POWER = "floor(log(datum.value) / LN10 + 1e-9)"
+IN_PRINT = (  # 2×10¹² of a tick: a power of ten without its factor 1
+    f"(datum.value / pow(10, {POWER}) < 1.0001 ? '' : format(datum.value / pow(10, {POWER}), '.3~g') + '×') + '10' "
+    f"+ ({POWER} < 10 ? '' : substring('⁰¹²³⁴⁵⁶⁷⁸⁹', floor({POWER} / 10), floor({POWER} / 10) + 1)) "
+    f"+ substring('⁰¹²³⁴⁵⁶⁷⁸⁹', {POWER} % 10, {POWER} % 10 + 1)"
+)
 UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 
@@ -60,7 +67,7 @@ def differences_section(data: ScaleData) -> Section | None:
     said = Markup(
         '<p>Each row against the base; further right is better. <span class="key this">ours, with the '
         "95 % interval over seeds</span> that the verdicts rest on, of the runs that count; where too few do there is "
-        'none, and the point is of all runs; <span class="key other">95 % interval over sentences</span> where '
+        'none, and the point is of all runs; <span class="key over">95 % interval over sentences</span> where '
         'translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
         "to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and Enter "
@@ -174,7 +181,7 @@ def _forest(endpoint: Endpoint, name: str, group: str, values: Sequence[Mapping[
         .mark_point(shape="diamond", size=42, color="--c2", strokeWidth=1.4, yOffset=-5, cursor="pointer", opacity=1)
         .encode(x=f"{name}_paper:Q")
     )
-    spans = {"_over": ("--c5", 1.6, 4), "": ("--c1", 2.6, 0)}
+    spans = {"_over": ("--c3", 1.6, 4), "": ("--c1", 2.6, 0)}
 
     def has(field: str) -> bool:
         return any(value[f"{name}{field}"] is not None for value in values)
@@ -189,20 +196,22 @@ def curves_section(data: ScaleData) -> Section | None:
     curves, costs = _curves(data), _costs(data)
     if not curves:
         return None
-    tables = list(dict.fromkeys(line["table"] for line in curves))
+    printed = {short_name(table) for table in data.result_set.tables if table == BASE or table.startswith(PARTS)}
+    tables = sorted(dict.fromkeys(line["table"] for line in curves), key=lambda table: table not in printed)
+    first = [table for table in tables if table in printed]
+    first *= len(first) < len(tables)  # a hundred lines cannot be read
     said = Markup(
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
-        "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag over points of the "
-        "lower chart, and only these rows keep their colour above; click a name in the legend to keep its table. "
-        "Double-click or press Escape to reset. Names and points are reached with Tab, then by arrows; Enter is a "
-        "click.</p>"
-    )
+        "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag across points in the "
+        "lower chart to highlight those rows above. Click a legend name to highlight a table. {}Names and points are "
+        "reached with Tab, then by arrows; Enter is a click.</p>"
+    ).format(FIRST_OF_TABLE_3 if first else "Double-click or press Escape to reset. ")
     return Section(
         key="curves",
         title="Curves and cost",
         body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
         data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
-        charts={"all": _curves_chart(tables, _loss_axis(curves))},
+        charts={"all": _curves_chart(tables, first, _loss_axis(curves))},
         csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
     )
 
@@ -254,17 +263,21 @@ def _loss_axis(curves: Lines) -> dict[str, Any]:
     return {"values": TICKS} if told else {"tickCount": 6}
 
 
-def _curves_chart(tables: Sequence[str], loss_axis: Mapping[str, Any]) -> dict[str, Any]:
-    """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen."""
+def _curves_chart(tables: Sequence[str], first: Sequence[str], loss_axis: Mapping[str, Any]) -> dict[str, Any]:
+    """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen.
+
+    The tables of `first` are chosen when it is drawn; all, where it is empty.
+    """
     import altair as alt
 
     shown = alt.selection_interval(encodings=["x"], name="shown")
-    of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table")
+    chosen: dict[str, Any] = {"value": [{"table": table} for table in first]} if first else {}
+    of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table", **chosen)
     picked = alt.selection_interval(name="picked")
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
     colour, dash, shape = _looks_of_tables(tables)
     curves = _bands(of_table & picked, shown, dash, loss_axis).encode(color=colour).add_params(of_table)
-    strip = _strip().encode(color=colour).add_params(shown)
+    strip = _strip(of_table).encode(color=colour).add_params(shown)
     cost = _quality_and_cost(of_table & picked, picked, shape).encode(color=colour)
     return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
 
@@ -309,11 +322,12 @@ def _bands(kept: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> An
     return alt.layer(band, line).properties(width="container", height=DETAIL)
 
 
-def _strip() -> Any:
+def _strip(kept: Any) -> Any:
     import altair as alt
 
-    lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7, opacity=0.5)
+    lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7)
     return lines.encode(
+        opacity=alt.condition(kept, alt.value(0.5), alt.value(0.05)),
         x=alt.X("step:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(**UPDATES)),
         y=alt.Y("mean:Q", scale=alt.Scale(**LOSS), axis=None),
         detail="row:N",
@@ -328,7 +342,7 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),
         title="floating-point operations of training",
-        axis=alt.Axis(format="~e", tickCount=5, grid=False),
+        axis=alt.Axis(labelExpr=IN_PRINT, tickCount=5, grid=False),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, nice=False, padding=14), "title": "BLEU (dev)"}
     pale = alt.condition(kept, alt.value(1), alt.value(0.15))

@@ -108,6 +108,42 @@ def test_a_drawn_area_of_costs_chooses_the_curves(made: Path, opened: Any) -> No
     expect(lines_drawn).to_have_count(3 + 3)
 
 
+def test_curves_begin_with_table_3_where_there_is_more(opened: Any, tmp_path: Path) -> None:
+    for table, row, bleu in (("base", "base", 60.0), ("table3_A", "h=1", 50.0), ("lab_parts", "no norm", 40.0)):
+        scored(row, table, 1, bleu).save(path(tmp_path / "results", scored(row, table, 1, bleu)))
+    assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
+    page = opened(tmp_path / "results" / REPORT, height=1500)
+    seen(page, "curves/all")
+    chart = page.locator('[data-chart="curves/all"]')
+    pale = chart.locator('.mark-line path[opacity="0.08"]')
+    names = chart.locator(".role-legend-label text")
+    expect(pale).to_have_count(1)
+    assert [one.get_attribute("aria-pressed") for one in names.all()] == ["true", "true", "false"]
+    expect(page.locator("#curves")).to_contain_text("The rows of Table 3 are coloured at first")
+    names.first.dblclick()
+    expect(pale).to_have_count(0)
+    page.locator("[data-theme-switch]").click()
+    page.wait_for_timeout(100)
+    expect(pale).to_have_count(0)
+    page.locator('[data-chart="curves/all"] input').first.press("Escape")
+    expect(pale).to_have_count(1)
+
+
+def test_powers_of_ten_are_written_as_in_print_and_lines_told_apart(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT, height=1500)
+    seen(page, "curves/all")
+    ticks = page.locator('[data-chart="curves/all"] .role-axis-label text').all_text_contents()
+    powers = [tick for tick in ticks if "10" in tick and not tick.isdigit()]
+    assert powers
+    assert all(re.fullmatch("([1-9](\\.\\d+)?×)?10[¹²³][⁰-⁹¹²³]", tick) for tick in powers), powers
+    assert not any("e+" in tick for tick in ticks)
+    keys = page.locator("#differences .key")
+    colour = 'getComputedStyle(one, "::before").borderTopColor'
+    assert len(set(keys.evaluate_all(f"(keys) => keys.map((one) => {colour})"))) == 3
+    (over,) = [one for one in keys.all() if "sentences" in one.inner_text()]
+    assert over.evaluate(f"(one) => {colour}") == "rgb(0, 158, 115)", "green: the other two are blue and orange"
+
+
 def test_charts_take_the_colours_of_the_theme(made: Path, opened: Any) -> None:
     page = opened(made / REPORT, dark=True)
     seen(page, "differences/bleu")

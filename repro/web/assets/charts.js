@@ -66,11 +66,11 @@
   function choices(key, all = true) {
     const view = drawn.get(key);
     const found = {};
-    for (const { name, select } of (view && report.values("charts")[key].params) || []) {
+    for (const { name, select, value } of (view && report.values("charts")[key].params) || []) {
       const chosen = select ? view.data(`${name}_store`) : null;
       const valued = (one, by) => Object.fromEntries(one.fields.map((field, i) => [field[by], one.values[i]]));
       if (!select) found[name] = view.signal(name);
-      else if (all && chosen.length) found[name] = select.type === "interval" ? valued(chosen[0], "channel") : chosen.map((one) => valued(one, "field"));
+      else if (all && (chosen.length || value)) found[name] = select.type === "interval" ? valued(chosen[0], "channel") : chosen.map((one) => valued(one, "field"));
     }
     return found;
   }
