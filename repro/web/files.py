@@ -6,6 +6,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
@@ -48,12 +49,18 @@ def scale_report(data: ScaleData) -> str:
     return report_html(
         sections_of(data),
         title=f"Attention Is All You Need at scale {data.runs.scale}",
-        lead=f"What is shown here: {data.runs.claim}. Where the paper claims more, this report says so."
-        if data.evidence.records
-        else f"{EXPLORATION}, so nothing is settled by what is shown here.",
+        lead=lead(data),
         home=f"../{NAME}",
         origin=f"Made by {COMMAND} --html from the records beside it.",
     )
+
+
+def lead(data: ScaleData) -> str:
+    """What stands below the title: what results of this size can show; of exploration that it settles nothing."""
+    if not data.evidence.records:
+        return f"{EXPLORATION}, so nothing is settled by what is shown here."
+    only = "" if may_judge_sizes(data.runs.scale) else "only "
+    return f"At this size, results can show {only}{data.runs.claim}. Where the paper claims more, this report says so."
 
 
 def index_report(shown: Iterable[ScaleData]) -> str:

@@ -19,7 +19,7 @@ from report_records import HOSTILE, scored
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
 from repro.results.record import Record, path
-from repro.web.files import by_evidence, index_report
+from repro.web.files import by_evidence, index_report, lead
 from repro.web.runs import runs_section
 from repro.web.section import Section
 
@@ -241,6 +241,16 @@ def test_the_index_begins_with_what_settles_most() -> None:
 
     scales = [shown("a", 90, 0), shown("b", 91, 0), shown("c", 20, 5), shown("d", 8, 8), shown("e", 90, 0)]
     assert [one.runs.scale for one in sorted(scales, key=by_evidence)] == ["d", "c", "b", "a", "e"]
+
+
+@pytest.mark.parametrize(("scale", "said"), [("laptop", "only the order"), ("paper", "the order")])
+def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) -> None:
+    data: Any = SimpleNamespace(
+        runs=SimpleNamespace(scale=scale, claim="the order"), evidence=SimpleNamespace(records=[1])
+    )
+    assert lead(data) == f"At this size, results can show {said}. Where the paper claims more, this report says so."
+    data.evidence.records = []
+    assert lead(data).startswith("Exploration: no run counts as evidence, so nothing is settled")
 
 
 @pytest.mark.parametrize(("n", "counted"), [(1, "1 run counts"), (2, "2 runs count")])
