@@ -157,7 +157,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a row shows the verdict on any claim that names it",
         "repro/pages/verdicts.py",
-        'if one.claim.kind in DIFFERENCES and len(others) == 1:',
+        "if one.claim.kind in DIFFERENCES and len(others) == 1:",
         "for _ in others:",
         ("tests/pages/test_verdicts.py::test_claims_about_other_pairs_and_trends_say_nothing_of_a_row",),
     ),
