@@ -4,7 +4,6 @@ Sizes are small primes where a system leaves them free, its numbers float64 unle
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -35,18 +34,11 @@ from repro.model.transformer import Transformer
 from repro.results.search import Search
 from repro.runs.scales import SCALES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 B, S, T, V = 3, 7, 5, 23
 HYPER = Hyper(n_layers=2, d_model=16, d_ff=32, n_heads=4, d_k=4, d_v=4, dropout=0.0)
 LAPTOP = SCALES["laptop"].base
 everywhere = pytest.mark.parametrize("system", SYSTEMS.values(), ids=SYSTEMS)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n)
 
 
 def made(system: Any, hyper: Hyper = HYPER) -> Any:

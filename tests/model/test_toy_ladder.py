@@ -3,7 +3,6 @@
 The last of them is written first, so each must be kept until its turn: one vector cannot, a look at the source can.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,19 +21,12 @@ from repro.results.search import Search
 from repro.training.module import cut
 from repro.training.schedule import rate
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 N_SYMBOLS, BATCH, HELD_OUT = 22, 32, 250
 HYPER = Hyper(n_layers=2, d_model=32, d_ff=128, n_heads=4, d_k=8, d_v=8, dropout=0.0, warmup=200)
 LADDER: dict[str, Any] = SYSTEMS | {"Transformer": None}
 WITH_A_LOOK = ("soft alignment", "ConvS2S", "Transformer")  # at the source, whenever a symbol is written
 RATE = {"ByteNet": 0.25}  # times the schedule's; its rates of 1 and 1/2 are too high here
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n)
 
 
 def sentences(n: int, length: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

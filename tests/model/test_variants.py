@@ -5,7 +5,6 @@ Numbers are float64 unless rounding is what is looked at. The exceptions are kno
 
 import math
 import shutil
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -31,18 +30,11 @@ from repro.model.special_tokens import EOS, PAD
 from repro.results.search import Search
 from repro.runs.scales import SCALES
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 B, S, T, V = 3, 7, 5, 23
 HYPER = Hyper(n_layers=2, d_model=16, d_ff=11, n_heads=3, d_k=2, d_v=5, dropout=0.0)
 LAPTOP = SCALES["laptop"].base
 everywhere = pytest.mark.parametrize("name", VARIANTS)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    n = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(n)
 
 
 def made(name: str) -> Any:
