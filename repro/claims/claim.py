@@ -93,7 +93,7 @@ class ByHeart:
             f"by {dev - train:.2f} nats per token, less than {self.gap:g}"
         )
 
-    def note(self, runs: Sequence[Record]) -> str:  # words: no part of what a list of claims is told by
+    def note(self, runs: Sequence[Record]) -> str:  # beside `unmet`, whose code a list of claims is told by: it stays
         """By how much the row over-fits, where it does; nothing where no curve says so."""
         gaps = [run.curves["dev"]["nll"][-1] - _end(run.curves["train"]["nll"]) for run in runs if _has_curves(run)]
         if not gaps or statistics.fmean(gaps) < self.gap:

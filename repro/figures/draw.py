@@ -37,7 +37,7 @@ from repro.figures import (
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
-from repro.pages.table3 import PARTS
+from repro.pages.table3 import has_part
 from repro.results.frame import FIGURES, ResultSet, load_records, record_folders
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record
@@ -234,5 +234,5 @@ def _distances(place: Path) -> Distances:
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:
     """The records of Table 3: other tables ask other questions, on other text."""
-    names = [BASE, *(table for table in tables if table.startswith(PARTS))]
+    names = dict.fromkeys((BASE, *filter(has_part, tables)))
     return [record for name in names for record in of(name)]

@@ -78,7 +78,7 @@ def _pages(result_set: ResultSet) -> list[str]:
     """The pages of tables, as the page of the scale links to them."""
     names = list(result_set.tables)
     has_layers = (result_set.folder.parent / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE).exists()
-    has_third = any(name.startswith((BASE, table3.PARTS)) for name in names)
+    has_third = any(map(table3.has_part, names))
     return [
         *([f"../{layer_costs.LAYER_COSTS_FOLDER}/{table1.NAME}"] if has_layers else []),
         *([f"../{FOLDER_2017}/{outputs_2017.NAME}"] if load_outputs(result_set.folder.parent) else []),

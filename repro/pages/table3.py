@@ -13,12 +13,18 @@ from repro.pages.verdicts import verdict_columns
 from repro.pages.words import about_settings, claim, ending, explained_table
 from repro.render.origin import made_from
 from repro.render.page import Column, Heading, Page, Text, blocks, plain
+from repro.results.record import BASE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 NAME = "table3"
 PARTS = "table3_"  # what the names of its experiment files begin with
+
+
+def has_part(table: str) -> bool:
+    """Whether the rows of an experiment stand in Table 3: the base, and those of its parts."""
+    return table == BASE or table.startswith(PARTS)
 
 
 def page_columns(frame: "DataFrame", judged: Sequence[Judged] = ()) -> tuple[list[Column], list[Column]]:

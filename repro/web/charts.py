@@ -16,7 +16,7 @@ from repro.figures.forest import AXES, ComparedRow, differences_to_base
 from repro.figures.quality import points
 from repro.pages.scale_data import ScaleData
 from repro.pages.sheet import comma_separated
-from repro.pages.table3 import PARTS
+from repro.pages.table3 import PARTS, has_part
 from repro.results.curves import bands
 from repro.results.labels import label
 from repro.results.record import BASE, Record
@@ -196,7 +196,7 @@ def curves_section(data: ScaleData) -> Section | None:
     curves, costs = _curves(data), _costs(data)
     if not curves:
         return None
-    printed = {short_name(table) for table in data.result_set.tables if table == BASE or table.startswith(PARTS)}
+    printed = {short_name(table) for table in data.result_set.tables if has_part(table)}
     tables = sorted(dict.fromkeys(line["table"] for line in curves), key=lambda table: table not in printed)
     first = [table for table in tables if table in printed]
     first *= len(first) < len(tables)  # a hundred lines cannot be read

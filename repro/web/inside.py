@@ -13,7 +13,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from repro.pages.scale_data import ScaleData
-from repro.pages.table3 import PARTS
+from repro.pages.table3 import has_part
 from repro.render.several import several
 from repro.results.inside import LARGEST, first_sentences, has_glimpse, inside_file, read_inside
 from repro.results.labels import label
@@ -84,7 +84,7 @@ def fitting(files: Mapping[str, tuple[Record, Path]]) -> dict[str, tuple[bytes, 
     wishes = []
     for place, (key, (record, file)) in enumerate(files.items()):
         whole = len(read_inside(file)[0]["sentences"])
-        is_printed = record.table == BASE or record.table.startswith(PARTS)
+        is_printed = has_part(record.table)
         for n in range(1, whole + 1):
             later = EARLY + 1 if record.table == BASE else EARLY + 1 + n
             wishes.append((n if is_printed and n <= EARLY else later, place, n, key, file, whole))
