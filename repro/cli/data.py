@@ -12,6 +12,7 @@ experiment at that scale finds it prepared.
 
 import argparse
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -153,8 +154,8 @@ def _import(options: argparse.Namespace) -> None:
     joined = f"; {made.joined:,} sentences had line feeds inside, which are now spaces" if made.joined else ""
     print(
         f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
-        f"  {ours('data', 'prepare')} folder-{options.pair} --data-dir {options.to}\n"
-        f"  {python()} {script('table3_A')} --pair {options.pair} --data-dir {options.to}"
+        f"  {ours('data', 'prepare')} folder-{options.pair} {_data_dir(options.to)}\n"
+        f"  {python()} {script('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
     )
 
 
@@ -202,7 +203,9 @@ def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
         return
     for source in known.sources:
         text(source, pair, archives, texts, offline=options.offline, mirror=options.mirror)
-    print(f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_where(options)}")
+    print(
+        f"All text is in {texts}. What next:\n  {ours('data', 'prepare')} {name}-{pair} {_data_dir(options.data_dir)}"
+    )
 
 
 def _fetch_trees(name: str, options: argparse.Namespace) -> None:
@@ -222,8 +225,8 @@ def _fetch_trees(name: str, options: argparse.Namespace) -> None:
     fetch_craft(folder, offline=options.offline, mirror=options.mirror)
     print(
         f"All of it is in {folder}. {TREEBANKS[name].attribution}\n"
-        f"What next:\n  {ours('data', 'prepare')} {name} {_where(options)}\n"
-        f"  {python()} {script('table4')} --scale captions {_where(options)} --rows 'WSJ only'"
+        f"What next:\n  {ours('data', 'prepare')} {name} {_data_dir(options.data_dir)}\n"
+        f"  {python()} {script('table4')} --scale captions {_data_dir(options.data_dir)} --rows 'WSJ only'"
     )
 
 
@@ -231,8 +234,9 @@ def _gigabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e9:.1f} GB"
 
 
-def _where(options: argparse.Namespace) -> str:
-    return f"--data-dir {options.data_dir}"
+def _data_dir(folder: Path) -> str:
+    """The option, as it is typed in a shell."""
+    return f"--data-dir {shlex.quote(str(folder))}"
 
 
 # Prepare ---------------------------------------------------------------------------------------------------

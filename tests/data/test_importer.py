@@ -4,6 +4,7 @@ import gzip
 import json
 import lzma
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -344,6 +345,16 @@ def test_what_it_advises_next_can_be_typed_without_a_clone(
     monkeypatch.setattr("repro.runs.command.PACKAGE", tmp_path)
     assert main([*command, f"--to={tmp_path / 'two'}"]) == 0
     assert f" -m repro run table3_A --pair en-de --data-dir {tmp_path / 'two'}\n" in capsys.readouterr().out
+
+
+def test_what_it_advises_next_is_one_folder_where_its_name_has_spaces(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
+    made = tmp_path / "my own texts"
+    assert main(["import", str(text), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", f"--to={made}"]) == 0
+    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()
+    assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(made)]] * 2
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
