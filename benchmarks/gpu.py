@@ -2,7 +2,7 @@
 
 1. `correct`: loss and gradient of one update by each fast path against float64 by the plain one.
 2. `limits`: the card's own rate of bfloat16 matrix products and of copying, as measured here.
-3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; then without each
+3. `steps`: the paper's base and big models at 25,000 + 25,000 tokens a step, loader included; base also without each
    technique. MFU counts the model's operations on real tokens only (`repro/model/cost.py`), of the measured rate.
 4. `parts`: the time of a step by kind of kernel, and the gaps between kernels.
 5. `loader`: tokens a second that the loader makes when nobody trains.
@@ -210,11 +210,11 @@ def limits(device: torch.device) -> dict[str, float]:
 
 
 def steps(plan: Plan, device: torch.device, peak: float) -> list[dict[str, Any]]:
-    """Tokens per second and MFU of whole steps, with all techniques and without each."""
+    """Tokens per second and MFU of whole steps, with all techniques; of the first model also without each."""
     lines = []
-    for size, (hyper, vocab_size) in plan.models.items():
+    for number, (size, (hyper, vocab_size)) in enumerate(plan.models.items()):
         sides = text(plan.pairs, vocab_size)
-        for name, ways in ABLATIONS.items():
+        for name, ways in (ABLATIONS if number == 0 else {"all": Ways()}).items():
             if device.type == "cuda":
                 torch.cuda.reset_peak_memory_stats()
             try:
@@ -367,6 +367,9 @@ def decoding(plan: Plan, device: torch.device) -> dict[str, float]:
     return {"sentences": len(found), "seconds": seconds, "sentences_per_second": len(found) / seconds}
 
 
+QUESTIONS = ("correct", "steps", "parts", "loader", "together", "decode")
+
+
 def main() -> None:
     """All seven, one after the other; what fails is named and the rest goes on."""
     parser = argparse.ArgumentParser(
@@ -374,6 +377,7 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="write the record there")
     parser.add_argument("--rehearse", action="store_true", help="tiny, also without a GPU")
+    parser.add_argument("--ask", nargs="+", choices=QUESTIONS, default=QUESTIONS, help="only these, beside the limits")
     options = parser.parse_args()
     plan = REHEARSAL if options.rehearse else WHOLE
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -392,7 +396,7 @@ def main() -> None:
         "decode": lambda: decoding(plan, device),
     }
     failed = []
-    for name, ask in questions.items():
+    for name, ask in ((name, questions[name]) for name in options.ask):
         started = time.perf_counter()
         try:
             record[name] = ask()
