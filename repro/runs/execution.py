@@ -104,10 +104,10 @@ class Execution(Run):
         stamp = provenance(system=self.settings.system)
         memory = cpu_tuning.PeakMemory()
         module = self.trial.module()
-        if torch.cuda.is_available():
+        if torch.cuda.is_available() and reads_ragged(self.settings.system):
+            # not what reads padded batches: nearly each has a shape of its own, for which the compiler begins anew
             compile_layers(module.model)
-            packed = ["batches: packed"] if reads_ragged(self.settings.system) else []
-            arithmetic = (*arithmetic, "layers: compiled", *packed)
+            arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
         conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
         if self.group and not self.is_first:
             if done := self.agreed_finished():

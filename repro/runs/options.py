@@ -32,7 +32,7 @@ CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
-AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "vocab_size")
+AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "vocab_size")
 AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
 SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
@@ -94,6 +94,12 @@ class Options:
     )
     steps: int | None = _option(
         None, "optimizer steps of the base row instead of the scale's own; the warm-up does not change", metavar="N"
+    )
+    batch_tokens: int | None = _option(
+        None,
+        "most tokens of each side in one update instead of the scale's own, counted as --batch-by says; the rate of "
+        "learning does not change",
+        metavar="N",
     )
     vocab_size: int | None = _option(
         None,
@@ -232,12 +238,19 @@ def chosen_scale(options: Options) -> Scale:
     rules, own = _rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
     refuse_vocabulary(options.vocab_size, own, corpus)
     base = replace(scale.base, steps=options.steps or scale.base.steps)
+    batch_tokens = options.batch_tokens or scale.batch_tokens
+    if batch_tokens < scale.max_length:
+        raise ValueError(
+            f"--batch-tokens {batch_tokens}: expected at least {scale.max_length}, since training pairs of that many "
+            f"tokens a side stand in the text of {scale.name}."
+        )
     batch_by = options.batch_by or scale.batch_by
     # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
     departures = {
         corpus: corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
         options.pair: options.pair != USUAL.pair,
         f"{base.steps}-steps": base.steps != scale.base.steps,
+        f"{batch_tokens}-tokens": batch_tokens != scale.batch_tokens,
         f"{options.processes}-devices": options.processes != USUAL.processes,
         options.strategy: options.strategy != USUAL.strategy,
         f"{options.threads}-threads": options.threads != USUAL.threads,
@@ -259,6 +272,7 @@ def chosen_scale(options: Options) -> Scale:
             vocab_size=options.vocab_size or scale.trees.vocab_size,
             silver_vocab_size=options.vocab_size or scale.trees.silver_vocab_size,
         ),
+        batch_tokens=batch_tokens,
         batch_by=batch_by,
         rules=rules,
     )

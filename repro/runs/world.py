@@ -15,6 +15,7 @@ from repro.runs.scales import SCALES
 
 OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a hash alone
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
+NUMBERS = ("steps", "batch_tokens", "devices", "threads", "vocab_size")
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
 # in the order in which `chosen_scale` puts them together, and after them what a `Workshop` adds
 NAME = re.compile(
@@ -22,6 +23,7 @@ NAME = re.compile(
     rf"(?:-(?P<corpus>{'|'.join(CORPORA)}))?"
     r"(?:-(?P<pair>(?!by-)[a-z]{2,3}(?:-\w+){1,5}?))?"
     r"(?:-(?P<steps>\d{1,9})-steps)?"
+    r"(?:-(?P<batch_tokens>\d{1,9})-tokens)?"
     r"(?:-(?P<devices>\d{1,9})-devices)?"
     r"(?:-(?P<strategy>fsdp))?"
     r"(?:-(?P<threads>\d{1,9})-threads)?"
@@ -43,7 +45,7 @@ def options_of(name: str) -> Options | None:
     if (found := NAME.fullmatch(name)) is None:
         return None
     said: dict[str, Any] = {part: value for part, value in found.groupdict().items() if value is not None}
-    said |= {part: int(said[part]) for part in ("steps", "devices", "threads", "vocab_size") if part in said}
+    said |= {part: int(said[part]) for part in NUMBERS if part in said}
     if "batch_by" in said:
         said["batch_by"] = OPTIONS_OF[said["batch_by"]]
     if "clean" in said:

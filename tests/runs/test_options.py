@@ -74,6 +74,8 @@ def test_names_of_before_are_understood_and_corrected(
         (["--scale=single_gpu", "--batch-by=tokens"], "single_gpu"),
         (["--backend=ctranslate2", "--precision=bf16"], "laptop-bf16-ctranslate2"),
         (["--vocab-size=700", "--steps=9", "--devices=2"], "laptop-9-steps-2-devices-700-pieces"),
+        (["--steps=9", "--batch-tokens=1024", "--devices=2"], "laptop-9-steps-1024-tokens-2-devices"),
+        (["--batch-tokens=512"], "laptop"),
         (["--pair=en-fr", "--clean", "length_ratio"], "laptop-en-fr-clean-length_ratio"),
     ],
 )
@@ -90,6 +92,14 @@ def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
     assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds(1, 10_000), Seeds(7, 10_006))
     with pytest.raises(argparse.ArgumentTypeError, match="expected at most 10,000 seeds, got 1-1000000000"):
         Seeds.read("1-1000000000")
+
+
+def test_an_update_has_room_for_the_longest_pair() -> None:
+    assert chosen_scale(Options(batch_tokens=128)).batch_tokens == 128
+    with pytest.raises(
+        ValueError, match="--batch-tokens 127: expected at least 128, since training pairs of that many"
+    ):
+        chosen_scale(Options(batch_tokens=127))
 
 
 def test_more_processes_than_any_machine_has_are_a_slip() -> None:

@@ -14,6 +14,7 @@ from repro.runs.world import options_of, spelled_out
 SPELLED = [
     Options(scale="captions", precision="bf16"),
     Options(scale="captions", corpus="multi30k_tok", steps=12_000, precision="bf16"),
+    Options(scale="captions", corpus="multi30k_tok", steps=8_000, batch_tokens=8_192, precision="bf16"),
     Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
     Options(scale="single_gpu", batch_by="padded_tokens"),
     Options(batch_by="tokens", clean=("length_ratio", "duplicates")),

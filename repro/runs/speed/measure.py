@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from repro.data.shards import SIDES, Encoded, Prepared, Split
 from repro.decoding.backend import Backend
-from repro.model.build import compile_layers
+from repro.model.build import compile_layers, reads_ragged
 from repro.model.cost import TextSizes, training_flops
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.runs.forecast import BACKWARD_AND_FORWARD, FLOPS_PER_CORE, SEARCHED_ON, expected_vocabulary, held_out
@@ -57,8 +57,8 @@ def measure(trial: Trial, watch: BusyWatch | None = None) -> Rates:
     trial.tune()
     trial = replace(trial, hyper=replace(trial.hyper, steps=NEVER, average=1))
     module = trial.module()
-    if torch.cuda.is_available():
-        compile_layers(module.model)
+    if torch.cuda.is_available() and reads_ragged(trial.system):
+        compile_layers(module.model)  # as a run does
     step = _step(trial, module, watch)
     splits = trial.prepared.dev, trial.prepared.test
     source, target = (float(np.concatenate(lengths).mean()) for lengths in zip(*map(_lengths, splits), strict=True))
