@@ -12,6 +12,7 @@ import statistics
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from speed_picture import NAMES, Record, picture, size_of
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import TextSizes, n_parameters, training_flops
+from repro.runs.speed.hardware import CARDS
 from repro.storage import atomic
 
 HERE = Path(__file__).parent
@@ -280,7 +282,10 @@ def gpu(records: dict[str, Record]) -> list[str]:
     ]
     tables: dict[str, tuple[str, Callable[[Any], list[str]]]] = {
         "correct": ("Loss and gradient of one update against float64, relative", _gpu_correct),
-        "steps": ("Steps, loader included; MFU is of the rate measured, on real tokens only", _gpu_steps),
+        "steps": (
+            "Steps, loader included; MFU is of the rate measured, on real tokens only",
+            partial(_gpu_steps, device=machine(record)),
+        ),
         "parts": ("Where the time of a step goes, ms", _gpu_parts),
         "loader": ("The loader by itself", lambda found: [f"{n:,.0f} tokens/s, {way}." for way, n in found.items()]),
         "together": ("Small models at once, a process each", _gpu_together),
@@ -298,7 +303,7 @@ def _gpu_correct(found: Record) -> list[str]:
     return grid(("", "loss", "gradient"), rows)
 
 
-def _gpu_steps(found: list[Record]) -> list[str]:
+def _gpu_steps(found: list[Record], device: str) -> list[str]:
     rows = (
         (
             line["size"],
@@ -313,7 +318,26 @@ def _gpu_steps(found: list[Record]) -> list[str]:
         else (line["size"], line["ways"], "out of memory", *[""] * 4)
         for line in found
     )
-    return grid(("model", "", "ms a step", "pair tokens/s", "MFU", "host made batches", "peak GiB"), rows)
+    head = ("model", "", "ms a step", "pair tokens/s", "MFU", "host made batches", "peak GiB")
+    return [*grid(head, rows), *_gpu_beside_published(found, device)]
+
+
+def _gpu_beside_published(found: list[Record], device: str) -> list[str]:
+    """What a forecast takes for this card, from the rates of others, beside what was measured."""
+    card = next((card for name, card in CARDS.items() if name.upper() in device), None)
+    rates = {line["size"]: line.get("pair_tokens_per_second") for line in found if line["ways"] == "all"}
+    if card is None or not all(rates.get(size) for size in ("base", "big")):
+        return []
+    parts = (
+        f"{size} {rates[size]:,.0f} here, {rate.pairs:,.0f} there"
+        for size, rate in {"base": card.base, "big": card.big}.items()
+    )
+    return [
+        "",
+        *prose(
+            f"Pair tokens a second beside what `--hardware {card.name}` takes from published rates: {'; '.join(parts)}."
+        ),
+    ]
 
 
 def _gpu_parts(found: dict[str, dict[str, float]]) -> list[str]:

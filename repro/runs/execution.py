@@ -100,14 +100,11 @@ class Execution(Run):
 
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
-        arithmetic = self.trial.tune()
+        tuned = self.trial.tune()
         stamp = provenance(system=self.settings.system)
         memory = cpu_tuning.PeakMemory()
         module = self.trial.module()
-        if torch.cuda.is_available() and reads_ragged(self.settings.system):
-            # not what reads padded batches: nearly each has a shape of its own, for which the compiler begins anew
-            compile_layers(module.model)
-            arithmetic = (*arithmetic, "layers: compiled", "batches: packed")
+        arithmetic = (*tuned, *made_for_gpu(module.model, self.settings.system))
         conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
         if self.group and not self.is_first:
             if done := self.agreed_finished():
@@ -373,6 +370,18 @@ class Execution(Run):
             peak_memory_bytes=peak_memory,
             gpu_hours=round(cost.seconds * self.settings.devices / 3600, 4) if on_gpu else 0.0,
         )
+
+
+def made_for_gpu(model: Any, system: Any) -> tuple[str, ...]:
+    """Have the layers compiled where a GPU reads packed batches; what that changes of the arithmetic.
+
+    Padded batches have nearly each a shape of its own, for which the compiler begins anew: 20 times the time of a step
+    (docs/performance.md).
+    """
+    if not (torch.cuda.is_available() and reads_ragged(system)):
+        return ()
+    compile_layers(model)
+    return "layers: compiled", "batches: packed"
 
 
 def _note_scores(journal: Journal, scores: Scores) -> None:

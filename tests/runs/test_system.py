@@ -34,6 +34,7 @@ from repro.results import provenance, record, systems
 from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
+from repro.runs.execution import made_for_gpu
 from repro.runs.refused import refuse_parts_of_updates
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
@@ -440,3 +441,21 @@ def test_a_class_that_was_typed_in_is_refused(tmp_path: Path) -> None:
             in said.stderr
         )
         assert not [*tmp_path.glob("runs/*/checkpoints")]
+
+
+@pytest.mark.parametrize(
+    ("gpu", "system", "compiled"),
+    [
+        (True, None, True),
+        (False, None, False),
+        (True, partial(Transformer, mix=UnscaledDot), False),
+        (True, Simple, False),
+    ],
+)
+def test_a_gpu_compiles_what_reads_packed_batches(
+    monkeypatch: pytest.MonkeyPatch, gpu: bool, system: Any, compiled: bool
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    calls: list[str] = []
+    said = made_for_gpu(SimpleNamespace(compile_layers=lambda: calls.append("compiled")), system)
+    assert (calls, said) == ((["compiled"], ("layers: compiled", "batches: packed")) if compiled else ([], ()))

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from repro.data.shards import SIDES, Encoded, Prepared, Split
 from repro.decoding.backend import Backend
-from repro.model.build import compile_layers, reads_ragged
 from repro.model.cost import TextSizes, training_flops
 from repro.model.special_tokens import EOS, SPECIAL
 from repro.runs.forecast import BACKWARD_AND_FORWARD, FLOPS_PER_CORE, SEARCHED_ON, expected_vocabulary, held_out
@@ -50,15 +49,16 @@ class _Enough(Exception):
 
 
 def measure(trial: Trial, watch: BusyWatch | None = None) -> Rates:
-    """The rates of a row, in about three seconds on a CPU. Of several devices one does its share alone.
+    """The rates of a row, in about three seconds. Of several devices one does its share alone.
+
+    Layers are not compiled, which takes a GPU half a minute and gains a run a seventh of a step's time
+    (docs/performance.md).
 
     Sets this process up as the run itself does; what is trained and searched afterwards has the bits it would have had.
     """
     trial.tune()
     trial = replace(trial, hyper=replace(trial.hyper, steps=NEVER, average=1))
     module = trial.module()
-    if torch.cuda.is_available() and reads_ragged(trial.system):
-        compile_layers(module.model)  # as a run does
     step = _step(trial, module, watch)
     splits = trial.prepared.dev, trial.prepared.test
     source, target = (float(np.concatenate(lengths).mean()) for lengths in zip(*map(_lengths, splits), strict=True))
