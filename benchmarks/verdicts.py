@@ -3,9 +3,11 @@
 Draws the runs of a whole page of which the truth is known, has them judged by the functions that judge the records, at
 both looks, and counts: pages with any wrong verdict, tables with one, claims that are found. The spread between seeds
 is a supposed one, that of the paper's world, and then that of the published runs of a scale. Writes the numbers into
-`benchmarks/records/verdicts.json` and the section of docs/claims.md that is made of it.
+`benchmarks/records/verdicts.json`, the section of docs/claims.md that is made of it, and what pages of verdicts say of
+it into `repro/claims/simulated.json`.
 
 Run:  python benchmarks/verdicts.py --pages 1000       (three quarters of an hour, one core)
+      python benchmarks/verdicts.py --published        (a quarter of it: anew what depends on the published runs)
       python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
 """
 
@@ -29,6 +31,7 @@ from repro.claims.decisions import BASE_SEEDS, LOOKS, OF_SIGN, OF_SIZE, Look
 from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge, noise_of, suite
 from repro.claims.lists import catalogue_digest
+from repro.claims.simulated import FILE as TOLD
 from repro.claims.statistics import Sample, slope_weights
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.provenance import provenance
@@ -212,20 +215,31 @@ def published_seeds(scale: str) -> dict[str, int]:
     return {row: taken.count(row) for row in sorted({row for claim in TRAINED for row in claim.rows})}
 
 
-def measure(pages: int) -> dict[str, Any]:
-    """All worlds at all scales, then those of runs that differ, or are as many, as the published ones."""
+def measure(pages: int, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """All worlds at all scales, or those of a record `before`; then those of runs that differ, or are as many, as the
+    published ones.
+
+    Raises ValueError where rows of claims are unknown, or the record is of another list of claims.
+    """
     if missing := sorted({row for claim in TRAINED for row in claim.rows if row not in PRINTED}):
         raise ValueError(f"results/laptop/rows.json: expected all rows of claims, got none of {', '.join(missing)}.")
-    lines = []
+    lines: list[dict[str, Any]] = []
 
     def add(world: World, scale: str, seed: int, seeds: Mapping[str, int] | None = None) -> None:
         started = time.monotonic()
         lines.append(count(world, scale, pages, seed, seeds))
         print(f"{scale}, {world.name}: {lines[-1]['wrong']:.3f} ({time.monotonic() - started:.0f} s)", flush=True)
 
-    for scale in SCALES:
-        for number, world in enumerate(WORLDS):
-            add(world, scale, number + (number >= OF_PUBLISHED))
+    if before is None:
+        for scale in SCALES:
+            for number, world in enumerate(WORLDS):
+                add(world, scale, number + (number >= OF_PUBLISHED))
+    else:
+        if (before["claims"], before["spread"]) != (catalogue_digest(), SPREAD):
+            raise ValueError(f"{RECORD} is of other claims or another spread. Measure all: leave out --published.")
+        supposed = {world.name for world in WORLDS}
+        lines += [line for line in before["lines"] if line["world"] in supposed]
+        pages = lines[0]["pages"]
     measured = {scale: measured_spreads(scale) for scale in MEASURED}
     for scale, units in measured.items():
         add(World(AS_MEASURED, 1.0, alike, units), scale, OF_PUBLISHED)
@@ -243,6 +257,16 @@ def measure(pages: int) -> dict[str, Any]:
         "lines": lines,
         "stamp": provenance(),
     }
+
+
+def told(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a page of verdicts says of it: for each scale the largest share of wrong pages, and in which world."""
+    worst: dict[str, dict[str, Any]] = {}
+    for line in record["lines"]:
+        so_far = worst.setdefault(line["scale"].split("-")[0], {"share": -1.0})
+        if line["wrong"] > so_far["share"]:
+            so_far |= {"share": line["wrong"], "truth": line["world"]}
+    return {"claims": record["claims"], "pages": record["lines"][0]["pages"], "worst": worst}
 
 
 # The section of the page
@@ -347,17 +371,20 @@ def main() -> None:
         allow_abbrev=False, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--pages", type=int, default=1_000, help="of each world and scale")
+    parser.add_argument("--published", action="store_true", help="keep the worlds that no published run changes")
     parser.add_argument("--render", action="store_true", help="measure nothing")
     parser.add_argument("--check", action="store_true", help="write nothing")
     options = parser.parse_args()
     if not (options.render or options.check):
-        atomic.write_json(RECORD, measure(options.pages))
-    text = PAGE.read_bytes().decode()
-    made = rendered(text, json.loads(RECORD.read_bytes()))
+        before = json.loads(RECORD.read_bytes()) if options.published else None
+        atomic.write_json(RECORD, measure(options.pages, before))
+    record, text = json.loads(RECORD.read_bytes()), PAGE.read_bytes().decode()
+    made, said = rendered(text, record), told(record)
     if options.check:
-        why = f"{PAGE} is not what {RECORD} makes. Run: python benchmarks/verdicts.py --render"
-        sys.exit(0 if made == text else why)
+        why = f"{PAGE} or {TOLD} is not what {RECORD} makes. Run: python benchmarks/verdicts.py --render"
+        sys.exit(0 if (made, said) == (text, json.loads(TOLD.read_bytes())) else why)
     atomic.write_text(PAGE, made)
+    atomic.write_json(TOLD, said)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,9 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     runs, frames, judged, evidence = data.runs, data.frames, data.judged, data.evidence
     whole = frames.get(table3.NAME)
     pages = {
-        name: page_of_table(frame, runs.scale, name, judged) for name, frame in frames.items() if name != table3.NAME
+        name: page_of_table(frame, runs.scale, name, judged, data.stated)
+        for name, frame in frames.items()
+        if name != table3.NAME
     }
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)

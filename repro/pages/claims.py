@@ -11,6 +11,7 @@ from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_S
 from repro.claims.evidence import Evidence, needed, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
+from repro.claims.simulated import worst
 from repro.claims.statistics import ALPHA
 from repro.pages.cells import MINUS, with_minus
 from repro.pages.sheet import comma_separated
@@ -108,8 +109,7 @@ ABOUT_PROCEDURE = (
 )
 PROMISE = (
     f"The rules are meant to keep the chance of any wrong verdict about trained rows on this page to "
-    f"{100 * ALPHA:g} %, over both looks together; {RULES} has what simulations of them show, also where some rows are "
-    "far noisier than others."
+    f"{100 * ALPHA:g} %, over both looks together."
 )
 BELOW = (
     " At this scale a verdict speaks of the sign of a difference, never of its size: the model and the text are not "
@@ -142,7 +142,7 @@ def page(
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(f"{len(judged)} {of.name}: {told_counts(judged)} {len(evidence.records)} of {runs.n} runs count."),
-            Text(promise(judged, evidence, runs.scale)),
+            Text(promise(judged, evidence, runs.scale, of)),
             exploration(evidence),
             _counts(groups, of),
             answers,
@@ -162,12 +162,25 @@ def page(
     )
 
 
-def promise(judged: Sequence[Judged], evidence: Evidence, scale: str) -> str:
+def promise(judged: Sequence[Judged], evidence: Evidence, scale: str, of: Subject = OF_PAPER) -> str:
     """What the verdicts about trained rows may be trusted with; of a page that has none only that."""
     trained = [one for one in judged if one.claim.is_trained]
     if all(one.verdict == "not judged" for one in trained):
         return "Nothing about trained rows is judged here: no claim has all the runs that it needs."
-    return PROMISE + BELOW * (not may_judge_sizes(scale)) + _incomplete(trained, evidence, scale)
+    below = BELOW * (not may_judge_sizes(scale))
+    return PROMISE + _simulated(scale, of) + below + _incomplete(trained, evidence, scale)
+
+
+def _simulated(scale: str, of: Subject) -> str:
+    """What became of the promise in simulations; of statements, which were not simulated, that."""
+    if of is not OF_PAPER:
+        return f" The same rules were simulated on the claims of the paper ({RULES}), not on these {of.name}."
+    if (found := worst(scale)) is None:
+        return f" {RULES} has what simulations of them show; none is of this scale and this list of claims."
+    return (
+        f" In simulations, {found.pages:,} pages for each of several known truths, at most {100 * found.share:.1f} % "
+        f"of pages held one: so many with {found.truth} ({RULES})."
+    )
 
 
 def _incomplete(trained: Iterable[Judged], evidence: Evidence, scale: str) -> str:

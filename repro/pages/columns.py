@@ -54,13 +54,16 @@ def columns_of_dev(frame: "DataFrame") -> list[Column]:
     shown = [runs_column(frame, none="0")]
     for name, decimals in (("ppl", 2), ("bleu", 1)):
         group, took = f"{name.upper()} (dev)", enough(frame, f"dev/{name}", decimals)
+        to_base = numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")
+        printed = numbers(frame[f"paper/{name}"], f".{decimals}f")
+        printed_to_base = numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")
         shown += [
             Column(group, ours, spreads(frame, f"dev/{name}", decimals)),
-            Column(group, DELTA, numbers(frame[f"dev/{name}_to_base"].mask(is_base), f"+z.{took}f")),
+            *([Column(group, DELTA, to_base)] if any(to_base) else []),
             *published_column(frame, group, f"dev/{name}", took),
-            Column(group, "paper", numbers(frame[f"paper/{name}"], f".{decimals}f")),
-            Column(group, DELTA, numbers(frame[f"paper/{name}_to_base"].mask(is_base), f"+z.{decimals}f")),
         ]
+        if frame.loc[~is_base, f"paper/{name}"].notna().any():
+            shown += [Column(group, "paper", printed), Column(group, DELTA, printed_to_base)]
     return shown
 
 

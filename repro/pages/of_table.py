@@ -17,10 +17,12 @@ def is_like_others(name: str, frame: "DataFrame") -> bool:
     return name != table2.NAME and not table4.has_parsers(frame)
 
 
-def page_of_table(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
-    """The page of one table, Table 3 whole apart."""
+def page_of_table(
+    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
+) -> Page:
+    """The page of one table, Table 3 whole apart; `judged` are claims of the paper, `stated` those of other texts."""
     if is_like_others(name, frame):
-        return tables.page(frame, scale, name, judged)
+        return tables.page(frame, scale, name, judged, stated)
     of = table2.page if name == table2.NAME else partial(table4.page, name=name)
     return of(frame, scale, judged)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.pages.along_training import along_training
+from repro.pages.anchor import anchor_section
 from repro.pages.by_length import operations_column, section, unequal
 from repro.pages.columns import (
     closing,
@@ -17,7 +18,7 @@ from repro.pages.columns import (
     size_columns,
 )
 from repro.pages.further_tests import further_section
-from repro.pages.verdicts import verdict_columns
+from repro.pages.verdicts import statement_columns, verdict_columns
 from repro.pages.words import (
     about_settings,
     claim,
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 OF = "at scale"  # what stands between the name of a table and that of its scale
 
 
-def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = ()) -> Page:
+def page(
+    frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (), stated: Sequence[Judged] = ()
+) -> Page:
     """Three parts, each led by the names of the rows; a rule stands below the base."""
     row, dev, test, took = row_column(frame), columns_of_dev(frame), columns_of_test(frame), cost_columns(frame)
     settings, sizes = setting_columns(frame), size_columns(frame)
@@ -57,7 +60,8 @@ def page(frame: "DataFrame", scale: str, name: str, judged: Sequence[Judged] = (
         blocks(
             Heading(f"{name} {OF} {scale}", 1),
             Text(claim(frame)),
-            explained_table([row, *dev, *verdict_columns(frame, judged)], ruled),
+            explained_table([row, *dev, *verdict_columns(frame, judged), *statement_columns(frame, stated)], ruled),
+            anchor_section(frame),
             Heading("What the rows are"),
             Table(tuple(size), ruled),
             about_settings(frame),

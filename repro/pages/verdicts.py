@@ -15,7 +15,7 @@ from repro.render.page import Column
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-HEADING = "verdict"
+HEADING, STATED = "verdict", "statements"
 BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its own language pair
 
 
@@ -29,6 +29,19 @@ def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column
     rows = zip(frame["table"], frame["row"], strict=True)
     texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
     return [Column("", HEADING, texts, is_words=True)] if any(texts) else []
+
+
+def statement_columns(frame: "DataFrame", stated: Sequence[Judged]) -> list[Column]:
+    """What became of the statements of teaching texts about each row, by their names; no column where none is."""
+    said: dict[str, list[str]] = {}
+    for one in stated:
+        if one.claim.kind in DIFFERENCES and one.verdict != "not judged":
+            for row in one.claim.rows:
+                if row not in BASES:
+                    said.setdefault(row, []).append(f"{one.claim.id}: {one.verdict}")
+    rows = zip(frame["table"], frame["row"], strict=True)
+    texts = [", ".join(said.get(f"{table}/{row}", ())) for table, row in rows]
+    return [Column("", STATED, texts, is_words=True)] if any(texts) else []
 
 
 def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:

@@ -24,11 +24,8 @@ ABOUT_SPREADS: Words = (
     " is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean [lowest, highest], "
     "one gives its number.",
 )
-ABOUT_DEV: Words = (
-    "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's. ",
-    Strong("paper"),
-    ": as printed, for newstest2013.",
-)
+ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
+ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for newstest2013.")
 ABOUT_DELTA: Words = (Strong("Δ"), " is the difference between the number before it and that of the base row.")
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
@@ -60,6 +57,12 @@ ABOUT_VERDICT: Words = (
     Link("claims.md", "claims", to_page=True),
     ".",
 )
+ABOUT_STATEMENTS: Words = (
+    Strong("statements"),
+    " are those of teaching texts about the row, each with its outcome; ",
+    Link("statements.md", "statements", to_page=True),
+    " has them in words and numbers.",
+)
 ABOUT_SETTINGS: Words = (
     "A row is a function of the base and shows what it changes. ",
     Strong("(In brackets)"),
@@ -88,14 +91,26 @@ def _has(heading: str) -> Callable[[Sequence[Column]], bool]:
     return lambda shown: any(heading in (column.group, column.heading) for column in shown)
 
 
+def _shows_dev(*, printed: bool) -> Callable[[Sequence[Column]], bool]:
+    """Whether scores of dev are shown, with those that the paper prints or without."""
+
+    def occurs(shown: Sequence[Column]) -> bool:
+        of_dev = [column.heading for column in shown if column.group == "PPL (dev)"]
+        return bool(of_dev) and ("paper" in of_dev) == printed
+
+    return occurs
+
+
 SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what needs a word, and the word
     (_in_cells("(here "), ABOUT_LABELS),
     (_has("yours"), ABOUT_OWN),
     (lambda shown: _in_cells("±")(shown) or _in_cells(" [")(shown), ABOUT_SPREADS),
-    (_has("PPL (dev)"), ABOUT_DEV),
+    (_shows_dev(printed=True), ABOUT_PRINTED_DEV),
+    (_shows_dev(printed=False), ABOUT_DEV),
     (_has(DELTA), ABOUT_DELTA),
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
+    (_has("statements"), ABOUT_STATEMENTS),
     (_has(SIZE), ABOUT_SIZE),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),

@@ -48,7 +48,7 @@ def tables_section(data: ScaleData) -> Section | None:
     body, sheets = Markup(), {}
     for name, frame in data.frames.items():
         if name != table3.NAME:
-            page = page_of_table(frame, data.runs.scale, name, data.judged)
+            page = page_of_table(frame, data.runs.scale, name, data.judged, data.stated)
             n = int((frame["table"] == name).sum())
             about = Markup("<summary>{} <small>{} row{}</small></summary>").format(name, n, "s" * (n != 1))
             body += Markup('<details class="many" id="{}">').format(name) + about

@@ -169,10 +169,33 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/pages/test_verdicts.py::test_several_claims_are_joined_where_their_words_differ",),
     ),
     Defect(
+        "a statement is shown with one of its rows alone",
+        "repro/pages/verdicts.py",
+        "            for row in one.claim.rows:\n",
+        "            for row in one.claim.rows[:1]:\n",
+        (
+            "tests/pages/test_verdicts.py::test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_about",
+        ),
+    ),
+    Defect(
+        "the anchor's score is held against its own mean",
+        "repro/pages/anchor.py",
+        "if abs(ours - published) <= half_width:",
+        "if abs(ours - published) >= half_width:",
+        ("tests/pages/test_anchor.py::test_the_published_score_is_reached_where_it_lies_within_the_interval",),
+    ),
+    Defect(
+        "rates of an older list of claims are told",
+        "repro/claims/simulated.py",
+        'found["claims"] != catalogue_digest()',
+        'found["claims"] == ""',
+        ("tests/pages/test_claims.py::test_a_page_tells_of_simulations_of_its_own_scale_and_claims_only",),
+    ),
+    Defect(
         "a table has no verdicts",
         "repro/pages/of_table.py",
-        "tables.page(frame, scale, name, judged)",
-        "tables.page(frame, scale, name)",
+        "tables.page(frame, scale, name, judged, stated)",
+        "tables.page(frame, scale, name, (), stated)",
         ("tests/pages/test_verdicts.py::test_the_pages_of_a_scale_have_their_verdicts",),
     ),
     Defect(

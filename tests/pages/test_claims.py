@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,12 +18,15 @@ from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.claims.evidence import Evidence, needed
 from repro.claims.judge import evidence_of, judge, judge_suite, suite
 from repro.claims.lists import catalogue_digest
-from repro.pages import build, claims
+from repro.claims.simulated import worst
+from repro.pages import build, claims, statements
 from repro.render.markdown import markdown
 from repro.render.page import Table, plain
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
 from repro.results.summary import Summary
+
+ROOT = Path(__file__).parents[2]
 
 
 def some(table: str, row: str, bleu: float, position: int = 0, **other: object) -> list[Record]:
@@ -64,7 +68,31 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     assert re.search(r" claims: reproduced \d+, .*not judged \d+\. 13 of 14 runs count\.", page)
     assert "1 begun before such lists were kept: x \\| y (seed 1)." in page
     assert "any wrong verdict about trained rows on this page to 5 %" in page
+    found = worst("paper")
+    assert found
+    assert f"at most {100 * found.share:.1f} % of pages held one: so many with {found.truth} (docs/claims.md)." in page
     assert "✓ reproduced" in page
+
+
+def test_a_page_tells_of_simulations_of_its_own_scale_and_claims_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = {"hyper": changed(n_heads=1, d_k=512, d_v=512), "paper": PaperNumbers(ppl=5.29, bleu=24.9, params=None)}
+    base = some("base", "base", 25.8, -1, paper=PaperNumbers(ppl=4.92, bleu=25.8, params=65.0))
+    runs = evidence_of([*base, *some("table3_A", "h=1", 24.9, **heads)])
+    judged = judge(runs)
+    assert "simulations of them show; none is of this scale" in claims.promise(judged, runs, "single_gpu")
+    assert "simulated on the claims of the paper" in claims.promise(judged, runs, "paper", statements.OF_TEXTS)
+    assert "In simulations, 1,000 pages" in claims.promise(judged, runs, "paper-en-fr")
+    monkeypatch.setattr("repro.claims.simulated.catalogue_digest", lambda: "another list")
+    assert "none is of this scale and this list of claims" in claims.promise(judged, runs, "paper")
+
+
+def test_the_rates_that_pages_tell_are_those_of_the_record() -> None:
+    lines = json.loads((ROOT / "benchmarks" / "records" / "verdicts.json").read_bytes())["lines"]
+    for scale in ("laptop", "captions", "paper"):
+        found = worst(scale)
+        assert found
+        wrong = {line["world"]: line["wrong"] for line in lines if line["scale"].split("-")[0] == scale}
+        assert found.share == max(wrong.values()) == wrong[found.truth]
 
 
 def test_every_claim_has_one_verdict_on_the_page(results: Path) -> None:

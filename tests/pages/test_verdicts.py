@@ -1,5 +1,6 @@
 """Each row of a table shows what came of the claims that compare it with the base, and of no others."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from repro.claims.decisions import Outcome
 from repro.claims.judge import Judged
 from repro.pages import build, table2, table3, tables
 from repro.pages.cells import with_minus
-from repro.pages.verdicts import verdict_columns
+from repro.pages.verdicts import statement_columns, verdict_columns
 from repro.render.markdown import markdown
 from repro.results.frame import ResultSet, table
 from repro.results.record import path
@@ -70,6 +71,17 @@ def test_a_row_said_to_be_alike_has_its_verdict_and_sizes_are_told_where_they_we
     unknown = judged(worse(H1), "same sign"), judged(as_much, "not judged"), judged(alike, "not judged")
     assert shown(frame(*HEADS), *unknown) == {"base": "", "h=1": "same sign", "h=4": "not judged"}
     assert shown(frame(*HEADS), unknown[0], judged(as_much, "reproduced"))["h=1"] == "same sign, reproduced"
+
+
+def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_about() -> None:
+    of_base = replace(worse(H1), id="S1")
+    of_two = direction("S2", "6.2", "One head is worse than four", H4, H1, scale="laptop")
+    unknown = replace(worse(H4), id="S3")
+    [column] = statement_columns(
+        frame(*HEADS), [judged(of_base, "open"), judged(of_two, "same sign"), judged(unknown, "not judged")]
+    )
+    assert column.texts == ["", "S1: open, S2: same sign", "S2: same sign"]
+    assert not statement_columns(frame(*HEADS), [judged(unknown, "not judged")])
 
 
 def test_rows_of_table_2_are_compared_with_the_base_of_their_pair() -> None:
