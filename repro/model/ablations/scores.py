@@ -5,8 +5,12 @@ Shapes: B batch, H heads, Q queries, K keys, E = d_k.
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from repro.model.attention import Mixing, scaled_scores
+
+KEPT = 2**21  # numbers of the hidden layer of additive scores that are kept for the backward pass
+AT_ONCE = 2  # heads whose hidden layer is made at once where it is not kept
 
 
 class UnscaledDot(Mixing):
@@ -26,8 +30,18 @@ class AdditiveScores(Mixing, nn.Module):
             nn.init.xavier_uniform_(self.v[h])
 
     def scores(self, q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
-        hidden_BHQKE = (q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3)).tanh()
-        return (hidden_BHQKE.flatten(2, 3) @ self.v).view(hidden_BHQKE.shape[:-1])
+        b, h, n_queries, e = q_BHQE.shape
+        if b * h * n_queries * k_BHKE.shape[2] * e <= KEPT:
+            return _additive(q_BHQE, k_BHKE, self.v)
+        # else it is made of few heads at a time, and made again for the backward pass
+        groups = zip(q_BHQE.split(AT_ONCE, 1), k_BHKE.split(AT_ONCE, 1), self.v.split(AT_ONCE), strict=True)
+        made = [checkpoint(_additive, *heads, use_reentrant=False, preserve_rng_state=False) for heads in groups]
+        return torch.cat(made, dim=1)
+
+
+def _additive(q_BHQE: Tensor, k_BHKE: Tensor, v_HE1: Tensor) -> Tensor:
+    hidden_BHQKE = (q_BHQE.unsqueeze(-2) + k_BHKE.unsqueeze(-3)).tanh_()
+    return (hidden_BHQKE.flatten(2, 3) @ v_HE1).view(hidden_BHQKE.shape[:-1])
 
 
 class BilinearScores(Mixing, nn.Module):

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from repro.model.ablations import scores
 from repro.model.ablations.scores import AdditiveScores, BilinearScores, GaussianKernel, UnscaledDot
 from repro.model.attention import MultiHeadAttention, ScaledDotProduct
 
@@ -29,6 +30,33 @@ def test_additive_in_a_loop() -> None:
     for b, h, i, j in torch.cartesian_prod(*map(torch.arange, (B, H, Q, K))).tolist():
         hand = sum(mixing.v[h, e, 0] * torch.tanh(q[b, h, i, e] + k[b, h, j, e]) for e in range(E))
         torch.testing.assert_close(found[b, h, i, j], hand, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kept", [0, 2**30])
+def test_a_large_hidden_layer_of_additive_scores_is_made_again_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """Kept for the backward pass are then queries, keys and v alone: 3 heads, of which two are made at once."""
+    torch.manual_seed(0)
+    mix = AdditiveScores(n_heads=3, d_k=5, d_v=5).double()
+    q, k = (torch.randn(2, 3, n, 5, dtype=torch.float64, requires_grad=True) for n in (4, 7))
+    weight = torch.randn(2, 3, 4, 7, dtype=torch.float64)
+    expected = ((q.unsqueeze(-2) + k.unsqueeze(-3)).tanh() * mix.v.view(3, 1, 1, 5)).sum(-1)
+    wanted = torch.autograd.grad((expected * weight).sum(), (q, k, mix.v))
+    monkeypatch.setattr(scores, "KEPT", kept)
+    largest = 0
+
+    def keep(tensor: Tensor) -> Tensor:
+        nonlocal largest
+        largest = max(largest, tensor.numel())
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        found = mix.scores(q, k)
+    torch.testing.assert_close(found, expected, rtol=1e-13, atol=1e-13)
+    for ours, theirs in zip(torch.autograd.grad((found * weight).sum(), (q, k, mix.v)), wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert (largest < 2 * 3 * 4 * 7 * 5) == (kept == 0)
 
 
 def test_bilinear_in_a_loop() -> None:
