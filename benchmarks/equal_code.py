@@ -26,6 +26,7 @@ from repro.results.task import LATER_SCORES
 from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
+CODE = ("fingerprint", "system")  # which of an outcome say what made it
 SEED = Evidence(scale="smoke", table="table3_A", row="base", seed=1)
 
 
@@ -63,6 +64,7 @@ def outcome(code: Path, run: Evidence, folder: Path) -> dict[str, Any]:
     newest = max((work / "checkpoints").glob("*.safetensors"))
     return {
         "fingerprint": record["stamp"]["fingerprint"],
+        "system": record["stamp"].get("system_fingerprint"),
         "scores": record["scores"],
         "curves": record["curves"],
         "order": (record.get("determinism") or {}).get("order"),  # older records do not say
@@ -94,7 +96,7 @@ def weights(checkpoint: Path) -> str:
 
 def unlike(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     """What two outcomes differ in; what only one of them is old or new enough to say is no difference."""
-    names = [name for name in one if name != "fingerprint" and None not in (one[name], other[name])]
+    names = [name for name in one if name not in CODE and None not in (one[name], other[name])]
     pairs = {name: (one[name], other[name]) for name in names}
     if "scores" in pairs:
         pairs["scores"] = shared_scores(one["scores"], other["scores"]), shared_scores(other["scores"], one["scores"])
@@ -127,10 +129,14 @@ def main() -> None:
         print(f"{commit[:12]}: code {codes[-1]['fingerprint'][:12]}, weights {found[-1]['weights'][:12]}")
     if differing := unlike(*found):
         sys.exit(f"The commits differ in {', '.join(differing)}: nothing is listed.")
-    if codes[1]["fingerprint"] in equal_codes(codes[0]["fingerprint"]):
+    entry, systems = EqualCode(codes=codes, run=run), [one["system"] for one in found]
+    if None not in systems and systems[0] != systems[1]:
+        entry["systems"] = systems
+    pairs = [[code["fingerprint"] for code in codes], *([systems] if "systems" in entry else [])]
+    if all(newer in equal_codes(older) for older, newer in pairs):
         print("Equal to the last digit, and counted as one already.")
         return
-    entries = [*listed_pairs(), EqualCode(codes=codes, run=run)]
+    entries = [*listed_pairs(), entry]
     write_text(LIST, json.dumps(entries, indent=2) + "\n")
     print(f"Equal to the last digit: listed in {LIST.relative_to(ROOT)}. Commit it.")
 

@@ -8,9 +8,9 @@ same seed under both codes; `tests/results/test_equal_code.py` runs it again.
 
 import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 LIST = Path(__file__).with_name("equal_code.json")
 
@@ -36,6 +36,7 @@ class EqualCode(TypedDict):
 
     codes: list[Code]
     run: Evidence
+    systems: NotRequired[list[str]]  # of a row with a system of its own: the fingerprints of what is its system's alone
 
 
 @functools.cache
@@ -48,14 +49,20 @@ def listed_pairs() -> tuple[EqualCode, ...]:
 def classes(entries: Iterable[EqualCode]) -> list[list[str]]:
     """The fingerprints that count as one, each class in the order of the list: equality goes from entry to entry."""
     found: list[list[str]] = []
-    for entry in entries:
-        pair = [code["fingerprint"] for code in entry["codes"]]
+    for pair in _pairs(entries):
         touched = [one for one in found if {*one} & {*pair}]
         joined = list(dict.fromkeys([*(name for one in touched for name in one), *pair]))
         place = found.index(touched[0]) if touched else len(found)
         found = [one for one in found if one not in touched]
         found.insert(place, joined)
     return found
+
+
+def _pairs(entries: Iterable[EqualCode]) -> Iterator[list[str]]:
+    for entry in entries:
+        yield [code["fingerprint"] for code in entry["codes"]]
+        if "systems" in entry:
+            yield entry["systems"]
 
 
 def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> list[str]:

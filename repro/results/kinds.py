@@ -18,7 +18,7 @@ def kind(record: Record) -> dict[str, Any]:
     """What the seeds of a cell have in common, by the names a reader is told."""
     return {
         "deciding code": shared_code(record),
-        "code of its system": record.stamp.get("system_fingerprint"),
+        "code of its system": code_name(record.stamp.get("system_fingerprint", "")),
         "text": record.corpus["sha256"],
         "tokenizer": record.tokenizer["sha256"],
         "threads": record.stamp["n_threads"],

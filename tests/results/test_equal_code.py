@@ -50,7 +50,7 @@ def test_a_class_has_one_name_and_a_stranger_its_own() -> None:
 
 def test_the_list_is_well_formed() -> None:
     for one in listed_pairs():
-        assert one.keys() == EqualCode.__annotations__.keys()
+        assert one.keys() - {"systems"} == EqualCode.__required_keys__
         assert one["run"].keys() == Evidence.__annotations__.keys()
         assert one["run"]["scale"] in ("smoke", "laptop")
         older, newer = one["codes"]
@@ -73,6 +73,20 @@ def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(equal_code, "listed_pairs", lambda: LINE)
     assert differences(*records) == []
     assert list(mixtures(records)) == []
+
+
+def test_the_code_of_a_system_counts_as_one_apart_from_that_of_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = [{**entry("a", "b"), "systems": ["s", "t"]}]
+    assert classes(entries) == [["a", "b"], ["s", "t"]]  # type: ignore[arg-type]
+    runs = [paper_run(seed=seed) for seed in (1, 2)]
+    records = [
+        replace(run, stamp={**run.stamp, "system_fingerprint": code})  # type: ignore[typeddict-item]
+        for run, code in zip(runs, "st", strict=True)
+    ]
+    assert differences(*records) == ["code of its system"]
+    monkeypatch.setattr(equal_code, "listed_pairs", lambda: entries)
+    assert differences(*records) == []
+    assert differences(runs[0], records[0]) == ["code of its system"]
 
 
 # Each entry, run again
@@ -122,6 +136,7 @@ def test_both_codes_give_the_same_run_to_the_last_digit(
 ) -> None:
     older, newer = (outcome_of(code, one["run"]) for code in one["codes"])
     assert [older["fingerprint"], newer["fingerprint"]] == [code["fingerprint"] for code in one["codes"]]
+    assert one.get("systems") in (None, [older["system"], newer["system"]])
     assert bench().unlike(older, newer) == []
     for name in ("scores", "curves", "weights", "translations"):  # records did not always say the order
         assert older[name], "or nothing was compared"
