@@ -27,6 +27,7 @@ from repro.results.provenance import provenance
 from repro.results.publish import copy_what_is_kept
 from repro.results.record import load, path
 from repro.storage import atomic
+from repro.web.files import LARGEST_PAGE
 
 PARTS = {
     "tables, verdicts, page": (
@@ -97,7 +98,7 @@ def main() -> None:
         page = results / options.scale / "report.html"
         if page.exists():
             found["megabytes"] = page.stat().st_size / 1e6
-            print(f"{found['megabytes']:.1f} MB of report.html")
+            print(f"{found['megabytes']:.1f} MB of report.html, which has room for {LARGEST_PAGE / 1e6:.0f}")
             if options.keep:
                 shutil.copy(page, options.keep)
     if options.json:

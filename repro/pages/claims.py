@@ -79,8 +79,7 @@ MARKS: dict[Outcome, str] = {
 EXPLORED = "°"
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS: Words = (
-    "The sign of a difference is chosen so that a positive one agrees with the claim: mean over seeds, "
-    "[95 % t-interval]. ",
+    "A difference is above zero where it agrees with the claim: mean over seeds, [95 % t-interval]. ",
     Strong("paper"),
     " is the same from the numbers that the paper prints. A trend is the least-squares slope per doubling. ",
     Strong("detectable"),

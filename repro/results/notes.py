@@ -49,7 +49,7 @@ def facts_of(records: Iterable[Record]) -> Facts:
             **{("versions", name): version or "none" for name, version in stamp["versions"].items()},
             ("settings", "threads"): stamp["n_threads"],
             **{
-                ("settings", name.replace("_", " ")): value
+                ("settings", "machine settings" if name == "machine" else name.replace("_", " ")): value
                 for name, value in record.settings.items()
                 if name != "gradient_norm"  # of some rows alone; it stands among the departures
             },

@@ -1,6 +1,6 @@
 """The files of the report: one for each scale beside its pages, and one that leads to them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +12,15 @@ from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
 from repro.render.several import several
 from repro.storage.atomic import write_text
+from repro.web.inside import KEY as INSIDE
+from repro.web.inside import ROOM, inside_section
 from repro.web.overview import outcome_counts
 from repro.web.report import report_html
 from repro.web.section import Section
 from repro.web.sections import sections_of
 
 NAME = "report.html"
+LARGEST_PAGE = 5_000_000  # bytes: what a browser opens at once
 EXPLORATION = "Exploration: no run counts as evidence"
 
 
@@ -45,9 +48,19 @@ def by_evidence(data: ScaleData) -> tuple[int, int, str]:
 
 
 def scale_report(data: ScaleData) -> str:
-    """The report of one scale."""
+    """The report of one scale: where it would be too large for a page, with fewer sentences of its viewer."""
+    sections = sections_of(data)
+    page = _page(data, sections)
+    if (too_much := len(page.encode()) - LARGEST_PAGE) <= 0:
+        return page
+    less = inside_section(data, max(0, ROOM - too_much))
+    others = (less if section.key == INSIDE else section for section in sections)
+    return _page(data, [section for section in others if section is not None])
+
+
+def _page(data: ScaleData, sections: Sequence[Section]) -> str:
     return report_html(
-        sections_of(data),
+        sections,
         title=f"Attention Is All You Need at scale {data.runs.scale}",
         lead=lead(data),
         home=f"../{NAME}",
@@ -86,7 +99,7 @@ def index_report(shown: Iterable[ScaleData]) -> str:
     return report_html(
         [Section(key="scales", title="Scales", body=body)],
         title="Attention Is All You Need, reproduced",
-        lead="A scale fixes the size of the model, the text and the budget. Each says what it may claim.",
+        lead="A scale fixes the size of the model, the text and the budget, and with them what its results can show.",
         origin=f"Made by {COMMAND} --html from the records under results/.",
     )
 

@@ -24,7 +24,7 @@ from repro.web.keys import run_keys
 from repro.web.section import Section
 
 KEY, SCRIPT = "inside", "inside.js"
-ROOM = 1_200_000  # bytes of packed files in a page: it must stay below 5 MB with all else
+ROOM = 1_200_000  # bytes of packed files in a page, at most
 EARLY = 2  # sentences of each row that come before a third one of any but the base
 SAID = Markup(
     "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
@@ -34,11 +34,17 @@ SAID = Markup(
 PLACE = Markup('<div id="inside-view"></div>')
 
 
-def inside_section(data: ScaleData) -> Section | None:
-    """The viewer; where no run left a file it says how one is made. None where no run translates."""
+def inside_section(data: ScaleData, room: int | None = None) -> Section | None:
+    """The viewer, with at most `room` bytes of files (None: `ROOM`). None where no run translates.
+
+    Where no run left a file it says how one is made.
+    """
     results = data.result_set.folder.parent
     chosen = [*_chosen_of_rows(data)]
-    packed = fitting({key: (record, path(results, record)) for key, record, is_there in chosen if is_there})
+    packed = fitting(
+        {key: (record, path(results, record)) for key, record, is_there in chosen if is_there},
+        ROOM if room is None else room,
+    )
     shown: list[dict[str, str | int]] = []
     missing: list[Markup] = []
     no_room: list[Markup] = []
@@ -75,7 +81,7 @@ def inside_section(data: ScaleData) -> Section | None:
     )
 
 
-def fitting(files: Mapping[str, tuple[Record, Path]]) -> dict[str, tuple[bytes, int]]:
+def fitting(files: Mapping[str, tuple[Record, Path]], room: int) -> dict[str, tuple[bytes, int]]:
     """What the page has room for: by run the first sentences of its file, packed, and how many more are in it.
 
     Sentences come in one order, and where the room ends, it ends for all that follow: the first of every row of Table
@@ -89,7 +95,6 @@ def fitting(files: Mapping[str, tuple[Record, Path]]) -> dict[str, tuple[bytes, 
             later = EARLY + 1 if record.table == BASE else EARLY + 1 + n
             wishes.append((n if is_printed and n <= EARLY else later, place, n, key, file, whole))
     found: dict[str, tuple[bytes, int]] = {}
-    room = ROOM
     for _, _, n, key, file, whole in sorted(wishes, key=lambda wish: wish[:3]):
         packed = first_sentences(file, n)
         room -= len(packed) - len(found.get(key, (b"", 0))[0])

@@ -47,9 +47,8 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         library=Markup(library),
         scripts=[Markup(script) for script in scripts],
         embedded=[
-            *((f"data-{one.key}", packed_in_html(one.data)) for one in sections if one.data is not None),
+            *(part for section in sections for part in section.embedded),
             *([("charts", packed_in_html(charts))] if charts else []),
-            *((f"csv-{one.key}", packed_in_html(dict(one.csv))) for one in sections if one.csv),
         ],
     )
 

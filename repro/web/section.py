@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from markupsafe import Markup
@@ -35,6 +36,12 @@ class Section:
             raise ValueError(f"Section: expected a key of ASCII letters, digits and _, got {self.key!r}.")
         if not isinstance(self.body, Markup):
             raise ValueError(f"Section {self.key}: expected a body that was escaped (Markup), got plain text.")
+
+    @cached_property
+    def embedded(self) -> tuple[tuple[str, Markup], ...]:
+        """Its values and its files, packed, each with its id in the page."""
+        values = ((f"data-{self.key}", self.data), (f"csv-{self.key}", dict(self.csv) or None))
+        return tuple((id, packed_in_html(value)) for id, value in values if value is not None)
 
 
 def packed_in_html(value: Any) -> Markup:

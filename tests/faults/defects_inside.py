@@ -9,6 +9,13 @@ OF_TREE = "tests/decoding/test_observed.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
+        "a page is written however large it is",
+        "repro/web/files.py",
+        "if (too_much := len(page.encode()) - LARGEST_PAGE) <= 0:",
+        "if (too_much := len(page.encode()) - LARGEST_PAGE) <= 99:",
+        ("tests/web/test_inside.py::test_a_page_that_would_be_too_large_shows_fewer_sentences",),
+    ),
+    Defect(
         "the sweep looks inside the models, while others are trained",
         "repro/runs/execution.py",
         "            note_inside(self, done, tell)  # a reader",

@@ -22,6 +22,7 @@ from repro.pages.scale_data import ScaleData, scale_data
 from repro.results.inside import first_sentences, has_glimpse, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
 from repro.runs.inside import keep_inside
+from repro.web.files import scale_report
 from repro.web.inside import inside_section
 from repro.web.report import report_html
 from repro.web.section import Section
@@ -103,7 +104,7 @@ def n_sentences(model: dict[str, Any]) -> int:
 
 
 def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_any(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    results: Path, tmp_path: Path
 ) -> None:
     rows = [("lab_parts", "no norm"), ("table3_big", "big"), ("table2", "base en-fr")]
     folder = with_rows(results, tmp_path / "results", rows)
@@ -120,20 +121,26 @@ def test_rows_of_table_3_have_a_sentence_before_one_has_two_and_other_rows_have_
         (5 * sizes[2], {"(A)": whole, "big": whole, "table2": whole, "lab_parts": whole}),
     ]
     for room, expected in rooms:
-        monkeypatch.setattr("repro.web.inside.ROOM", room)
-        section = inside_section(data_of(folder))
+        section = inside_section(data_of(folder), room)
         assert section
         models = section.data["models"] if section.data else []
         assert {model["name"].split()[0].strip(","): n_sentences(model) for model in models} == expected, room
         assert section.body.count("<li>") == 4 - len(expected)
 
 
-def test_what_has_no_room_is_a_file_to_open(
-    results: Path, opened: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_that_would_be_too_large_shows_fewer_sentences(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = data_of(results)
+    whole = len(scale_report(data).encode())
+    monkeypatch.setattr("repro.web.files.LARGEST_PAGE", whole)
+    assert len(scale_report(data).encode()) == whole
+    monkeypatch.setattr("repro.web.files.ROOM", len(first_sentences(path(results, its_record()), 2)))
+    monkeypatch.setattr("repro.web.files.LARGEST_PAGE", whole - 1)
+    assert len(scale_report(data).encode()) < whole - 1
+
+
+def test_what_has_no_room_is_a_file_to_open(results: Path, opened: Any, tmp_path: Path) -> None:
     folder = with_rows(results, tmp_path / "results", [("lab_parts", "no norm")])
-    monkeypatch.setattr("repro.web.inside.ROOM", len(first_sentences(path(folder, its_record()), 2)))
-    section = inside_section(data_of(folder))
+    section = inside_section(data_of(folder), len(first_sentences(path(folder, its_record()), 2)))
     assert section
     page = in_page(section, opened, tmp_path / "page.html")
     whole = len(read_inside(path(folder, its_record()))[0]["sentences"])
