@@ -12,8 +12,7 @@ from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
 from repro.render.several import several
 from repro.storage.atomic import write_text
-from repro.web.inside import KEY as INSIDE
-from repro.web.inside import ROOM, inside_section
+from repro.web.inside import ROOM, inside_section, with_viewer
 from repro.web.overview import outcome_counts
 from repro.web.report import report_html
 from repro.web.section import Section
@@ -53,9 +52,7 @@ def scale_report(data: ScaleData) -> str:
     page = _page(data, sections)
     if (too_much := len(page.encode()) - LARGEST_PAGE) <= 0:
         return page
-    less = inside_section(data, max(0, ROOM - too_much))
-    others = (less if section.key == INSIDE else section for section in sections)
-    return _page(data, [section for section in others if section is not None])
+    return _page(data, with_viewer(sections, inside_section(data, max(0, ROOM - too_much))))
 
 
 def _page(data: ScaleData, sections: Sequence[Section]) -> str:

@@ -6,7 +6,7 @@ there is room for; a browser unpacks the one that is looked at. `assets/inside.j
 """
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
@@ -79,6 +79,12 @@ def inside_section(data: ScaleData, room: int | None = None) -> Section | None:
         data={"models": shown, "most": LARGEST} if shown else None,
         script=SCRIPT if shown else "",
     )
+
+
+def with_viewer(sections: Iterable[Section], viewer: Section | None) -> list[Section]:
+    """The sections of a report with this viewer in the place of theirs."""
+    replaced = (viewer if section.key == KEY else section for section in sections)
+    return [section for section in replaced if section is not None]
 
 
 def fitting(files: Mapping[str, tuple[Record, Path]], room: int) -> dict[str, tuple[bytes, int]]:
