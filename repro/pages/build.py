@@ -66,13 +66,16 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
     there = _pages(result_set), _pictures(result_set)
     of_scale = scale.page(runs, whole, judged, evidence, *there, is_own=result_set.own)
-    sentences = over_sentences(judged, evidence, result_set.folder.parent)
+    over = {
+        name: over_sentences(of, evidence, result_set.folder.parent)
+        for name, of in ((claims.NAME, judged), (statements.NAME, data.stated))
+    }
     to_project = "../../.." if result_set.own else "../.."
-    of_claims = claims.page(judged, evidence, runs, sentences, to_project=to_project)
-    of_statements = statements.page(data.stated, evidence, runs, to_project=to_project)
+    of_claims = claims.page(judged, evidence, runs, over[claims.NAME], to_project=to_project)
+    of_statements = statements.page(data.stated, evidence, runs, over[statements.NAME], to_project=to_project)
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
-    made |= {claims.NAME: Document(of_claims, claims.sheet(judged)), scale.NAME: Document(of_scale)}
-    made |= {statements.NAME: Document(of_statements, claims.sheet(data.stated))}
+    made |= {claims.NAME: Document(of_claims, claims.sheet(judged, over[claims.NAME])), scale.NAME: Document(of_scale)}
+    made |= {statements.NAME: Document(of_statements, claims.sheet(data.stated, over[statements.NAME]))}
     return {result_set.folder / name: document for name, document in made.items()}
 
 

@@ -354,10 +354,14 @@ def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
     return f"{', '.join(texts)}." if texts else ""
 
 
-def sheet(judged: Iterable[Judged]) -> str:
-    """One line for each claim and endpoint, in full precision, as comma-separated values."""
+def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:
+    """One line for each claim and endpoint, in full precision, as comma-separated values.
+
+    `sentences` are the differences in BLEU with their intervals over sentences.
+    """
     columns = (
-        "claim where kind sentence rows endpoint n value low high paper level detectable power outcome verdict reason"
+        "claim where kind sentence rows endpoint n value low high sentences_low sentences_high paper level detectable "
+        "power outcome verdict reason"
     )
     nothing, lines = dict.fromkeys(columns.split()), list[dict[str, Any]]()
     for one in judged:
@@ -370,7 +374,10 @@ def sheet(judged: Iterable[Judged]) -> str:
             "rows": " ".join(claim.rows),
             "verdict": one.verdict,
         }
-        lines += [shared | _sheet_cells(found) for found in one.found]
+        for found in one.found:
+            over = sentences.get((claim.id, found.endpoint.name))
+            ends = {"sentences_low": over.low, "sentences_high": over.high} if over else {}
+            lines.append(shared | _sheet_cells(found) | ends)
         if not one.found:
             lines.append(shared | {"reason": ": ".join([*filter(None, [" ".join(claim.tests)]), one.reason])})
     return comma_separated(lines)

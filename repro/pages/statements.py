@@ -6,11 +6,13 @@ Before them stand the questions that those texts ask and leave open, each with a
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from repro.claims.bootstrap import Place
 from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import SETTLES_NOTHING, Found, Judged
 from repro.pages import claims
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
+from repro.results.resampled import Interval
 from repro.results.summary import Summary
 
 NAME = "statements"
@@ -42,9 +44,16 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
 }
 
 
-def page(judged: Sequence[Judged], evidence: Evidence, runs: Summary, *, to_project: str = "../..") -> Page:
-    """The verdicts of one scale; `to_project` leads from the page to the project's folder."""
-    return claims.page(judged, evidence, runs, to_project=to_project, of=OF_TEXTS, answers=answers(judged))
+def page(
+    judged: Sequence[Judged],
+    evidence: Evidence,
+    runs: Summary,
+    sentences: Mapping[Place, Interval] = claims.NO_SENTENCES,
+    *,
+    to_project: str = "../..",
+) -> Page:
+    """The verdicts of one scale, with intervals over sentences; `to_project` leads to the project's folder."""
+    return claims.page(judged, evidence, runs, sentences, to_project=to_project, of=OF_TEXTS, answers=answers(judged))
 
 
 def answers(judged: Sequence[Judged]) -> tuple[Block, ...]:

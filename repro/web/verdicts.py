@@ -53,7 +53,7 @@ def _section(
             items = Markup().join(_item(one, name, firsts, over) for one in members)
             body += Markup("<div data-group><h3>{}</h3>{}</div>").format(claims.ABOUT[name], items)
     body += Markup("</div>")
-    return Section(key=key, title=title, body=body, script=SCRIPT, csv={f"{key}.csv": claims.sheet(judged)})
+    return Section(key=key, title=title, body=body, script=SCRIPT, csv={f"{key}.csv": claims.sheet(judged, over)})
 
 
 def _item(one: Judged, group: str, firsts: FirstRuns, over: Mapping[Place, Interval]) -> Markup:

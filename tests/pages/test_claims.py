@@ -24,6 +24,7 @@ from repro.render.markdown import markdown
 from repro.render.page import Table, plain
 from repro.results.frame import ResultSet
 from repro.results.record import PaperNumbers, Record, path
+from repro.results.resampled import Interval
 from repro.results.summary import Summary
 
 ROOT = Path(__file__).parents[2]
@@ -132,6 +133,15 @@ def test_the_file_for_machines_has_every_claim(results: Path) -> None:
     bleu = next(line for line in lines if line["claim"] == "C28b" and line["endpoint"] == "BLEU")
     assert float(bleu["value"]) == pytest.approx(0.9, abs=0.02)
     assert (bleu["n"], bleu["outcome"], bleu["rows"]) == ("8 5", "reproduced", "base/base table3_A/h=1")
+
+
+def test_the_file_for_machines_has_the_intervals_over_sentences_beside_those_over_seeds(results: Path) -> None:
+    judged = judge(evidence_of(ResultSet.read(results / "paper").everything))
+    over = {("C28b", "BLEU"): Interval(value=0.9, low=0.25, high=1.5, n_sentences=7)}
+    lines = csv.DictReader(io.StringIO(claims.sheet(judged, over)))
+    found = {(line["claim"], line["endpoint"]): (line["sentences_low"], line["sentences_high"]) for line in lines}
+    assert found.pop(("C28b", "BLEU")) == ("0.25", "1.5")
+    assert {*found.values()} == {("", "")}
 
 
 def test_no_record_no_page(tmp_path: Path) -> None:
