@@ -241,8 +241,8 @@ def chosen_scale(options: Options) -> Scale:
     batch_tokens = options.batch_tokens or scale.batch_tokens
     if batch_tokens < scale.max_length:
         raise ValueError(
-            f"--batch-tokens {batch_tokens}: expected at least {scale.max_length}, since training pairs of that many "
-            f"tokens a side stand in the text of {scale.name}."
+            f"--batch-tokens {batch_tokens}: expected at least {scale.max_length}, since training pairs of up to that "
+            f"many tokens a side are kept in the text of {scale.name}."
         )
     batch_by = options.batch_by or scale.batch_by
     # other settings than the scale's own have a name of their own, so that their records never stand among the scale's

@@ -97,7 +97,7 @@ def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
 def test_an_update_has_room_for_the_longest_pair() -> None:
     assert chosen_scale(Options(batch_tokens=128)).batch_tokens == 128
     with pytest.raises(
-        ValueError, match="--batch-tokens 127: expected at least 128, since training pairs of that many"
+        ValueError, match="--batch-tokens 127: expected at least 128, since training pairs of up to that many"
     ):
         chosen_scale(Options(batch_tokens=127))
 
