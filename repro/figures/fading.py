@@ -15,7 +15,7 @@ from repro.figures.numbers import save_numbers
 from repro.results.curves import rows_of
 from repro.results.frame import interval
 from repro.results.labels import label
-from repro.results.parts import LENGTHS, POSITIONS, SPLIT, THIRDS, bleu_of_parts
+from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
         half = len(LENGTHS)
         for axes, begin, names, title in (
             (left, 0, LENGTHS, "by the length of the source"),
-            (right, half, POSITIONS, "by the place in the translation"),
+            (right, half, PLACES, "by the place in the translation"),
         ):
             for i, row in enumerate(found):
                 _paint(axes, row, row.parts[begin : begin + half], i, len(found))
@@ -74,7 +74,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
         style.legend_below(figure, left, w_pad=2, handlelength=2.6)
 
     rows = [
-        (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *POSITIONS)[i], len(values), *interval(values))
+        (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *PLACES)[i], len(values), *interval(values))
         for row in found
         for i, values in enumerate(row.parts)
     ]

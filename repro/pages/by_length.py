@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
-from repro.results.parts import LENGTHS, POSITIONS, THIRDS
+from repro.results.parts import LENGTHS, PLACES, THIRDS
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def section(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
     """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
     if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
         return ()
-    groups = {"by third of source length": LENGTHS, "by third of target position": POSITIONS}
-    names = dict(zip((*LENGTHS, *POSITIONS), THIRDS, strict=True))
+    groups = {"by third of source length": LENGTHS, "by third of target position": PLACES}
+    names = dict(zip((*LENGTHS, *PLACES), THIRDS, strict=True))
     shown = [
         Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1))
         for group, parts in groups.items()

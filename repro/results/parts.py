@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 SPLIT, SCORER = "dev", "bleu"  # sacreBLEU's
-LENGTHS, POSITIONS = ("shortest", "middle", "longest"), ("first", "second", "last")
+LENGTHS, PLACES = ("shortest", "middle", "longest"), ("first", "second", "last")
 F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
 F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; less the first row's
 MENDED = f"{SPLIT}/mended/"  # begins the name of a column, the kind ends it
-THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *POSITIONS))
+THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *PLACES))
 
 
 def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:

@@ -6,7 +6,7 @@ All of it stands here and not beside the systems: what a class refuses is a part
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.results.systems import system_text
 from repro.runs.options import Options
@@ -115,43 +115,67 @@ def n_places(model: Any) -> int | None:
 
 
 def refuse_long_lines(runs: "Sequence[Run]") -> None:
-    """Raise ValueError where a text has a line that the model of a run has no place for, or its search might write one.
+    """Raise ValueError where a text has a line that a run has no place for, or its search might write one.
 
-    A search is given as many tokens as it reads and the task's `extra`, its end symbol counted, and may take them all.
-    Nothing is asked of finished runs: their searches took fewer.
+    Of the texts that are trained on, and of all that are translated afterwards. A search is given as many tokens as it
+    reads and the task's `extra`, its end symbol counted, and may take them all. Nothing is asked of finished runs:
+    their searches took fewer.
     """
     looked_at = set()
     for run in runs:
         row, prepared = run.settings, run.prepared
-        if row.system is None and not row.hyper.learned_positions:
+        if row.system is None and not row.hyper.learned_positions and row.backend == "torch":
             continue  # as most: nothing is to be looked at, and no torch to be imported
         if (row.table, row.row) in looked_at or run.finished():
             continue
         looked_at.add((row.table, row.row))
+        from repro.decoding.ctranslate import POSITIONS
         from repro.model.build import sketched
 
         places = n_places(sketched(row.system, row.hyper, SKETCHED))
-        if places is None:
-            continue
         try:
-            extra = row.task.search.extra
-            for name, held_out in (("dev", prepared.dev), ("test", prepared.test)):
-                search = f" and a search may write {extra} more than it reads"
-                _refuse_held_out(held_out.source, places - extra, f"source line of {name}", places, search)
-                _refuse_held_out(held_out.target, places, f"target line of {name}", places)
-            if row.scale.max_length > places:  # else training lines of that length were left out
-                _refuse_trained(prepared.train, places)
+            if places is not None:
+                otherwise = "ask with --rows for rows whose positions are not learned"
+                _refuse_held_out(run, _Places(places, f"its model has {places} places", otherwise))
+                if row.scale.max_length > places:  # else training lines of that length were left out
+                    _refuse_trained(prepared.train, places)
+            elif row.backend != "torch":
+                otherwise = "translate with torch, --backend torch"
+                _refuse_held_out(run, _Places(POSITIONS, f"CTranslate2 is given {POSITIONS:,} places", otherwise))
         except ValueError as error:
             raise ValueError(f"Row {row.row!r} of {row.table}: {error}") from None
 
 
-def _refuse_held_out(side: "Side", most: int, where: str, places: int, search: str = "") -> None:
+class _Places(NamedTuple):
+    """How many tokens a line may have, why, and what to do instead of mending the text."""
+
+    n: int
+    why: str
+    otherwise: str
+
+
+def _refuse_held_out(run: "Run", places: _Places) -> None:
+    from repro.runs.use import as_ids
+
+    texts: dict[str, tuple[Side, Side]] = {
+        name: (text.source, text.target) for name, text in (("dev", run.prepared.dev), ("test", run.prepared.test))
+    }
+    for name, further in run.corpus.further.items():
+        sources, targets = zip(*further.pairs(), strict=True)
+        texts[name] = as_ids(run.prepared.tokenizer, sources), as_ids(run.prepared.tokenizer, targets)
+    extra = run.settings.task.search.extra
+    search = f" and a search may write {extra} more than it reads"
+    for name, (source, target) in texts.items():
+        _refuse_longer(source, places.n - extra, f"source line of {name}", places, search)
+        _refuse_longer(target, places.n, f"target line of {name}", places)
+
+
+def _refuse_longer(side: "Side", most: int, where: str, places: _Places, search: str = "") -> None:
     longest = int(side.lengths.argmax())
     if (n := int(side.lengths[longest])) > most:
         raise ValueError(
-            f"expected at most {max(most, 0)} tokens in a {where}, as its model has {places} places{search}, got {n} "
-            f"in line {longest + 1:,}. Split that line or remove it on both sides, or ask with --rows for rows whose "
-            "positions are not learned."
+            f"expected at most {max(most, 0):,} tokens in a {where}, as {places.why}{search}, got {n:,} in line "
+            f"{longest + 1:,}. Split that line or remove it on both sides, or {places.otherwise}."
         )
 
 

@@ -177,16 +177,39 @@ def split(source: list[int], target: list[int]) -> Any:
     )
 
 
+class Words:
+    """A tokenizer of words."""
+
+    def encode(self, lines: list[str]) -> tuple[Any, Any]:
+        lengths = [len(line.split()) + 1 for line in lines]  # and the end symbol
+        return np.zeros(sum(lengths), np.int32), np.cumsum([0, *lengths])
+
+
+def text(*pairs: tuple[int, int]) -> Any:
+    """Pairs of so many words on each side."""
+    return SimpleNamespace(pairs=lambda: [(" ".join("s" * n), " ".join("t" * m)) for n, m in pairs])
+
+
 def run(
-    system: Any = WithPlaces, *, extra: int = 4, max_length: int = 13, finished: bool = False, **splits: Any
+    system: Any = WithPlaces,
+    *,
+    extra: int = 4,
+    max_length: int = 13,
+    finished: bool = False,
+    backend: str = "torch",
+    further: Any = None,
+    **splits: Any,
 ) -> Any:
     """Of 13 places, of which a search takes 4 more than it reads, if nobody says otherwise."""
     fits = {name: split([2, 9], [13, 2]) for name in ("dev", "test")}
-    prepared = SimpleNamespace(**{"train": split([13], [13]), **fits, **splits})
+    prepared = SimpleNamespace(**{"train": split([13], [13]), **fits, **splits}, tokenizer=Words())
     task = SimpleNamespace(search=Search(extra=extra))
     scale = SimpleNamespace(max_length=max_length)
-    settings = SimpleNamespace(table="t", row="x", system=system, hyper=SMOKE.base, task=task, scale=scale)
-    return SimpleNamespace(settings=settings, prepared=prepared, finished=lambda: finished)
+    settings = SimpleNamespace(
+        table="t", row="x", system=system, hyper=SMOKE.base, task=task, scale=scale, backend=backend
+    )
+    corpus = SimpleNamespace(further=further or {})
+    return SimpleNamespace(settings=settings, prepared=prepared, corpus=corpus, finished=lambda: finished)
 
 
 def test_lines_that_just_fit_are_read() -> None:
@@ -194,6 +217,8 @@ def test_lines_that_just_fit_are_read() -> None:
     refuse_long_lines([run(None, dev=split([9_999], [9_999]), max_length=9_999)])
     refuse_long_lines([run(max_length=99)])
     refuse_long_lines([run(dev=split([10], [2]), finished=True)])  # its search took fewer
+    refuse_long_lines([run(further={"other": text((2, 2), (8, 12))})])
+    refuse_long_lines([run(None, dev=split([4_092], [4_096]), train=split([9_999], [1]), backend="ctranslate2")])
 
 
 @pytest.mark.parametrize(
@@ -212,8 +237,26 @@ def test_lines_that_just_fit_are_read() -> None:
             run(train=split([3], [14]), max_length=14),
             r"at most 13 tokens in a target line of train, as its model has 13 places, got 14 in a line\. Choose a",
         ),
+        (
+            run(further={"other": text((2, 2), (9, 2))}),
+            r"at most 9 tokens in a source line of other, as its model has 13 places and a search may write 4 more "
+            r"than it reads, got 10 in line 2\. Split",
+        ),
+        (
+            run(further={"other": text((2, 13), (8, 12))}),
+            r"at most 13 tokens in a target line of other, as its model has 13 places, got 14 in line 1\. Split",
+        ),
+        (
+            run(None, dev=split([4_093], [2]), backend="ctranslate2"),
+            r"at most 4,092 tokens in a source line of dev, as CTranslate2 is given 4,096 places and a search may "
+            r"write 4 more than it reads, got 4,093 in line 1\. Split .*, or translate with torch, --backend torch\.$",
+        ),
+        (
+            run(None, test=split([2], [4_097]), backend="ctranslate2-int8"),
+            r"at most 4,096 tokens in a target line of test, as CTranslate2 is given 4,096 places, got 4,097 in line 1",
+        ),
     ],
-    ids=["dev", "test", "train"],
+    ids=["dev", "test", "train", "further-source", "further-target", "ctranslate2", "ctranslate2-int8"],
 )
 def test_a_line_that_does_not_fit_is_named(unfit: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"^Row 'x' of t: expected {message}"):
