@@ -38,7 +38,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
 from repro.pages.table3 import has_part
-from repro.results.frame import FIGURES, ResultSet, load_records, record_folders
+from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
@@ -81,7 +81,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        "differences": lambda: forest.draw_differences(to, _third(of, tables), _distances(place), results),
+        "differences": lambda: forest.draw_differences(to, _third(of, tables), _distances(place, of), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
     made: list[Path] = []
@@ -224,9 +224,10 @@ def _translate_anew(records: Sequence[Record]) -> bool:
     return any(record.system and has_sentences(record) for record in records)
 
 
-def _distances(place: Path) -> Distances:
+def _distances(place: Path, of: Load) -> Distances:
     """Those that the pages of verdicts have, so of all records of the scale."""
-    found = ResultSet.read(place)
+    tables = {folder.name: of(folder.name) for folder in record_folders(place)}
+    found = ResultSet(folder=place, tables=tables, rows=noted_rows(place))
     evidence = evidence_of(found.everything, found.rows)
     judged = [one for claims in (CLAIMS, STATEMENTS) for one in judge(evidence, found.rows, claims=claims)]
     return Distances(evidence, judged)
