@@ -129,7 +129,6 @@ def refuse_long_lines(runs: "Sequence[Run]") -> None:
         if (row.table, row.row) in looked_at or run.finished():
             continue
         looked_at.add((row.table, row.row))
-        from repro.decoding.ctranslate import POSITIONS
         from repro.model.build import sketched
 
         places = n_places(sketched(row.system, row.hyper, SKETCHED))
@@ -140,6 +139,8 @@ def refuse_long_lines(runs: "Sequence[Run]") -> None:
                 if row.scale.max_length > places:  # else training lines of that length were left out
                     _refuse_trained(prepared.train, places)
             elif row.backend != "torch":
+                from repro.decoding.ctranslate import POSITIONS
+
                 otherwise = "translate with torch, --backend torch"
                 _refuse_held_out(run, _Places(POSITIONS, f"CTranslate2 is given {POSITIONS:,} places", otherwise))
         except ValueError as error:
