@@ -74,6 +74,6 @@ def record(row: str = "base", seed: int = 1, **other: Any) -> Record:
     return Record(**(content | other))
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def a_record() -> Callable[..., Record]:
     return record

@@ -9,6 +9,7 @@ import pytest
 
 from repro.figures import attention_maps, draw
 from repro.figures.attention_maps import Map, MeasuredHeads
+from repro.results import frame
 from repro.results.record import Record, path
 from repro.results.task import signature_of
 from repro.runs.parsing import SCORES, Parsing
@@ -70,15 +71,22 @@ def place(results: Path, make: Make) -> None:
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("results")
-
-
-def test_everything_is_made_from_records_and_a_measurement(results: Path, a_record: Make) -> None:
+def drawn(tmp_path_factory: pytest.TempPathFactory, a_record: Make) -> tuple[Path, list[Path], list[str]]:
+    """A folder of results, its figures, and what was skipped: made in each process that runs one of these tests."""
+    results = tmp_path_factory.mktemp("results")
     place(results, a_record)
     attention_maps.write_heads(results / "laptop/figures/attention.json", measurement())
     nowhere = results / "nowhere"
-    made, skipped = draw.draw_figures(results, "laptop", nowhere, nowhere)
+    return results, *draw.draw_figures(results, "laptop", nowhere, nowhere)
+
+
+@pytest.fixture
+def results(drawn: tuple[Path, list[Path], list[str]]) -> Path:
+    return drawn[0]
+
+
+def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, list[Path], list[str]]) -> None:
+    results, made, skipped = drawn
     assert [said.partition(":")[0] for said in skipped] == [
         OWN, "parse tree", "head similarity", "soft alignment", "activations", "gradients of the first word",
     ]  # fmt: skip
@@ -100,7 +108,9 @@ def test_the_same_input_gives_the_same_bytes(
 
 
 def test_no_file_names_its_date_or_its_maker(results: Path) -> None:
-    for file in (results / "laptop/figures").glob("*.svg"):
+    files = [*(results / "laptop/figures").glob("*.svg")]
+    assert len(files) == len(EACH)
+    for file in files:
         assert b"<dc:date>" not in file.read_bytes()
         assert b"Matplotlib v" not in file.read_bytes()[2_000:]
 
@@ -212,3 +222,14 @@ def test_trees_are_not_held_against_translations(
     monkeypatch.setattr(draw.fading, "draw_fading", lambda to, table, of, results: shown.update({"fading": []}) or [])
     draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
     assert shown == {"draw_curves table3_A": ["base", "h=1"], "draw_curves table4": ["WSJ only"]}
+
+
+def test_each_file_is_read_once(monkeypatch: pytest.MonkeyPatch, a_record: Make, tmp_path: Path) -> None:
+    only(monkeypatch)
+    for row, table in (("base", "base"), ("h=1", "table3_A"), ("N=2", "table3_C")):
+        record = a_record(row, table=table)
+        record.save(path(tmp_path, record))
+    read, load = [], frame.load
+    monkeypatch.setattr(frame, "load", lambda file: read.append(file.parent.name) or load(file))
+    draw.draw_figures(tmp_path, "laptop", tmp_path / "no", tmp_path / "no")
+    assert sorted(read) == ["base", "table3_A", "table3_C"]
