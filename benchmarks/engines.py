@@ -22,10 +22,11 @@ from repro.model.layers import NORM_EPS
 from repro.results.provenance import provenance
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.export import FORMATS, export_run
+from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run
 from repro.runs.scales import SCALES
 from repro.runs.task import Translation
-from repro.runs.use import as_ids, check_translates, outputs, score_sentences
+from repro.runs.use import check_translates, outputs, score_sentences
 from repro.storage import atomic
 
 SEARCHES = {

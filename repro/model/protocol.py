@@ -23,7 +23,7 @@ class TranslationSystem(Protocol):
     in_ctranslate2: bool  # whether CTranslate2 can express it
     needs_whole_updates: bool  # a sentence meets all of its update, so that no part of one can be computed elsewhere
     # and `n_places: int` where it reads and writes no more tokens than that, and is not made of our learned positions:
-    # `repro/runs/refused.py` then refuses longer lines before anything is trained
+    # `repro/runs/line_lengths.py` then refuses longer lines before anything is trained
     embedding: TiedEmbedding  # its weight [V, D] is the matrix of the softmax, too
 
     def encode(self, source: Any) -> Tensor:

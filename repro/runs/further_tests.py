@@ -68,8 +68,8 @@ def _scored(
     run: "Run", weights: "Mapping[str, Tensor]", texts: "dict[str, Parallel]", watch: Watch
 ) -> dict[str, FurtherTest]:
     from repro.data.shards import Split
+    from repro.runs.line_lengths import as_ids
     from repro.runs.trial import Trial
-    from repro.runs.use import as_ids
 
     trial, tokenizer = Trial(**vars(run.recipe)), run.prepared.tokenizer
     model = trial.module().model

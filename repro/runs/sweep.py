@@ -25,10 +25,11 @@ from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
+from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, Seeds, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
-from repro.runs.refused import refuse_long_lines, refuse_systems
+from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.bfloat16 import slow_bf16

@@ -15,6 +15,7 @@ from repro.data.treebank import Mended, mended
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.results.record import Record
 from repro.results.search import Search
+from repro.runs.line_lengths import LineLimit, as_ids
 from repro.runs.load import Trained
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from repro.data.datamodule import DevBatches
-    from repro.data.shards import Encoded
-    from repro.data.tokenizer import Tokenizer
+    from repro.data.shards import Side
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
 WIDEST = 1_000  # hypotheses: a step weighs 2 W of each of W, which at 1,000,000 no memory holds
@@ -46,7 +46,10 @@ def check_parses(run: Record) -> None:
 def outputs(
     trained: Trained, lines: Sequence[str], search: Search, *, backend: Any = "torch", bf16: bool = False
 ) -> Iterator[tuple[str, str]]:
-    """Each line with what the run makes of it; of an empty line nothing. ValueError: a beam that is too wide."""
+    """Each line with what the run makes of it; of an empty line nothing.
+
+    Raises ValueError for a beam that is too wide and a line that is too long.
+    """
     from repro.decoding.backend import opened
 
     if search.beam > WIDEST:
@@ -55,9 +58,11 @@ def outputs(
             "paper's is 4."
         )
 
-    full = [line for line in lines if line]
+    numbers = [number for number, line in enumerate(lines, 1) if line]
+    source = as_ids(trained.tokenizer, [line for line in lines if line])
+    _refuse_long(trained, backend, source, "line", extra=search.extra, numbers=numbers)
     with opened(backend, trained.model, bf16=bf16) as ready:
-        ids = ready.translate(as_ids(trained.tokenizer, full), search)
+        ids = ready.translate(source, search)
     texts = map(trained.tokenizer.decode, ids)
     return ((line, next(texts) if line else "") for line in lines)
 
@@ -93,10 +98,13 @@ class TextScores(NamedTuple):
 def score_text(
     trained: Trained, sources: Sequence[str], targets: Sequence[str], *, backend: Any = "torch", bf16: bool = False
 ) -> TextScores:
-    """How likely `targets` are as outputs for `sources`, line by line, over the whole text."""
+    """How likely `targets` are as outputs for `sources`, line by line, over the whole text.
+
+    Raises ValueError for a line that is too long.
+    """
     from repro.decoding.backend import opened
 
-    batches = _batches(trained, sources, targets)
+    batches = _batches(trained, sources, targets, backend)
     with opened(backend, trained.model, bf16=bf16) as ready:
         nll, _ = ready.score_tokens(batches[i] for i in range(len(batches)))
     return TextScores(nll, int(batches.target.lengths.sum()))
@@ -131,14 +139,17 @@ class SentenceScores:
 
 
 def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> SentenceScores:
-    """How likely `targets` are as outputs for `sources`, line by line. ValueError: sides of unequal length."""
+    """How likely `targets` are as outputs for `sources`, line by line.
+
+    Raises ValueError for sides of unequal length and a line that is too long.
+    """
     import torch
 
     if len(sources) != len(targets) or not sources:
         raise ValueError(
             f"expected as many sources as targets, and one at least; got {len(sources)} and {len(targets)}."
         )
-    batches, model = _batches(trained, sources, targets), trained.model
+    batches, model = _batches(trained, sources, targets, "torch"), trained.model
     device = model.embedding.weight.device
     found = torch.zeros(len(sources), dtype=torch.float64)
     with torch.inference_mode():
@@ -152,18 +163,18 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
     return SentenceScores(tuple(found.tolist()), tuple(batches.target.lengths.tolist()))
 
 
-def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str]) -> "DevBatches":
+def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str], backend: str) -> "DevBatches":
     from repro.data.datamodule import DevBatches
 
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
+    _refuse_long(trained, backend, source, "line of the source")
+    _refuse_long(trained, backend, target, "line of the target")
     return DevBatches(source, target, budget=BUDGET, rank=0, world=1)
 
 
-def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
-    """Lines as ids, each with its end symbol."""
-    from repro.data.shards import Encoded
-
-    return Encoded(*tokenizer.encode(list(lines)))
+def _refuse_long(trained: Trained, backend: str, side: "Side", where: str, **options: Any) -> None:
+    if len(side.lengths) and (limit := LineLimit.of(trained.model, backend, "")):
+        limit.refuse(side, where, remedy="Split that line", **options)
 
 
 @dataclass(frozen=True, eq=False)  # arrays are neither equal nor not, and have no hash

@@ -132,6 +132,37 @@ def test_each_line_is_translated_and_blank_lines_stay(
     assert capsysbinary.readouterr().out == "".join(f"{line}\n" for line in [first, "", *rest, ""]).encode()
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("translate", "news.en"),
+            "at most 4,046 tokens in a line, as CTranslate2 is given 4,096 places and a ",
+        ),
+        (("score", "news.en", "news.de"), "at most 4,096 tokens in a line of the source, as CTranslate2 is given 4,09"),
+        (("score", "news.de", "news.en"), "at most 4,096 tokens in a line of the target, as CTranslate2 is given 4,09"),
+    ],
+)
+def test_a_line_that_ctranslate2_has_no_place_for_is_named_before_anything_is_translated(
+    words: tuple[str, ...], message: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = " ".join(["\u4e2d" * 50] * 41)  # of a character that is no token: a byte each
+    for side, third in (("en", long), ("de", LINES[2])):
+        (tmp_path / f"news.{side}").write_text(f"{LINES[0]}\n\n{third}\n", "utf-8")
+    command, *files = words
+    asked_for = [command, *(tmp_path / file for file in files)]
+    if command == "score":
+        for side in ("en", "de"):
+            file = tmp_path / f"news.{side}"
+            file.write_text(file.read_text("utf-8").replace("\n\n", f"\n{LINES[1]}\n"), "utf-8")
+    assert asked(run, *asked_for, "--backend=ctranslate2") == 2
+    out, err = capsys.readouterr()
+    *_, said = err.splitlines()
+    assert not out
+    assert said.startswith(f"error: expected {message}")
+    assert said.endswith(" in line 3. Split that line, or take torch, --backend torch.")
+
+
 def test_the_score_is_the_mean_over_all_pieces(
     run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:

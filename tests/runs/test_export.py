@@ -21,9 +21,9 @@ from repro.decoding.translate import translate
 from repro.results.record import load
 from repro.results.search import Search
 from repro.runs.export import EXAMPLES, FORMATS
+from repro.runs.line_lengths import as_ids
 from repro.runs.load import open_run
 from repro.runs.model_card import model_card
-from repro.runs.use import as_ids
 
 NEEDS = {"huggingface": "transformers", "ctranslate2": "ctranslate2", "safetensors": "safetensors"}
 

@@ -1,0 +1,126 @@
+"""Lines as tokens, and what is said of those that a model has no place for: before hours of work, not after them."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from repro.runs.refused import SKETCHED
+
+if TYPE_CHECKING:
+    from repro.data.shards import Encoded, Side, Split
+    from repro.data.tokenizer import Tokenizer
+    from repro.runs.run import Run
+
+
+def as_ids(tokenizer: "Tokenizer", lines: Sequence[str]) -> "Encoded":
+    """Lines as ids, each with its end symbol."""
+    from repro.data.shards import Encoded
+
+    return Encoded(*tokenizer.encode(list(lines)))
+
+
+def n_places(model: Any) -> int | None:
+    """Tokens of the longest line that a model can read or write; None: as many as there are.
+
+    A system of one's own says it as `n_places`, where it has places without being made of ours.
+    """
+    from repro.model.ablations.static import ByPlace
+    from repro.model.embedding import LearnedPositions
+
+    said: int | None = getattr(model, "n_places", None)
+    found = [] if said is None else [said]
+    for part in model.modules():
+        if isinstance(part, LearnedPositions):
+            found.append(len(part.weight))
+        elif isinstance(part, ByPlace):
+            found.append(part.places.shape[2])
+    return min(found, default=None)
+
+
+class LineLimit(NamedTuple):
+    """How many tokens a line may have, why, and what helps beside a shorter line."""
+
+    n: int
+    why: str
+    otherwise: str
+
+    @classmethod
+    def of(cls, model: Any, backend: str, otherwise: str) -> "LineLimit | None":
+        """Those of a model that this backend reads; None: as many as there are. `otherwise`: if they are its own."""
+        if (n := n_places(model)) is not None:
+            return cls(n, f"its model has {n:,} places", otherwise)
+        if backend == "torch":
+            return None
+        from repro.decoding.ctranslate import POSITIONS
+
+        return cls(POSITIONS, f"CTranslate2 is given {POSITIONS:,} places", ", or take torch, --backend torch")
+
+    def refuse(
+        self, side: "Side", where: str, *, remedy: str, extra: int = 0, numbers: Sequence[int] | None = None
+    ) -> None:
+        """Raise ValueError for the longest line of `side` if it is too long, by its number in the text.
+
+        A search is given as many tokens as it reads and `extra`, its end symbol counted, and may take them all.
+        """
+        longest = int(side.lengths.argmax())
+        if (n := int(side.lengths[longest])) > (most := max(self.n - extra, 0)):
+            search = f" and a search may write {extra} more than it reads" if extra else ""
+            raise ValueError(
+                f"expected at most {most:,} tokens in a {where}, as {self.why}{search}, got {n:,} in line "
+                f"{numbers[longest] if numbers else longest + 1:,}. {remedy}{self.otherwise}."
+            )
+
+
+def refuse_long_lines(runs: "Sequence[Run]") -> None:
+    """Raise ValueError where a text has a line that a run has no place for, or its search might write one.
+
+    Of the texts that are trained on, and of all that are translated afterwards. Nothing is asked of finished runs:
+    their searches took fewer.
+    """
+    looked_at = set()
+    for run in runs:
+        row = run.settings
+        if row.system is None and not row.hyper.learned_positions and row.backend == "torch":
+            continue  # as most: nothing is to be looked at, and no torch to be imported
+        if (row.table, row.row) in looked_at or run.finished():
+            continue
+        looked_at.add((row.table, row.row))
+        from repro.model.build import sketched
+
+        model = sketched(row.system, row.hyper, SKETCHED)
+        others = ", or ask with --rows for rows whose positions are not learned"
+        if (limit := LineLimit.of(model, row.backend, others)) is None:
+            continue
+        try:
+            _refuse_held_out(run, limit)
+            if (own := n_places(model)) is not None and row.scale.max_length > own:  # else such lines were left out
+                _refuse_trained(run.prepared.train, own)
+        except ValueError as error:
+            raise ValueError(f"Row {row.row!r} of {row.table}: {error}") from None
+
+
+def _refuse_held_out(run: "Run", limit: LineLimit) -> None:
+    texts: dict[str, tuple[Side, Side]] = {
+        name: (text.source, text.target) for name, text in (("dev", run.prepared.dev), ("test", run.prepared.test))
+    }
+    for name, further in run.corpus.further.items():
+        sources, targets = zip(*further.pairs(), strict=True)
+        texts[name] = as_ids(run.prepared.tokenizer, sources), as_ids(run.prepared.tokenizer, targets)
+    remedy = "Split that line or remove it on both sides"
+    for name, (source, target) in texts.items():
+        limit.refuse(source, f"source line of {name}", remedy=remedy, extra=run.settings.task.search.extra)
+        limit.refuse(target, f"target line of {name}", remedy=remedy)
+
+
+def _refuse_trained(train: "Split", places: int) -> None:
+    from repro.data.shards import pair_lengths
+
+    lengths = pair_lengths(train.source, train.target)
+    counts = [lengths.counts(shard) for shard in range(len(lengths.sizes))]
+    for column, side in enumerate(("source", "target")):
+        n = max((int(of_shard[:, column].max()) for of_shard in counts if len(of_shard)), default=0)
+        if n > places:
+            raise ValueError(
+                f"expected at most {places} tokens in a {side} line of train, as its model has {places} places, got "
+                f"{n} in a line. Choose a --scale that leaves such lines out, remove them on both sides, or ask with "
+                "--rows for rows whose positions are not learned."
+            )
