@@ -31,6 +31,7 @@ STEP = 19  # pixels from row to row of a forest plot
 DETAIL, STRIP, SCATTER, AXIS = 300, 44, 300, 45  # heights in pixels
 FIRST_OF_TABLE_3 = "The rows of Table 3 are coloured at first: double-click to colour all, Escape begins again. "
 OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader asks
+ALL_ROWS = "all rows"  # of the choice of a row by its name: no one in particular
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
 N_COLOURS = 8  # of report.css; a ninth table takes the first again, with other dashes and another shape
@@ -203,15 +204,15 @@ def curves_section(data: ScaleData) -> Section | None:
     said = Markup(
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
         "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag across points in the "
-        "lower chart to highlight those rows above. Click a legend name to highlight a table. {}Names and points are "
-        "reached with Tab, then by arrows; Enter is a click.</p>"
+        "lower chart to highlight those rows above. Click a legend name to highlight a table, or choose one row by its "
+        "name to see it beside the base. {}Names and points are reached with Tab, then by arrows; Enter is a click.</p>"
     ).format(FIRST_OF_TABLE_3 if first else "Double-click or press Escape to reset. ")
     return Section(
         key="curves",
         title="Curves and cost",
         body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
         data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
-        charts={"all": _curves_chart(tables, first, _loss_axis(curves))},
+        charts={"all": _curves_chart(tables, first, [line["row"] for line in costs], _loss_axis(curves))},
         csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
     )
 
@@ -263,10 +264,12 @@ def _loss_axis(curves: Lines) -> dict[str, Any]:
     return {"values": TICKS} if told else {"tickCount": 6}
 
 
-def _curves_chart(tables: Sequence[str], first: Sequence[str], loss_axis: Mapping[str, Any]) -> dict[str, Any]:
+def _curves_chart(
+    tables: Sequence[str], first: Sequence[str], rows: Sequence[str], loss_axis: Mapping[str, Any]
+) -> dict[str, Any]:
     """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen.
 
-    The tables of `first` are chosen when it is drawn; all, where it is empty.
+    The tables of `first` are chosen when it is drawn; all, where it is empty. One of the `rows` can be chosen by name.
     """
     import altair as alt
 
@@ -275,11 +278,24 @@ def _curves_chart(tables: Sequence[str], first: Sequence[str], loss_axis: Mappin
     of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table", **chosen)
     picked = alt.selection_interval(name="picked")
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
+    by_name = alt.binding_select(options=[ALL_ROWS, *sorted(rows, key=str.lower)], name="row ")
+    named = alt.param(name="named", value=ALL_ROWS, bind=by_name)
     colour, dash, shape = _looks_of_tables(tables)
-    curves = _bands(of_table & picked, shown, dash, loss_axis).encode(color=colour).add_params(of_table)
-    strip = _strip(of_table).encode(color=colour).add_params(shown)
-    cost = _quality_and_cost(of_table & picked, picked, shape).encode(color=colour)
-    return alt.vconcat(curves, strip, cost, spacing=18).add_params(text).to_dict()
+    curves = _bands(_kept(of_table, picked), shown, dash, loss_axis).encode(color=colour).add_params(of_table)
+    strip = _strip(_kept(of_table)).encode(color=colour).add_params(shown)
+    cost = _quality_and_cost(_kept(of_table, picked), picked, shape).encode(color=colour)
+    return alt.vconcat(curves, strip, cost, spacing=18).add_params(text, named).to_dict()
+
+
+def _kept(*chosen: Any) -> dict[str, Any]:
+    """What is not pale: the row that was chosen by its name and the base, else what all these selections hold."""
+    by_name = f"datum.row == named || datum.row == '{BASE}'"
+    by_all = [{"param": selection.name} for selection in chosen]
+    return {"or": [{"and": [f"named != '{ALL_ROWS}'", by_name]}, {"and": [f"named == '{ALL_ROWS}'", *by_all]}]}
+
+
+def _opacity(kept: Mapping[str, Any], strong: float, pale: float) -> dict[str, Any]:
+    return {"condition": {"test": kept, "value": strong}, "value": pale}
 
 
 def _looks_of_tables(tables: Sequence[str]) -> tuple[Any, Any, Any]:
@@ -310,13 +326,11 @@ def _bands(kept: Any, shown: Any, dash: Any, loss_axis: Mapping[str, Any]) -> An
         detail="row:N",
     )
     y: dict[str, Any] = {"scale": alt.Scale(**LOSS), "axis": alt.Axis(format="~g", **loss_axis), "title": UNIT}
-    band = rows.mark_area(clip=True).encode(
-        y=alt.Y("low:Q", **y), y2="high:Q", opacity=alt.condition(kept, alt.value(0.16), alt.value(0.01))
-    )
+    band = rows.mark_area(clip=True).encode(y=alt.Y("low:Q", **y), y2="high:Q", opacity=_opacity(kept, 0.16, 0.01))
     line = rows.mark_line(clip=True, strokeWidth=1.4).encode(
         y=alt.Y("mean:Q", **y),
         strokeDash=dash,
-        opacity=alt.condition(kept, alt.value(0.95), alt.value(0.08)),
+        opacity=_opacity(kept, 0.95, 0.08),
         tooltip=["row:N", "step:Q", "mean:Q", "low:Q", "high:Q"],
     )
     return alt.layer(band, line).properties(width="container", height=DETAIL)
@@ -327,7 +341,7 @@ def _strip(kept: Any) -> Any:
 
     lines = alt.Chart(alt.NamedData("curves")).transform_filter(OF_TEXT).mark_line(strokeWidth=0.7)
     return lines.encode(
-        opacity=alt.condition(kept, alt.value(0.5), alt.value(0.05)),
+        opacity=_opacity(kept, 0.5, 0.05),
         x=alt.X("step:Q", title=None, scale=alt.Scale(nice=False), axis=alt.Axis(**UPDATES)),
         y=alt.Y("mean:Q", scale=alt.Scale(**LOSS), axis=None),
         detail="row:N",
@@ -342,11 +356,10 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),
         title="floating-point operations of training",
-        axis=alt.Axis(labelExpr=IN_PRINT, tickCount=5, grid=False),
+        axis=alt.Axis(labelExpr=IN_PRINT, tickCount=5, grid=False, labelSeparation=8),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, nice=False, padding=14), "title": "BLEU (dev)"}
-    pale = alt.condition(kept, alt.value(1), alt.value(0.15))
-    rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=pale)
+    rows = alt.Chart(alt.NamedData("costs")).encode(x=x, opacity=_opacity(kept, 1, 0.15))
     span = rows.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", **y), y2="high:Q")
     point = rows.mark_point(filled=True, size=70, cursor="pointer").encode(
         y=alt.Y("bleu:Q", **y),

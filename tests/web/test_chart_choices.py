@@ -96,7 +96,7 @@ def test_right_and_left_go_by_what_lies_beside(page: Any) -> None:
 
 def test_names_of_the_legend_are_pressed_by_keys(page: Any) -> None:
     pale = page.locator(f'{chart(CURVES)} .mark-line path[opacity="0.08"]')
-    page.locator(f'{chart(CURVES)} input[value="train"]').focus()
+    page.locator(f"{chart(CURVES)} select").focus()
     page.keyboard.press("Tab")
     assert "row: base" in focused(page), "points first, as they stand in the page"
     page.keyboard.press("Tab")
@@ -149,6 +149,36 @@ def test_what_was_chosen_stays_when_the_theme_or_the_width_is_another(page: Any)
             assert after["picked"][name] == pytest.approx(span)
     assert pressed(page) == ["false", "true"]
     assert page.locator(f'{chart(CURVES)} input[value="dev"]').is_checked()
+
+
+def test_a_row_is_chosen_by_its_name_and_seen_beside_the_base(page: Any) -> None:
+    marks = page.locator(f"{chart(CURVES)} :is(.mark-line, .mark-symbol.role-mark) path")
+    name = page.locator(f'{chart(CURVES)} select[name="named"]')
+
+    def strong() -> list[str]:
+        """Whose marks are not pale: in the curves, the strip and the costs, each row once in each."""
+        found = marks.evaluate_all("(all) => all.map(({ __data__: of }) => [of.datum.row, of.opacity])")
+        return sorted(row for row, opacity in found if opacity >= 0.5)
+
+    rows = ["base", "(A) h=1", name.locator("option").nth(1).inner_text()]
+    assert rows[2].startswith("(A) <sc")
+    assert name.locator("option").all_inner_texts() == ["all rows", rows[2], rows[1], "base"]
+    legend(page).first.click()  # of the base's table: a name counts whatever table was chosen
+    expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(2)
+    assert strong() == ["base"] * 3
+    name.select_option(rows[1])
+    expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(1)
+    assert strong() == sorted([rows[0], rows[1]] * 3)
+    page.locator("[data-theme-switch]").click()
+    page.wait_for_timeout(100)
+    assert (name.input_value(), strong()) == (rows[1], sorted([rows[0], rows[1]] * 3))
+    name.select_option("base")
+    expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(2)
+    assert strong() == ["base"] * 3
+    name.press("Escape")
+    expect(marks.and_(page.locator('[opacity="0.08"]'))).to_have_count(0)
+    assert (name.input_value(), strong()) == ("all rows", sorted(rows * 3))
+    assert focused(page, "name") == "named", "drawn again, and still there"
 
 
 def test_the_name_of_a_row_opens_it(page: Any) -> None:

@@ -62,15 +62,15 @@
     part.legend.columns = Math.max(1, Math.min(part.legend.columns, room));
   }
 
-  /** What a reader chose in a chart that is drawn, as Vega-Lite has a parameter's first value; drawn over or picked only if `all`. */
+  /** What a reader chose in a chart that is drawn, as Vega-Lite has a parameter's first value; drawn over, picked or named only if `all`. */
   function choices(key, all = true) {
     const view = drawn.get(key);
     const found = {};
-    for (const { name, select, value } of (view && report.values("charts")[key].params) || []) {
+    for (const { name, select, value, bind } of (view && report.values("charts")[key].params) || []) {
       const chosen = select ? view.data(`${name}_store`) : null;
       const valued = (one, by) => Object.fromEntries(one.fields.map((field, i) => [field[by], one.values[i]]));
-      if (!select) found[name] = view.signal(name);
-      else if (all && (chosen.length || value)) found[name] = select.type === "interval" ? valued(chosen[0], "channel") : chosen.map((one) => valued(one, "field"));
+      if (!select && (all || bind.input !== "select")) found[name] = view.signal(name);
+      else if (select && all && (chosen.length || value)) found[name] = select.type === "interval" ? valued(chosen[0], "channel") : chosen.map((one) => valued(one, "field"));
     }
     return found;
   }
@@ -88,7 +88,8 @@
     });
     fit(coloured, place.clientWidth, coloured.vconcat || coloured.hconcat ? BESIDE : 0);
     for (const param of coloured.params ?? []) if (param.name in kept) param.value = kept[param.name];
-    const focused = place.contains(document.activeElement) ? nameOf(document.activeElement) : undefined;
+    const active = place.contains(document.activeElement) ? document.activeElement : {};
+    const [focused, control] = [nameOf(active), active.name];
     drawn.get(key)?.finalize();
     const { view } = await vegaEmbed(place, { ...coloured, datasets: { ...coloured.datasets, ...datasets } }, {
       actions: false, renderer: "svg", ast: true, config: colours, mode: "vega-lite",
@@ -98,6 +99,7 @@
     view.addEventListener("click", (_, item) => item?.datum?.run && report.go("run", item.datum.run));
     const stops = [...leadPoints(place, view), ...leadLegend(place, view, coloured.params ?? [])];
     leadNames(place, Object.values(datasets).flat());
+    if (control) place.querySelector(`[name="${control}"]:is(select, :checked)`)?.focus({ preventScroll: true });
     if (focused !== undefined) stops.find((node) => nameOf(node) === focused)?.focus({ preventScroll: true });
     for (const act of waiting.get(key) ?? []) act(view);
   }
