@@ -20,6 +20,7 @@ from repro.results import layer_costs
 from repro.results.layer_costs import Measured
 from repro.results.record import BASE
 from repro.training.schedule import rate
+from repro.web.formulas import OF_FORMULA
 from repro.web.section import Section
 
 KEY, SCRIPT = "explorables", "explorables.js"
@@ -28,10 +29,10 @@ RATES_AT = (1, 100, 1_000, 4_000, 10_000, 100_000)  # optimizer steps of the she
 PAIRS = (0, 16, 64, 128)  # pairs of dimensions of the sheet
 WIDTHS = tuple(2**power for power in range(11))  # d_k
 EXPLAINED = (
-    ("rate", "The learning rate", "rate = d_model^−0.5 · min(step^−0.5, step · warmup^−1.5)", "5.3"),
-    ("codes", "Position codes", "PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(…)", "3.5"),
-    ("softmax", "Scaled scores", "softmax(q · k / √d_k)", "3.2.1"),
-    ("layers", "Table 1: operations of a layer", "O(n² d), O(n d²), O(k n d²), O(r n d)", "4"),
+    ("rate", "The learning rate", "5.3"),
+    ("codes", "Position codes", "3.5"),
+    ("softmax", "Scaled scores", "3.2.1"),
+    ("layers", "Table 1: operations of a layer", "4"),
 )
 
 
@@ -44,10 +45,10 @@ def explorables_section(data: ScaleData) -> Section:
     body += Markup('<div class="beside">{}</div>').format(
         Markup().join(
             Markup(
-                '<figure class="explorable" id="explore-{0}"><h3>{1}</h3><p><code>{2}</code> '
-                '<span class="small">Section {3}</span></p></figure>'
-            ).format(*one)
-            for one in shown
+                '<figure class="explorable" id="explore-{}"><h3>{} <span class="small">Section {}</span></h3>'
+                '<p class="formula">{}</p></figure>'
+            ).format(name, title, section, OF_FORMULA[name])
+            for name, title, section in shown
         )
     )
     values = {

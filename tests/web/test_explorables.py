@@ -60,6 +60,40 @@ def test_the_browser_computes_the_formulas_as_the_training_does(made: Path, open
     assert computed(page, "jacobian", [0.5, 0.5]) == pytest.approx(0.5), "[[1/4, -1/4], [-1/4, 1/4]]"
 
 
+@pytest.mark.parametrize("width", [360, 1_200])
+def test_formulas_are_typeset_and_have_room(alone: Path, opened: Any, width: int) -> None:
+    page = opened(alone, width=width)
+    found = page.locator(".formula")
+    assert [re.sub(r"\s", "", text) for text in found.all_text_contents()] == [
+        "rate=dmodel−0.5·min(step−0.5,step·warmup−1.5)",
+        "PE(pos,2i)=sin(pos100002i/dmodel)PE(pos,2i+1)=cos(pos100002i/dmodel)",
+        "softmax(q·kdk)",
+        "O(n2d),O(nd2),O(knd2),O(rnd)",
+    ]
+    for formula in page.locator(".formula math").all():
+        place, room = formula.bounding_box(), formula.locator("xpath=..").bounding_box()
+        assert place["x"] + place["width"] <= room["x"] + room["width"]
+        assert place["y"] + place["height"] <= room["y"] + room["height"]
+    above, below = (page.locator(f".formula mfrac >> nth=0 >> xpath=*[{i}]").bounding_box() for i in (1, 2))
+    assert above["y"] + above["height"] <= below["y"]
+    base, exponent = (page.locator(f".formula msup >> nth=0 >> xpath=*[{i}]").bounding_box() for i in (1, 2))
+    assert exponent["x"] >= base["x"] + base["width"] - 1
+    assert exponent["y"] + exponent["height"] / 2 < base["y"] + base["height"] / 2
+    assert exponent["height"] < base["height"]
+
+
+@pytest.mark.parametrize("name", ["rate", "codes", "softmax", "layers"])
+def test_each_picture_says_what_both_of_its_axes_are(alone: Path, opened: Any, name: str) -> None:
+    titles = {
+        "rate": ["optimizer step", "rate"],
+        "codes": ["position", "value of the dimension"],
+        "softmax": ["key", "weight"],
+        "layers": ["length n", "operations"],
+    }
+    texts = opened(alone).locator(f"#explore-{name} .plot text").all_text_contents()
+    assert [text for text in texts if re.search("[a-z]{3}", text)] == titles[name]
+
+
 def test_the_sheets_are_what_the_browser_computes(alone: Path, opened: Any) -> None:
     page = opened(alone)
     measured = measured_layers(RESULTS)

@@ -70,7 +70,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
 
   /** Lines, dots and one upright mark in a frame as wide as there is room. */
   function plot(room, { x, y, lines = [], dots = [], bars = [], at = null, name }) {
-    const [width, height, left, bottom, right, top] = [Math.max(240, room.clientWidth), 230, 48, 40, 18, 10];
+    const [width, height, left, bottom, right, top] = [Math.max(240, room.clientWidth), 246, 48, 40, 18, 26];
     const along = ({ range, log }, from, to) => (value) => {
       const [low, high, here] = log ? [...range, value].map(Math.log10) : [...range, value];
       return from + ((here - low) / (high - low)) * (to - from);
@@ -82,6 +82,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
         element("svg:text", { x: left - 6, y: py(value) + 4, "text-anchor": "end" }, short(value))]),
       ticks(x.range, x.log).map((value) => element("svg:text", { x: px(value), y: height - bottom + 16, "text-anchor": "middle" }, short(value))),
       element("svg:text", { x: width - right, y: height - 6, "text-anchor": "end" }, x.label),
+      element("svg:text", { x: 0, y: 12 }, y.label),
       bars.map(([from, to, value, colour]) => element("svg:rect", {
         x: px(from), width: Math.max(1, px(to) - px(from)), y: py(value), height: py(y.range[0]) - py(value), style: `fill: var(${colour})` })),
       lines.map(({ points, colour, dash }) => element("svg:polyline", {
@@ -140,7 +141,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
       const lines = [line(paper.d_model, paper.warmup, "--c0", "2 4"), ...(own ? [line(own.d_model, own.warmup, "--c2", "7 4")] : []),
         line(paper.d_model, warmup, "--c1")];
       const most = Math.max(...lines.flatMap(({ points }) => points.map(([, b]) => b)));
-      return { x: { range: [1, 1e5], log: true, label: "optimizer step" }, y: { range: [0, most * 1.05] }, lines, at: warmup,
+      return { x: { range: [1, 1e5], log: true, label: "optimizer step" }, y: { range: [0, most * 1.05], label: "rate" }, lines, at: warmup,
         sentence: `With ${whole.format(warmup)} steps of warm-up the rate rises to ${minus(peak.toExponential(2))} at step ${whole.format(warmup)}, and is ${minus(formulas.rate(1e5, paper.d_model, warmup).toExponential(2))} at step 100,000.` };
     });
 
@@ -149,7 +150,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
     ({ i }) => {
       const at = Array.from({ length: 4 * values.length + 1 }, (_, position) => position / 4);
       const line = (which, colour, dash) => ({ points: at.map((position) => [position, formulas.code(position, i, paper.d_model)[which]]), colour, dash });
-      return { x: { range: [0, values.length], label: "position" }, y: { range: [-1, 1] }, lines: [line(1, "--c2", "7 4"), line(0, "--c1")],
+      return { x: { range: [0, values.length], label: "position" }, y: { range: [-1, 1], label: "value of the dimension" }, lines: [line(1, "--c2", "7 4"), line(0, "--c1")],
         sentence: `Pair ${i} of ${paper.d_model / 2}: from crest to crest ${tenths.format(formulas.wavelength(i, paper.d_model))} positions.` };
     });
 
@@ -159,7 +160,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
     ({ width }) => {
       const [scaled, plain] = [1, Math.sqrt(width)].map((by) => formulas.softmax(values.scores.map((score) => score * by)));
       const bars = scaled.flatMap((weight, i) => [[i + 0.6, i + 1, weight, "--c1"], [i + 1, i + 1.4, plain[i], "--c2"]]);
-      return { x: { range: [0.5, scaled.length + 0.5], label: "key" }, y: { range: [0, 1] }, bars,
+      return { x: { range: [0.5, scaled.length + 0.5], label: "key" }, y: { range: [0, 1], label: "weight" }, bars,
         sentence: `At d_k = ${whole.format(width)} the heaviest of ${plain.length} keys has ${share(Math.max(...plain))} without the scale and `
           + `${share(Math.max(...scaled))} with it. The Jacobian of the softmax, by which gradients are multiplied, has a Frobenius norm of `
           + `${norm(plain)} without and ${norm(scaled)} with it.` };
@@ -177,7 +178,7 @@ report.whenSeen(document.getElementById("explorables"), () => {
         .map(([layer, length, , , count]) => [length, count, colours[layers.findIndex((law) => law.layer === layer)]]);
       const here = layers.map((law) => [law.label.replace(" (dilated)", ""), formulas.operations(law, { n, d, window })]).sort((a, b) => a[1] - b[1]);
       const all = lines.flatMap(({ points }) => points.map(([, b]) => b));
-      return { x: { range: [8, 8192], log: true, label: "n" }, y: { range: [Math.min(...all), Math.max(...all)], log: true }, lines, dots, at: n,
+      return { x: { range: [8, 8192], log: true, label: "length n" }, y: { range: [Math.min(...all), Math.max(...all)], log: true, label: "operations" }, lines, dots, at: n,
         sentence: `At n = ${whole.format(n)}, d = ${whole.format(d)}, k = r = ${window}${window > n ? " (but r at most n)" : ""}: ${here.map(([label, count]) => `${label} ${whole.format(count)}`).join(", ")} operations of the mixing.` };
     });
 
