@@ -1,4 +1,4 @@
-"""What a reader shall know in the first minute: how much was run, what came of the claims, where to go on."""
+"""What a reader shall know in the first minute: what came of the claims, how much was run, where to go on."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -9,12 +9,14 @@ from repro.claims.judge import OUTCOMES, Judged
 from repro.pages.claims import by_subject, exploration, promise, sizes_here
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
-from repro.web.grid import outcome_html
+from repro.web.grid import outcome_html, verdict_class
 from repro.web.section import Section
+
+MEANT = {"yes": "as the paper says", "no": "the other way round"}
 
 
 def overview_section(data: ScaleData) -> Section:
-    """The numbers of the scale, and the verdicts counted."""
+    """What was decided of the paper's claims, then the numbers of the scale, and all verdicts counted."""
     runs = data.runs
     facts = [
         (f"{runs.n:,}", "runs"),
@@ -23,7 +25,7 @@ def overview_section(data: ScaleData) -> Section:
         (f"{len(data.evidence.records):,}", "runs count as evidence"),
     ]
     figures = Markup().join(Markup("<div><dt>{}</dt><dd>{}</dd></div>").format(what, n) for n, what in facts)
-    body = Markup('<dl class="figures">{}</dl>').format(figures)
+    body = _decided(data.judged) + Markup('<dl class="figures">{}</dl>').format(figures)
     for subject, claims in by_subject(data.judged).items():
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
         body += said.format(len(claims), subject, outcome_counts(claims))
@@ -35,6 +37,26 @@ def overview_section(data: ScaleData) -> Section:
             Markup(html(apart))
         )
     return Section(key="overview", title="At a glance", body=body)
+
+
+def _decided(judged: Iterable[Judged]) -> Markup:
+    """Claims about trained rows that came out one way or the other, in their own words; each leads to its numbers."""
+    groups: dict[str, list[Judged]] = {outcome: [] for outcome in OUTCOMES if verdict_class(outcome) != "open"}
+    for one in judged:
+        if one.claim.is_trained and one.verdict in groups:
+            groups[one.verdict].append(one)
+    lists = Markup().join(
+        Markup("<div><h3>{} <span>{}</span></h3><ul>{}</ul></div>").format(
+            outcome_html(outcome), MEANT[verdict_class(outcome)], Markup().join(map(_finding, claims))
+        )
+        for outcome, claims in groups.items()
+        if claims
+    )
+    return Markup('<div class="beside findings">{}</div>').format(lists) if lists else lists
+
+
+def _finding(one: Judged) -> Markup:
+    return Markup('<li><a href="#claim-{}">{}</a></li>').format(one.claim.id, one.sentence)
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:

@@ -1,0 +1,72 @@
+"""What the first minute of a report tells: which claims came out one way or the other, in their own words."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from repro.claims.claim import B0, H1, Claim, direction
+from repro.claims.decisions import Outcome
+from repro.claims.judge import Judged
+from repro.pages.build import read_results
+from repro.pages.scale_data import ScaleData, scale_data
+from repro.web.files import scale_report
+from repro.web.overview import overview_section
+
+
+@pytest.fixture(scope="module")
+def data(made: Path) -> ScaleData:
+    (result_set,) = read_results(made, own=False)
+    found = scale_data(result_set)
+    assert found
+    return found
+
+
+def judged(id: str, sentence: str, outcome: Outcome, **change: Any) -> Judged:
+    claim: Claim = replace(direction(id, "6.2 (A)", sentence, B0, H1, scale="smoke"), **change)
+    return Judged(claim=claim, verdict=outcome, reason="", found=())
+
+
+def lists(body: str) -> list[list[str]]:
+    """Of each list of findings what is linked, its heading first."""
+    (_, *parts) = body.partition('class="beside findings">')[2].partition("<dl")[0].split("<h3>")
+    return [
+        [re.sub("<[^>]*>", "", part.partition("</h3>")[0]), *re.findall('href="#([^"]*)">', part)] for part in parts
+    ]
+
+
+def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleData) -> None:
+    claims = [
+        judged("C1", "one is worse", "opposite sign"),
+        judged("C2", "two is worse", "same sign"),
+        judged("C3", "three < two", "same sign"),
+        judged("C4", "four is worse", "open"),
+        judged("C5", "five is worse", "not judged"),
+        judged("C6", "six is six", "consistent", kind="arithmetic", rows=(), endpoints=()),
+    ]
+    body = overview_section(replace(data, judged=claims)).body
+    assert lists(body) == [
+        ["✓ same sign as the paper says", "claim-C2", "claim-C3"],
+        ["✗ opposite sign the other way round", "claim-C1"],
+    ]
+    assert "three &lt; two</a>" in body
+    assert body.index("findings") < body.index("<dl"), "before the counts"
+
+
+def test_where_nothing_came_out_there_is_no_list(data: ScaleData) -> None:
+    claims = [judged("C4", "four is worse", "open")]
+    assert "findings" not in overview_section(replace(data, judged=claims)).body
+
+
+def test_a_finding_opens_its_claim(data: ScaleData, opened: Any, tmp_path: Path) -> None:
+    found = [replace(one, verdict="same sign") for one in data.judged if one.claim.is_trained][:2]
+    assert len(found) == 2
+    (tmp_path / "report.html").write_text(scale_report(replace(data, judged=found)), "utf-8")
+    page = opened(tmp_path / "report.html", width=360)
+    claim = page.locator(f"#claim-{found[1].claim.id}")
+    assert claim.get_attribute("open") is None
+    page.locator(".findings a").nth(1).click()
+    assert claim.get_attribute("open") is not None
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
