@@ -57,7 +57,7 @@ def test_the_next_command_of_an_installed_table_is_run(tmp_path: Path, monkeypat
     assert command.script("table3_A") == "-m repro run table3_A"
     monkeypatch.setattr(sys.modules["__main__"], "__file__", str(tmp_path / "of_mine.py"))
     assert command.script("table3_A") == "-m repro run table3_A", "a program of one's own has no folder of experiments"
-    assert "python -m repro run table3_A --help" in commands.overview()
+    assert f"{command.python()} -m repro run table3_A --help" in commands.overview()
 
 
 def test_the_next_command_in_a_checkout_names_the_file_from_where_one_is(
