@@ -39,7 +39,12 @@ def claim_digest(claim: Claim) -> str:
     Its kind, rows, scale, scores with their margins, what must hold for it, what is computed and which printed numbers
     that asks; tests by their names, not by what they do; and the levels and bounds of all claims.
     """
-    return digest_of([LEVELS, spelled(claim, without=WORDS)])
+    return _digest(claim, LEVELS)
+
+
+@functools.cache  # a page asks it of each claim for every run
+def _digest(claim: Claim, levels: tuple[Any, ...]) -> str:
+    return digest_of([levels, spelled(claim, without=WORDS)])
 
 
 def digest_of(value: Any) -> str:

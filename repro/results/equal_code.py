@@ -58,6 +58,12 @@ def classes(entries: Iterable[EqualCode]) -> list[list[str]]:
     return found
 
 
+@functools.cache
+def listed_classes() -> list[list[str]]:
+    """Those of the committed entries."""
+    return classes(listed_pairs())
+
+
 def _pairs(entries: Iterable[EqualCode]) -> Iterator[list[str]]:
     for entry in entries:
         yield [code["fingerprint"] for code in entry["codes"]]
@@ -67,7 +73,7 @@ def _pairs(entries: Iterable[EqualCode]) -> Iterator[list[str]]:
 
 def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> list[str]:
     """All fingerprints that count as this one, itself first."""
-    for one in classes(listed_pairs() if entries is None else entries):
+    for one in listed_classes() if entries is None else classes(entries):
         if fingerprint in one:
             return [fingerprint, *(name for name in one if name != fingerprint)]
     return [fingerprint]
@@ -75,7 +81,7 @@ def equal_codes(fingerprint: str, entries: Sequence[EqualCode] | None = None) ->
 
 def code_name(fingerprint: str, entries: Sequence[EqualCode] | None = None) -> str:
     """One fingerprint for all that count as this one: the first that was listed."""
-    for one in classes(listed_pairs() if entries is None else entries):
+    for one in listed_classes() if entries is None else classes(entries):
         if fingerprint in one:
             return one[0]
     return fingerprint

@@ -227,8 +227,8 @@ def load(path: Path) -> Record:
             content |= {"format": FORMAT, "curves": {kind: {"step": [], "nll": []} for kind in ("train", "dev")}}
         if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
-        _check(content, Record, "record")
-        return Record(**content)
+        _check_names(content, _hints(Record), "record")
+        return Record(**content)  # which holds the values against their annotations
     except (IsADirectoryError, FileNotFoundError) as error:
         if not (path.is_dir() or path.is_symlink()):
             raise
@@ -338,9 +338,15 @@ def _check_fields(
     value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
 ) -> None:
     """Hold each value against the annotation of its name; each name is there, and no other."""
+    _check_names(value, hints, where, optional)
+    for name, item in value.items():
+        _check(item, hints[name], f"{where}.{name}")
+
+
+def _check_names(
+    value: Mapping[str, Any], hints: Mapping[str, Any], where: str, optional: Set[str] = frozenset()
+) -> None:
     missing, unknown = sorted(hints.keys() - optional - value.keys()), sorted(value.keys() - hints.keys())
     if missing or unknown:
         kind = ValueError if missing else signed_json.Newer
         raise kind(f"{where}: missing {missing}, unknown {unknown}")
-    for name, item in value.items():
-        _check(item, hints[name], f"{where}.{name}")

@@ -70,7 +70,7 @@ def test_records_of_equal_code_may_stand_in_one_cell(monkeypatch: pytest.MonkeyP
     assert differences(*records) == ["deciding code"]
     [said] = mixtures(records)
     assert "seeds 1 and 2 differ in deciding code" in said
-    monkeypatch.setattr(equal_code, "listed_pairs", lambda: LINE)
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: classes(LINE))
     assert differences(*records) == []
     assert list(mixtures(records)) == []
 
@@ -84,7 +84,7 @@ def test_the_code_of_a_system_counts_as_one_apart_from_that_of_all_rows(monkeypa
         for run, code in zip(runs, "st", strict=True)
     ]
     assert differences(*records) == ["code of its system"]
-    monkeypatch.setattr(equal_code, "listed_pairs", lambda: entries)
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: classes(entries))  # type: ignore[arg-type]
     assert differences(*records) == []
     assert differences(runs[0], records[0]) == ["code of its system"]
 
