@@ -36,8 +36,8 @@ PARTS = {
     ),
     "report for the browser": "from repro.web.files import write_reports; write_reports(results)",
     "figures": (
-        "from repro.figures.draw import draw_figures; "
-        "made, skipped = draw_figures(results, scale, Path('none'), Path('none')); "
+        "from repro.figures.draw import draw_figures; from repro.runs.processors import processors; "
+        "made, skipped = draw_figures(results, scale, Path('none'), Path('none'), processes=processors()); "
         "assert len(made) >= 20, skipped"
     ),
 }

@@ -8,7 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 UNTIL_HEAVY = """
-import runpy, sys
+import os, runpy, sys
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # on one processor nothing is left to other processes
 class Watch:
     def find_spec(self, name, path=None, target=None):
         if name in ("torch", "lightning", "mlflow", "sacrebleu", "tokenizers"):

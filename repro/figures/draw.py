@@ -7,9 +7,12 @@ A figure whose numbers are not there is skipped with a sentence that says what t
 
 import sys
 from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache as once
 from functools import partial
+from itertools import starmap
+from multiprocessing import get_context
 from pathlib import Path
 
 from repro.claims.catalogue import CLAIMS
@@ -44,13 +47,50 @@ from repro.results.record import BASE, Record
 from repro.results.sentences import has_sentences
 from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
+from repro.runs.processors import processors
 from repro.runs.scales import SCALES
 
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
+Figures = dict[str, Callable[[], list[Path]]]  # by its name what makes each, and gives its files
+_figures: Figures = {}  # of a process that draws some of them beside others
 
 
-def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[list[Path], list[str]]:
-    """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped."""
+def draw_figures(
+    results: Path, scale: str, runs: Path, cache: Path, *, processes: int = 1
+) -> tuple[list[Path], list[str]]:
+    """Make the figures of a scale; gives the files, and a sentence for each figure that was skipped.
+
+    More `processes` than one share them out: most of the time is matplotlib's, which uses one processor.
+    """
+    figures = _figures_of(results, scale, runs, cache)
+    if processes == 1:
+        drawn = [*starmap(_made, figures.items())]
+    else:
+        context = get_context("spawn")  # a fork would copy the locks of threads
+        with ProcessPoolExecutor(processes, context, _begin, (results, scale, runs, cache)) as pool:
+            drawn = [*pool.map(_drawn, figures)]
+    return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
+
+
+def _begin(results: Path, scale: str, runs: Path, cache: Path) -> None:
+    _figures.update(_figures_of(results, scale, runs, cache))
+
+
+def _drawn(name: str) -> tuple[list[Path], str]:
+    """One figure, in a process that began."""
+    return _made(name, _figures[name])
+
+
+def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]:
+    """Its files, and why there are none."""
+    try:
+        return figure(), ""
+    except ValueError as error:
+        return [], f"{name}: {error}"
+
+
+def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
+    """Those of a scale; what several of them read is read once."""
     place = results / scale
     if scale not in SCALES and not place.is_dir():
         published = f" Published records take --results-dir {PUBLISHED}." if (PUBLISHED / scale).is_dir() else ""
@@ -60,7 +100,7 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
     to = place / FIGURES
     of = once(lambda table: load_records(place / table))
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
-    figures: dict[str, Callable[[], list[Path]]] = {
+    return {
         "figure 1": partial(_architecture, to),
         "figure 2": partial(_operations, to),
         "figures 3 to 5": partial(_attention, to, scale, runs, cache),
@@ -84,14 +124,6 @@ def draw_figures(results: Path, scale: str, runs: Path, cache: Path) -> tuple[li
         "differences": lambda: forest.draw_differences(to, _third(of, tables), _distances(place, of), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
-    made: list[Path] = []
-    skipped: list[str] = []
-    for name, figure in figures.items():
-        try:
-            made += figure()
-        except ValueError as error:
-            skipped.append(f"{name}: {error}")
-    return made, skipped
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,7 +146,8 @@ def _main(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:
-        made, skipped = draw_figures(options.results_dir, options.scale, options.runs_dir, options.cache_dir)
+        places = options.results_dir, options.scale, options.runs_dir, options.cache_dir
+        made, skipped = draw_figures(*places, processes=processors())
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from repro.storage.atomic import write_bytes
 
@@ -98,18 +97,16 @@ def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint
     """Paint a figure of `size` inches and write `name`.png and `name`.svg: the same input, the same bytes."""
     with house():
         figure = painted(size, paint)
-        files = {folder / f"{name}.{form}": partial(_encode, figure, form) for form in DETAILS}
-        for file, encode in files.items():
-            write_bytes(file, encode)
+        files = {folder / f"{name}.{form}": _encoded(figure, form) for form in DETAILS}
+    for file, content in files.items():
+        write_bytes(file, content)
     return list(files)
 
 
 def svg(size: tuple[float, float], paint: Paint) -> bytes:
     """The figure as SVG alone."""
-    file = BytesIO()
     with house():
-        _encode(painted(size, paint), "svg", file)
-    return file.getvalue()
+        return _encoded(painted(size, paint), "svg")
 
 
 def painted(size: tuple[float, float], paint: Paint) -> "Figure":
@@ -123,8 +120,10 @@ def painted(size: tuple[float, float], paint: Paint) -> "Figure":
     return figure
 
 
-def _encode(figure: "Figure", form: str, file: BinaryIO) -> None:
+def _encoded(figure: "Figure", form: str) -> bytes:
+    file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
     figure.savefig(file, format=form, **DETAILS[form])
+    return file.getvalue()
 
 
 def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> "Axes":

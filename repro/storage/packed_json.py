@@ -1,5 +1,6 @@
 """Small tables in files of a few kilobytes: JSON with its checksum, packed. The same content is the same bytes."""
 
+import functools
 import gzip
 import io
 import json
@@ -11,6 +12,7 @@ from typing import Any
 from repro.storage import atomic, signed_json
 
 MOST = 1 << 28  # bytes of an unpacked file
+_DAMAGED = "{} is damaged: {}"
 
 
 def write_packed(file: Path, content: Mapping[str, Any]) -> None:
@@ -19,8 +21,17 @@ def write_packed(file: Path, content: Mapping[str, Any]) -> None:
     atomic.write_bytes(file, packed(json.dumps(signed, sort_keys=True).encode()))
 
 
-def read_packed(file: Path, form: int) -> dict[str, Any]:
+def read_packed(file: Path, form: int) -> Mapping[str, Any]:
     """What was written as `format` number `form`. Raises ValueError for anything else, and for what was changed."""
+    try:
+        seen = file.stat()
+    except OSError as error:
+        raise ValueError(_DAMAGED.format(file.name, error)) from error
+    return _read(file, (seen.st_mtime_ns, seen.st_size, seen.st_ino), form)
+
+
+@functools.lru_cache(maxsize=4)  # who reads one table out of a file often reads another out of it next
+def _read(file: Path, _state: tuple[int, ...], form: int) -> Mapping[str, Any]:
     content = json.loads(unpacked(file))
     if not isinstance(content, dict) or content.get("format") != form:
         raise ValueError(f"expected a table of format {form}")
@@ -40,7 +51,7 @@ def unpacked(file: Path) -> bytes:
         with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as stream:
             data = stream.read(MOST + 1)
     except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{file.name} is damaged: {error}") from error
+        raise ValueError(_DAMAGED.format(file.name, error)) from error
     if len(data) > MOST:
         raise ValueError(f"{file.name} holds more than {MOST:,} bytes")
     return data

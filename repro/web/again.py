@@ -2,6 +2,7 @@
 
 import shlex
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,17 +38,18 @@ def _in_python(value: Any) -> str:
 
 def is_of_today(record: Record) -> bool:
     """Whether today's options make the world that a record names; if not, only its own code knows it."""
-    return _named(record) is not None
+    return _named(record.scale) is not None
 
 
 def asked(record: Record) -> Options:
     """The options of the world of a record, or of its scale alone if no options of today name it so."""
     of_name = max((name for name in SCALES if f"{record.scale}-".startswith(f"{name}-")), key=len, default=record.scale)
-    return _named(record) or Options(scale=of_name)
+    return _named(record.scale) or Options(scale=of_name)
 
 
-def _named(record: Record) -> Options | None:
+@cache  # all runs of a page have one world
+def _named(scale: str) -> Options | None:
     try:
-        return options_of(record.scale)
+        return options_of(scale)
     except ValueError:  # more threads than this machine has
         return None

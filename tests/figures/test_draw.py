@@ -95,16 +95,26 @@ def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, li
     assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
 
 
-def test_the_same_input_gives_the_same_bytes(
-    results: Path, a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
+    drawn: tuple[Path, list[Path], list[str]], a_record: Make, tmp_path: Path
 ) -> None:
-    # pixels follow from the same drawing; it is SVG that has names
-    monkeypatch.setattr(draw.style, "DETAILS", {"svg": draw.style.DETAILS["svg"]})
+    results, made, skipped = drawn
     place(tmp_path, a_record)
     attention_maps.write_heads(tmp_path / "laptop/figures/attention.json", measurement())
-    made, _ = draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path)
-    assert len(made) == len(EACH) + len(WITH_NUMBERS)
-    assert [f.name for f in made if f.read_bytes() != (results / "laptop/figures" / f.name).read_bytes()] == []
+    nowhere = tmp_path / "nowhere"
+    files, said = draw.draw_figures(tmp_path, "laptop", nowhere, nowhere, processes=2)
+    assert [file.relative_to(tmp_path) for file in files] == [file.relative_to(results) for file in made]
+    assert [one.read_bytes() == other.read_bytes() for one, other in zip(files, made, strict=True)] == [True] * len(
+        made
+    )
+    assert [text.replace(str(tmp_path), "") for text in said] == [text.replace(str(results), "") for text in skipped]
+
+
+def test_an_error_in_one_of_several_processes_is_no_figure_that_was_skipped(tmp_path: Path) -> None:
+    (tmp_path / "laptop").mkdir()
+    (tmp_path / "laptop" / "figures").write_text("no folder")
+    with pytest.raises(OSError, match="figures"):
+        draw.draw_figures(tmp_path, "laptop", tmp_path, tmp_path, processes=2)
 
 
 def test_no_file_names_its_date_or_its_maker(results: Path) -> None:
@@ -189,7 +199,9 @@ def test_an_unknown_scale_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_command_prints_what_it_made_and_what_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(draw, "draw_figures", lambda *places: ([Path("a.png")], ["figure 9: no numbers. Run it."]))
+    monkeypatch.setattr(
+        draw, "draw_figures", lambda *places, processes: ([Path("a.png")], ["figure 9: no numbers. Run it."])
+    )
     draw.main([])
     assert capsys.readouterr().out == ("Figures of results/own/laptop\na.png\nSkipped figure 9: no numbers. Run it.\n")
 
