@@ -237,7 +237,7 @@ def test_a_run_goes_by_the_names_it_has_today(made: Path, tmp_path: Path) -> Non
 
 def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made / "cache", tmp_path / "cache")
-    command = [sys.executable, str(SCRIPT), *places(tmp_path, "--rows", "base", "--steps=300")]
+    command = [sys.executable, str(SCRIPT), *places(tmp_path, "--rows", "base", "--steps=120")]
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
     journal: list[Path] = []
@@ -247,7 +247,7 @@ def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_p
     printed, _ = process.communicate(timeout=120)
     assert process.returncode == 128 + signal.SIGTERM, printed
     [(done, steps)] = re.findall(r"stopped after step (\d+) of (\d+)", printed)
-    assert 0 < int(done) < int(steps) == 300
+    assert 0 < int(done) < int(steps) == 120
     assert list((tmp_path / "runs").glob(f"*/checkpoints/step-*{done}.safetensors"))
     assert not list((tmp_path / "runs").glob("*/record.json"))
 
@@ -256,7 +256,7 @@ def test_a_signal_stops_at_a_step_and_the_same_command_goes_on(made: Path, tmp_p
     [finished] = records(tmp_path)
     steps_written = [line["step"] for line in read_journal(journal[0]) if line["kind"] == "train"]
     assert steps_written == sorted(set(steps_written))
-    assert finished.cost["steps"] == 300
+    assert finished.cost["steps"] == 120
 
 
 # ---- bad input
