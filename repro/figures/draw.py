@@ -7,12 +7,10 @@ A figure whose numbers are not there is skipped with a sentence that says what t
 
 import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import cache as once
 from functools import partial
 from itertools import starmap
-from multiprocessing import get_context
 from pathlib import Path
 
 from repro.claims.catalogue import CLAIMS
@@ -37,6 +35,7 @@ from repro.figures import (
     style,
     trees,
 )
+from repro.figures.process_pool import process_pool
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
@@ -66,8 +65,7 @@ def draw_figures(
     if processes == 1:
         drawn = [*starmap(_made, figures.items())]
     else:
-        context = get_context("spawn")  # a fork would copy the locks of threads
-        with ProcessPoolExecutor(processes, context, _begin, (results, scale, runs, cache)) as pool:
+        with process_pool(processes, _begin, results, scale, runs, cache) as pool:
             drawn = [*pool.map(_drawn, figures)]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
 

@@ -1,0 +1,49 @@
+"""Processes that help to draw: none outlives the command that asked, whatever ends it."""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def process_pool(n: int, begin: Callable[..., None], *arguments: Any) -> Iterator[ProcessPoolExecutor]:
+    """A pool of `n` processes, each of which calls `begin(*arguments)` first.
+
+    Raises OSError where one of them is ended from outside.
+    """
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads
+    others = multiprocessing.active_children()
+    with ProcessPoolExecutor(n, context, _begin, (begin, *arguments)) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool as error:
+            raise OSError(
+                "A process that drew figures has ended: from outside, or for want of memory? The figures that were "
+                "finished are there; type the command again for the others."
+            ) from error
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
+            raise
+
+
+def _begin(begin: Callable[..., None], *arguments: Any) -> None:
+    """Ctrl-C is answered by who asked; when that process is gone, so is this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asked = multiprocessing.parent_process()
+    assert asked is not None
+
+    def leave() -> None:
+        asked.join()
+        os._exit(1)
+
+    threading.Thread(target=leave, daemon=True).start()
+    begin(*arguments)

@@ -1,0 +1,71 @@
+"""Processes that help to draw: what ends one is named, and what ends the command ends them."""
+
+import gc
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from repro.figures.process_pool import process_pool
+
+
+def test_a_helper_that_is_ended_is_named_with_what_to_do() -> None:
+    with (
+        pytest.raises(OSError, match="from outside, or for want of memory") as ended,
+        process_pool(1, gc.enable) as pool,
+    ):
+        pool.submit(os._exit, 1).result()
+    assert "type the command again" in str(ended.value)
+
+
+def test_they_begin_before_they_work() -> None:
+    with process_pool(1, os.putenv, "REPRO_BEGAN", "yes") as pool:
+        told = pool.submit(subprocess.check_output, ["sh", "-c", "echo $REPRO_BEGAN"]).result()
+    assert told == b"yes\n"
+
+
+def interrupted() -> None:
+    with process_pool(2, gc.enable) as pool:
+        pool.submit(os.getpid).result()  # one has begun
+        for _ in range(5):
+            pool.submit(time.sleep, 600)
+        raise KeyboardInterrupt
+
+
+def test_what_ends_the_work_ends_them() -> None:
+    before = multiprocessing.active_children()
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    for one in multiprocessing.active_children():
+        if one not in before:
+            one.join(60)
+            assert one.exitcode == -signal.SIGTERM
+
+
+KILLED = """
+import gc, os, time
+from repro.figures.process_pool import process_pool
+
+if __name__ == "__main__":
+    with process_pool(2, gc.enable) as pool:
+        print(pool.submit(os.getpid).result(), flush=True)
+        pool.submit(time.sleep, 600)
+        os._exit(9)
+"""
+
+
+def test_none_outlives_a_command_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "killed.py"
+    program.write_text(KILLED)
+    done = subprocess.run([sys.executable, str(program)], stdout=subprocess.PIPE, text=True, check=False, timeout=120)
+    assert done.returncode == 9
+    helper, ends = int(done.stdout), time.monotonic() + 60
+    while psutil.pid_exists(helper) and psutil.Process(helper).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < ends, "it is still there"
+        time.sleep(0.05)
