@@ -66,7 +66,8 @@ def draw_figures(
         drawn = [*starmap(_made, figures.items())]
     else:
         with process_pool(processes, _begin, results, scale, runs, cache) as pool:
-            drawn = [*pool.map(_drawn, figures)]
+            begun = [pool.submit(_drawn, name) for name in figures]
+            drawn = [one.result() for one in begun]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
 
 

@@ -27,8 +27,7 @@ def process_pool(n: int, begin: Callable[..., None], *arguments: Any) -> Iterato
                 "A process that drew figures has ended: from outside, or for want of memory? The figures that were "
                 "finished are there; type the command again for the others."
             ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:  # nothing is cancelled first: Python 3.11 trips over what is, in a thread of the pool
             for process in multiprocessing.active_children():
                 if process not in others:
                     process.terminate()
