@@ -3,6 +3,9 @@
 from faults.defect import Defect
 
 OF_LIBRARY = "tests/test_library.py::test_"
+OF_LONG_LINES = (
+    "tests/cli/test_decode.py::test_a_line_that_ctranslate2_has_no_place_for_is_named_before_anything_is_translated[{}]"
+)
 
 DEFECTS: tuple[Defect, ...] = (
     Defect(
@@ -81,5 +84,19 @@ DEFECTS: tuple[Defect, ...] = (
         "        for number, handler in self._before.items():\n            signal.signal(number, handler)\n",
         "        pass\n",
         (f"{OF_LIBRARY}signals_do_afterwards_what_they_did_before",),
+    ),
+    Defect(
+        "a line that fits alone has no room for what a search may write",
+        "repro/runs/use.py",
+        '"line", extra=search.extra, numbers=numbers',
+        '"line", numbers=numbers',
+        (OF_LONG_LINES.format("words0-at most 4,046 tokens in a line, as CTranslate2 is given 4,096 places and a "),),
+    ),
+    Defect(
+        "a line that is too long is counted without blank ones",
+        "repro/runs/use.py",
+        '"line", extra=search.extra, numbers=numbers',
+        '"line", extra=search.extra',
+        (OF_LONG_LINES.format("words0-at most 4,046 tokens in a line, as CTranslate2 is given 4,096 places and a "),),
     ),
 )

@@ -113,4 +113,11 @@ DEFECTS: tuple[Defect, ...] = (
         "if records and kept is None:",
         (f"{OF_CHECKPOINTS}runs_are_measured_once_and_others_anew",),
     ),
+    Defect(
+        "processes that draw outlive a command that is killed",
+        "repro/figures/process_pool.py",
+        "        os._exit(1)\n",
+        "        pass\n",
+        ("tests/figures/test_process_pool.py::test_none_outlives_a_command_that_is_killed",),
+    ),
 )

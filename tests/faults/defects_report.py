@@ -50,8 +50,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the report's command for a text of one's own reads the generated one",
         "repro/web/again.py",
-        "return options_of(record.scale)",
-        'return options_of(record.scale.partition("-folder")[0])',
+        "return options_of(scale)",
+        'return options_of(scale.partition("-folder")[0])',
         ("tests/web/test_again.py::test_the_options_are_those_of_the_name[laptop-folder-0123abcd-options3]",),
     ),
     Defect(
@@ -71,9 +71,30 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a drawn area of costs chooses no curve",
         "repro/web/charts.py",
-        "_bands(of_table & picked, shown, dash, loss_axis)",
-        "_bands(of_table, shown, dash, loss_axis)",
+        "_bands(_kept(of_table, picked), shown, dash, loss_axis)",
+        "_bands(_kept(of_table), shown, dash, loss_axis)",
         (f"{OF_CHARTS}a_drawn_area_of_costs_chooses_the_curves",),
+    ),
+    Defect(
+        "a row that is chosen by its name stands alone",
+        "repro/web/charts.py",
+        "datum.row == named || datum.row == '{BASE}'",
+        "datum.row == named",
+        ("tests/web/test_chart_choices.py::test_a_row_is_chosen_by_its_name_and_seen_beside_the_base",),
+    ),
+    Defect(
+        "a choice by name is kept when Escape takes choices back",
+        "repro/web/assets/charts.js",
+        'if (!select && (all || bind.input !== "select"))',
+        "if (!select)",
+        ("tests/web/test_chart_choices.py::test_a_row_is_chosen_by_its_name_and_seen_beside_the_base",),
+    ),
+    Defect(
+        "a report begins with claims that are still open",
+        "repro/web/overview.py",
+        'if verdict_class(outcome) != "open"',
+        'if outcome != "not judged"',
+        ("tests/web/test_overview.py::test_claims_that_came_out_stand_first_and_lead_to_their_numbers",),
     ),
     Defect(
         "points of a chart are not reached by keyboard",

@@ -87,7 +87,8 @@ def test_of_the_code_the_files_are_named_and_the_commit(tmp_path: Path, monkeypa
 def test_equal_code_is_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
     run = Evidence(scale="smoke", table="base", row="base", seed=1)
-    monkeypatch.setattr(equal_code, "listed_pairs", lambda: (EqualCode(codes=codes, run=run),))
+    entries = (EqualCode(codes=codes, run=run),)
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: equal_code.classes(entries))
     begun(tmp_path, code="before", corpus="other text")
     assert "code: " not in refused(tmp_path)
     assert "To resume it, use the settings and the text it had" in refused(tmp_path)
@@ -102,7 +103,8 @@ def test_what_equal_code_has_begun_keeps_its_id(tmp_path: Path, monkeypatch: pyt
     assert now() == own
     codes = [Code(fingerprint=code, commit="0" * 40) for code in ("before", DECIDES["code"])]
     run = Evidence(scale="smoke", table="base", row="base", seed=1)
-    monkeypatch.setattr(equal_code, "listed_pairs", lambda: (EqualCode(codes=codes, run=run),))
+    entries = (EqualCode(codes=codes, run=run),)
+    monkeypatch.setattr(equal_code, "listed_classes", lambda: equal_code.classes(entries))
     assert now() == before[:16]
     begun(tmp_path, run=own)  # one of this very code goes first
     assert now() == own
