@@ -52,6 +52,7 @@ from repro.runs.scales import SCALES
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
 Figures = dict[str, Callable[[], list[Path]]]  # by its name what makes each, and gives its files
 _figures: Figures = {}  # of a process that draws some of them beside others
+AT_ONCE = 4  # processes at most: each imports what it draws with and reads the records that it needs
 
 
 def draw_figures(
@@ -146,7 +147,7 @@ def _main(arguments: Sequence[str] | None) -> int:
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:
         places = options.results_dir, options.scale, options.runs_dir, options.cache_dir
-        made, skipped = draw_figures(*places, processes=processors())
+        made, skipped = draw_figures(*places, processes=min(AT_ONCE, processors()))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

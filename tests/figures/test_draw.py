@@ -206,6 +206,18 @@ def test_the_command_prints_what_it_made_and_what_not(
     assert capsys.readouterr().out == ("Figures of results/own/laptop\na.png\nSkipped figure 9: no numbers. Run it.\n")
 
 
+@pytest.mark.parametrize(("there_are", "draw_on"), [(1, 1), (3, 3), (64, 4)])
+def test_the_command_draws_on_a_few_processors(
+    there_are: int, draw_on: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(draw, "processors", lambda: there_are)
+    monkeypatch.setattr(draw, "draw_figures", lambda *places, processes: (asked.append(processes) or [], []))
+    draw.main([])
+    assert asked == [draw_on]
+    assert capsys.readouterr().err == ""
+
+
 def test_nothing_heavy_is_imported_before_a_figure_asks() -> None:
     script = "import sys, repro.figures.draw; print({'torch', 'lightning', 'mlflow', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
