@@ -113,10 +113,13 @@ def painted(size: tuple[float, float], paint: Paint) -> "Figure":
     """A figure outside of pyplot: no window, no state that others share, but text can be measured."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import PlaceHolderLayoutEngine
 
     figure = Figure(figsize=size)
     FigureCanvasAgg(figure)
     paint(figure)
+    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):  # what `tight_layout` leaves behind moves
+        figure.set_layout_engine(None)  # nothing any more, but has each file drawn twice
     return figure
 
 
