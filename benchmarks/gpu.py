@@ -33,7 +33,7 @@ from torch import Tensor
 from repro.data import batching
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens
-from repro.data.datamodule import TrainingBatches
+from repro.data.datasets import TrainingBatches
 from repro.data.shards import Encoded, pair_lengths
 from repro.decoding.translate import translate
 from repro.model.config import BASE, Hyper

@@ -33,7 +33,7 @@ from torch.utils.data import DataLoader
 
 from repro.data.batching import Plan, by_tokens
 from repro.data.corpora import open_corpus
-from repro.data.datamodule import TrainingBatches
+from repro.data.datasets import TrainingBatches
 from repro.data.parallel_text import CHUNK
 from repro.data.prepare import prepare
 from repro.data.shards import SIDES, Shards, Store, pair_lengths, shard_folder, write_shard

@@ -61,7 +61,7 @@ ARROWS = (
         "`source` [B, S], `decoder_in` [B, T] (padding, then y1 .. yn), `target` [B, T] (y1 .. yn, then the end). "
         "A process takes every n-th sentence of an update, for n = processes x micro-batches. "
         "[With a Trainer of your own](lightning.md).",
-        "data/datamodule data/batch model/ragged data/*",
+        "data/datamodule data/datasets data/batch model/ragged data/*",
     ),
     Arrow(
         "Batch -> logits",

@@ -224,7 +224,8 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
-    "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed data.batch data.datamodule complexity"
+    "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed "
+    "data.batch data.datamodule data.datasets complexity"
 )
 LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost"
 LIGHT = [

@@ -52,6 +52,7 @@ SHARED_NAMES = {
     "sheet": "the same as a spreadsheet has it",
     "Table": "one of the paper's, as an experiment makes it; one on a page",
     "load": "what `save` of the same module wrote",
+    "save": "what `load` of the same module reads",
     "read": "what `write` of the same module wrote",
     "export": "the command, and what it calls",
     "translate": "the command, and what it calls",

@@ -15,7 +15,6 @@ from typing import Protocol, Self
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.varlen import varlen_attn
 
 from repro.model.masks import Padded, hidden_bias
 from repro.model.special_tokens import PAD
@@ -156,6 +155,8 @@ def ragged_attention(
     """
     if not (mixing.in_kernel and dropout is None and has_kernel(q_HQE)):
         return _padded_attention(mixing, q_HQE, k_HKE, v_HKE, spans, dropout)
+    from torch.nn.attention.varlen import varlen_attn  # seconds, as it brings the compiler, and only a GPU needs it
+
     d_k, d_v = q_HQE.shape[-1], v_HKE.shape[-1]
     width = -(-max(d_k, d_v) // 8) * 8  # the kernel's heads are equally wide, by eights
     q, k, v = (F.pad(x, (0, width - x.shape[-1])).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))

@@ -26,8 +26,8 @@ def has_checkpoints(run: "Run") -> bool:
 
 def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
     """The averaged weights; None where a checkpoint cannot be read, which `tell` is told: the record needs none."""
+    from repro.training.averaging import averaged
     from repro.training.checkpoint import CheckpointError
-    from repro.training.loop import averaged
 
     folder = run.folder / "checkpoints"
     try:

@@ -50,7 +50,7 @@ def open_run(folder: Path, cache: Path, system: Any = None) -> Trained:
     its folder, is looked for in `cache`.
     """
     from repro.model.build import build
-    from repro.training.loop import averaged
+    from repro.training.averaging import averaged
 
     run = finished(folder)
     again = f"Run {run.table} at scale {run.scale} again."

@@ -13,14 +13,15 @@ from torch import Tensor
 
 from repro.data.batch import Batch
 from repro.data.batching import BATCH_BY
-from repro.data.datamodule import DevBatches, TranslationData
+from repro.data.datamodule import TranslationData
+from repro.data.datasets import DevBatches
 from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.model.build import reads_ragged
 from repro.model.protocol import TranslationSystem
 from repro.results.task import Named
 from repro.runs.recipe import Recipe
-from repro.training import cpu_tuning, loop
+from repro.training import averaging, cpu_tuning, loop
 from repro.training.module import TranslationModule
 
 
@@ -78,7 +79,7 @@ class Trial(Recipe):
 
     def averaged(self, checkpoints: Path, run: str) -> Mapping[str, Tensor]:
         """The weights that are scored. Paper: section 6.1."""
-        return loop.averaged(checkpoints, run, self.hyper.averaged_steps)
+        return averaging.averaged(checkpoints, run, self.hyper.averaged_steps)
 
     def opened(self, model: TranslationSystem) -> Any:
         """What translates and scores, as a context."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pandas import DataFrame
 
-    from repro.data.datamodule import DevBatches
+    from repro.data.datasets import DevBatches
     from repro.data.shards import Side
 
 BUDGET = 4_096  # padded tokens of a batch that is scored
@@ -164,7 +164,7 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
 
 
 def _batches(trained: Trained, sources: Sequence[str], targets: Sequence[str], backend: str) -> "DevBatches":
-    from repro.data.datamodule import DevBatches
+    from repro.data.datasets import DevBatches
 
     source, target = as_ids(trained.tokenizer, sources), as_ids(trained.tokenizer, targets)
     _refuse_long(trained, backend, source, "line of the source")

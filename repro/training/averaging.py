@@ -1,9 +1,23 @@
 """Averaging of checkpoints. Paper: section 6.1 (the last 5 for base, the last 20 for big)."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import torch
 from torch import Tensor
+
+from repro.training import checkpoint
+
+
+def averaged(folder: Path, run: str, steps: range) -> dict[str, Tensor]:
+    """The weights to decode with: the mean of the checkpoints after `steps`. Paper: section 6.1."""
+    paths = [checkpoint.path_of(folder, step) for step in steps]
+    if missing := [path.name for path in paths if not path.exists()]:
+        raise ValueError(
+            f"The row averages {len(paths)} checkpoints, but {folder} lacks {', '.join(missing)}. "
+            f"Delete {folder.parent} and run the row again."
+        )
+    return average(checkpoint.weights(path, run) for path in paths)
 
 
 def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:

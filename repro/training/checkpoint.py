@@ -9,12 +9,11 @@ is code.
 import hashlib
 import json
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import torch
-from lightning.pytorch.plugins.io import CheckpointIO
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
@@ -146,22 +145,6 @@ def _has_own_digest(path: Path) -> bool:
             digest.update(block)
             rest -= len(block)
         return file.read() == digest.digest()
-
-
-class SafetensorsIO(CheckpointIO):
-    """How Lightning saves and loads checkpoints of one run; `share` hands what one process has loaded to all."""
-
-    def __init__(self, run: str, share: Callable[[Callable[[], dict[str, Any]]], dict[str, Any]] | None = None) -> None:
-        self.run, self.share = run, share or (lambda load: load())
-
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        save(Path(path), checkpoint, self.run)
-
-    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        return self.share(lambda: load(Path(path), self.run))
-
-    def remove_checkpoint(self, path: Any) -> None:
-        os.unlink(path)
 
 
 def newest_whole(folder: Path, run: str) -> Path | None:

@@ -20,14 +20,15 @@ from lightning.pytorch.strategies import DDPStrategy
 from torch.utils.data import DataLoader
 
 from repro.data.batch import Batch
-from repro.data.datamodule import DevBatches, TranslationData
+from repro.data.datamodule import TranslationData
+from repro.data.datasets import DevBatches
 from repro.model.bfloat16 import bfloat16_products
 from repro.model.ragged import arranged
 from repro.storage.atomic import sweep
 from repro.training import checkpoint, talk
-from repro.training.averaging import average
 from repro.training.checkpoint_callback import CheckpointCallback, StopRequested
 from repro.training.checkpoint_callback import Every as Every
+from repro.training.checkpoint_io import SafetensorsIO
 from repro.training.cost import TrainingCost as TrainingCost
 from repro.training.group import Group
 from repro.training.journal_callback import JournalCallback, Watch
@@ -157,7 +158,7 @@ def _trainer(
     """Lightning's part: it decides neither what is read nor what is written, nor who takes part."""
     accumulate = stream.data.accumulate
     nodes = group.peer.nodes if group else 1
-    io = checkpoint.SafetensorsIO(run, group.shared if group else None)
+    io = SafetensorsIO(run, group.shared if group else None)
     return L.Trainer(
         accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
         devices=devices // nodes,
@@ -215,14 +216,3 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
         "update made. The same command goes on from the last checkpoint: where there is more memory, or with more "
         "--devices."
     )
-
-
-def averaged(folder: Path, run: str, steps: range) -> dict[str, torch.Tensor]:
-    """The weights to decode with: the mean of the checkpoints after `steps`. Paper: section 6.1."""
-    paths = [checkpoint.path_of(folder, step) for step in steps]
-    if missing := [path.name for path in paths if not path.exists()]:
-        raise ValueError(
-            f"The row averages {len(paths)} checkpoints, but {folder} lacks {', '.join(missing)}. "
-            f"Delete {folder.parent} and run the row again."
-        )
-    return average(checkpoint.weights(path, run) for path in paths)

@@ -3,6 +3,8 @@
 import errno
 import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -98,6 +100,21 @@ def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
     text = str(run.folder / "record.json")  # some file
     for command in (["translate", str(run.folder)], ["score", str(run.folder), text, text]):
         assert lines_until_heavy("repro", *command)[0] == first
+
+
+def test_a_run_is_used_without_what_only_training_takes(run: Run, tmp_path: Path) -> None:
+    """Lightning and torch's compiler take longer to import than a page of text to translate."""
+    (tmp_path / "news").write_bytes(b"the cat sees a dog\n")
+    code = f"""
+import sys
+import repro
+from repro.cli.commands import main
+assert main(["translate", {str(run.folder)!r}, "news"]) == main(["score", {str(run.folder)!r}, "news", "news"]) == 0
+repro.load({str(run.folder)!r}).attention("sees", "the old dog")
+print({{"lightning", "torch._dynamo", "pandas", "mlflow", "matplotlib", "scipy"}} & {{*sys.modules}})
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "set()"
 
 
 def test_an_older_run_has_its_tokenizer_from_the_cache(

@@ -271,8 +271,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a run decodes with its last checkpoint",
         TRIAL,
-        "loop.averaged(checkpoints, run, self.hyper.averaged_steps)",
-        "loop.averaged(checkpoints, run, self.hyper.averaged_steps[-1:])",
+        "averaging.averaged(checkpoints, run, self.hyper.averaged_steps)",
+        "averaging.averaged(checkpoints, run, self.hyper.averaged_steps[-1:])",
         PERPLEXITY,
     ),
     Defect(

@@ -2,7 +2,7 @@
 
 from faults.defect import Defect
 
-SHARDS, BATCHING, MODULE = "repro/data/shards.py", "repro/data/batching.py", "repro/data/datamodule.py"
+SHARDS, BATCHING, DATASETS = "repro/data/shards.py", "repro/data/batching.py", "repro/data/datasets.py"
 OF_SHARDS, GOLDEN = "tests/data/test_shards.py::", "tests/data/test_golden_order.py::"
 OF_GROUPS, OF_REGISTER = "tests/data/test_groups.py::", "tests/storage/test_register.py::"
 REGISTER = "repro/storage/register.py"
@@ -85,7 +85,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "what is read depends on the number of processes",
-        MODULE,
+        DATASETS,
         "islice(self.plan.updates(self.start),",
         "islice(self.plan.updates(self.start + self.world // 2),",
         (f"{OF_GROUPS}test_all_processes_together_read_the_plan",),

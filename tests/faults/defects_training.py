@@ -26,7 +26,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the order goes on one update too late",
-        "repro/data/datamodule.py",
+        "repro/data/datasets.py",
         "                step=update.step,",
         "                step=update.step - (self.start > 0),",
         DIES[:1],
@@ -111,7 +111,7 @@ DEFECTS: tuple[Defect, ...] = (
         DATA,
         "        return DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)",
         "        batches = DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)\n"
-        "        return _loader(batches, workers=0)",
+        "        return loader(batches, workers=0)",
         (f"{READS}test_two_processes_with_lightnings_own_settings_read_each_sentence_once",),
     ),
     Defect(

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lightning.fabric.utilities.apply_func import move_data_to_device
 from torch import Tensor
+from torch.nn.attention import varlen
 
 from repro.data.batch import Batch, make_batch
 from repro.data.shards import Encoded
@@ -132,7 +133,7 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     monkeypatch: pytest.MonkeyPatch, d_k: int, d_v: int, width: int, causal: bool
 ) -> None:
     kernel = Kernel()
-    monkeypatch.setattr(ragged, "varlen_attn", kernel)
+    monkeypatch.setattr(varlen, "varlen_attn", kernel)
     monkeypatch.setattr(ragged, "has_kernel", lambda q: q.dtype == torch.float64)
     ends = torch.tensor([0, 4, 5, 12], dtype=torch.int32)
     other = ends if causal else torch.tensor([0, 2, 8, 11], dtype=torch.int32)

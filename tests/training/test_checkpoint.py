@@ -24,7 +24,6 @@ from repro.training import checkpoint
 from repro.training.checkpoint import (
     CheckpointError,
     DamagedCheckpoint,
-    SafetensorsIO,
     checkpoints,
     load,
     newest_whole,
@@ -33,6 +32,7 @@ from repro.training.checkpoint import (
     step_of,
     weights,
 )
+from repro.training.checkpoint_io import SafetensorsIO
 
 RUN = "0123456789abcdef"
 GOLDEN = Path(__file__).parent / "golden"

@@ -38,11 +38,12 @@ from training.tiny_run import (
 
 from repro.data import order_digest
 from repro.data.batching import updates, updates_per_epoch
-from repro.data.datamodule import DevBatches
+from repro.data.datasets import DevBatches
 from repro.decoding.translate import score_tokens
 from repro.model import bfloat16
 from repro.training import checkpoint, loop
-from repro.training.loop import Every, Fitted, averaged
+from repro.training.averaging import averaged
+from repro.training.loop import Every, Fitted
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
 
