@@ -4,22 +4,19 @@ Whatever kills the work, it goes on at a folder, and processes that fill the sam
 knowing of each other.
 """
 
-import multiprocessing
 import os
 import random
-import signal
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from repro.data.parallel_text import Parallel
 from repro.storage.folder_cache import MANIFEST, alone, made_once, verified
+from repro.storage.process_pool import process_pool
 from repro.storage.register import Register
 
 TELL_SECONDS = 10.0  # between two words about the work
@@ -91,25 +88,15 @@ def made_each(
     if workers == 1 and not apart:
         yield from ((folder, made_once(folder, task)) for folder, task in tasks.items())
         return
-    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads that hash
-    others = multiprocessing.active_children()
-    with ProcessPoolExecutor(workers, context, _begin_helping, (workers == 1,)) as pool:
-        try:
-            pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}
-            for done in as_completed(pending):
-                yield pending[done], done.result()
-        except BrokenProcessPool as error:
-            raise OSError(
-                f"A process that worked on {next(iter(tasks)).parent} has ended: from outside, for want of memory? Or "
-                "it could not start, see above. What was finished is kept: the same command goes on, and with fewer "
-                "--workers it needs less memory."
-            ) from error
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for process in multiprocessing.active_children():
-                if process not in others:
-                    process.terminate()
-            raise
+    ended = (
+        f"A process that worked on {next(iter(tasks)).parent} has ended: from outside, for want of memory? Or it could "
+        "not start, see above. What was finished is kept: the same command goes on, and with fewer --workers it needs "
+        "less memory."
+    )
+    with process_pool(workers, _allow_threads, workers == 1, where_one_ends=ended) as pool:
+        pending = {pool.submit(made_once, folder, task): folder for folder, task in tasks.items()}
+        for done in as_completed(pending):
+            yield pending[done], done.result()
 
 
 def usable_cores() -> int:
@@ -118,15 +105,6 @@ def usable_cores() -> int:
     return max(1, cores // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
 
 
-def _begin_helping(with_threads: bool) -> None:
-    """One thread a process if there are several, no own answer to Ctrl-C, no life after the process that asked."""
-    os.environ["TOKENIZERS_PARALLELISM"] = str(with_threads).lower()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asked = multiprocessing.parent_process()
-    assert asked is not None
-
-    def leave() -> None:
-        asked.join()
-        os._exit(1)
-
-    threading.Thread(target=leave, daemon=True).start()
+def _allow_threads(allow: bool) -> None:
+    """Of several processes each has one thread."""
+    os.environ["TOKENIZERS_PARALLELISM"] = str(allow).lower()

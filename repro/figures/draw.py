@@ -35,7 +35,6 @@ from repro.figures import (
     style,
     trees,
 )
-from repro.figures.process_pool import process_pool
 from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
@@ -48,10 +47,15 @@ from repro.runs.command import Parser, code_of, ended
 from repro.runs.options import add_options
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES
+from repro.storage.process_pool import process_pool
 
 Load = Callable[[str], list[Record]]  # the records of a table, each file read once
 Figures = dict[str, Callable[[], list[Path]]]  # by its name what makes each, and gives its files
 _figures: Figures = {}  # of a process that draws some of them beside others
+ONE_ENDED = (
+    "A process that drew figures has ended: from outside, or for want of memory? The figures that were finished are "
+    "there; type the command again for the others."
+)
 AT_ONCE = 4  # processes at most: each imports what it draws with and reads the records that it needs
 
 
@@ -66,7 +70,7 @@ def draw_figures(
     if processes == 1:
         drawn = [*starmap(_made, figures.items())]
     else:
-        with process_pool(processes, _begin, results, scale, runs, cache) as pool:
+        with process_pool(processes, _begin, results, scale, runs, cache, where_one_ends=ONE_ENDED) as pool:
             begun = [pool.submit(_drawn, name) for name in figures]
             drawn = [one.result() for one in begun]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]

@@ -71,6 +71,6 @@ class LearnedPositions(nn.Module):
         if stop > len(self.weight):
             raise ValueError(
                 f"Learned positions end at {len(self.weight)}, but position {stop} was asked for. "
-                f"Use sinusoidal positions or shorter sentences (--scale sets the longest in training)."
+                "Use sinusoidal positions or shorter sentences."
             )
         return self.weight[start:stop]

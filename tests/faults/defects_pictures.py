@@ -115,9 +115,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "processes that draw outlive a command that is killed",
-        "repro/figures/process_pool.py",
+        "repro/storage/process_pool.py",
         "        os._exit(1)\n",
         "        pass\n",
-        ("tests/figures/test_process_pool.py::test_none_outlives_a_command_that_is_killed",),
+        ("tests/storage/test_process_pool.py::test_none_outlives_a_command_that_is_killed",),
     ),
 )

@@ -1,4 +1,4 @@
-"""Processes that help to draw: none outlives the command that asked, whatever ends it."""
+"""Processes that share work: none outlives the command that asked, whatever ends it."""
 
 import multiprocessing
 import os
@@ -12,10 +12,12 @@ from typing import Any
 
 
 @contextmanager
-def process_pool(n: int, begin: Callable[..., None], *arguments: Any) -> Iterator[ProcessPoolExecutor]:
+def process_pool(
+    n: int, begin: Callable[..., None], *arguments: Any, where_one_ends: str
+) -> Iterator[ProcessPoolExecutor]:
     """A pool of `n` processes, each of which calls `begin(*arguments)` first.
 
-    Raises OSError where one of them is ended from outside.
+    Raises OSError `where_one_ends` from outside: a sentence that says what then.
     """
     context = multiprocessing.get_context("spawn")  # a fork would copy the locks of threads
     others = multiprocessing.active_children()
@@ -23,10 +25,7 @@ def process_pool(n: int, begin: Callable[..., None], *arguments: Any) -> Iterato
         try:
             yield pool
         except BrokenProcessPool as error:
-            raise OSError(
-                "A process that drew figures has ended: from outside, or for want of memory? The figures that were "
-                "finished are there; type the command again for the others."
-            ) from error
+            raise OSError(where_one_ends) from error
         except BaseException:  # nothing is cancelled first: Python 3.11 trips over what is, in a thread of the pool
             for process in multiprocessing.active_children():
                 if process not in others:
