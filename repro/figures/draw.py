@@ -56,6 +56,7 @@ ONE_ENDED = (
     "A process that drew figures has ended: from outside, or for want of memory? The figures that were finished are "
     "there; type the command again for the others."
 )
+LONGEST = "differences"  # it reads every record: begun last it would be waited for alone
 AT_ONCE = 4  # processes at most: each imports what it draws with and reads the records that it needs
 
 
@@ -71,8 +72,8 @@ def draw_figures(
         drawn = [*starmap(_made, figures.items())]
     else:
         with process_pool(processes, _begin, results, scale, runs, cache, where_one_ends=ONE_ENDED) as pool:
-            begun = [pool.submit(_drawn, name) for name in figures]
-            drawn = [one.result() for one in begun]
+            begun = {name: pool.submit(_drawn, name) for name in sorted(figures, key=LONGEST.__ne__)}
+            drawn = [begun[name].result() for name in figures]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
 
 
@@ -105,8 +106,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
     of = once(lambda table: load_records(place / table))
     tables = [folder.name for folder in record_folders(place) if folder.name != BASE]
     return {
-        "figure 1": partial(_architecture, to),
-        "figure 2": partial(_operations, to),
+        "figures 1 and 2": partial(_of_modules, to),
         "figures 3 to 5": partial(_attention, to, scale, runs, cache),
         "figures 3 to 5 on an own sentence": lambda: own_sentence.draw_own(to, of(BASE), results),
         "parse tree": partial(_tree, to, scale, runs, cache),
@@ -125,7 +125,7 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        "differences": lambda: forest.draw_differences(to, _third(of, tables), _distances(place, of), results),
+        LONGEST: lambda: forest.draw_differences(to, _third(of, tables), _distances(place, of), results),
         "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
     }
 
@@ -160,6 +160,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     for sentence in skipped:
         print(f"Skipped {sentence}")
     return 0
+
+
+def _of_modules(to: Path) -> list[Path]:
+    """Figures 1 and 2, which are read off the model's modules: in one process, as both import torch."""
+    return [*_architecture(to), *_operations(to)]
 
 
 def _architecture(to: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from repro.figures import curves, style
 from repro.results.record import Record
@@ -43,3 +44,15 @@ def test_every_line_has_a_look_of_its_own_and_all_words_are_on_the_page(
         assert box.y1 < figure.bbox.y1 + 1
     for axes in figure.axes:
         assert axes.xaxis.label.get_window_extent().y0 > legend.get_window_extent().y1, "the legend is below"
+
+
+def test_a_figure_is_drawn_once_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, drawn = Figure.draw, list[float]()
+    monkeypatch.setattr(Figure, "draw", lambda figure, renderer: (drawn.append(figure.dpi), draw(figure, renderer)))
+
+    def paint(figure: Figure) -> None:
+        figure.subplots().set(xlabel="n")
+        figure.tight_layout()
+
+    style.save_figure(tmp_path, "one", (3, 2), paint)
+    assert drawn == [200, 72]
