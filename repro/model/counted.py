@@ -13,11 +13,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from repro.model.build import sketched
 from repro.model.config import Hyper
 
+_sketched_once = cache(sketched)  # a system may look for its width, which takes longer than to count it
+
 
 @cache
 def counted_parameters(system: Any, hyper: Hyper, vocab_size: int) -> int:
     """All trained numbers of the model."""
-    return sum(parameter.numel() for parameter in sketched(system, hyper, vocab_size).parameters())
+    return sum(parameter.numel() for parameter in _sketched_once(system, hyper, vocab_size).parameters())
 
 
 @cache
@@ -29,7 +31,9 @@ def counted_flops(
     Matrix products only, of a sentence of average length.
     """
     lengths = (source_tokens / sentences, target_tokens / sentences)
-    model = sketched(system, hyper, vocab_size).eval().requires_grad_(False)  # else it looks for gradients of a table
+    model = (
+        _sketched_once(system, hyper, vocab_size).eval().requires_grad_(False)
+    )  # else it looks for gradients of a table
     source, decoder_in = (torch.ones(1, max(1, round(n)), dtype=torch.int64, device="meta") for n in lengths)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.embedding.logits(model.decode(decoder_in, model.encode(source), source))
