@@ -126,7 +126,11 @@ def outcome_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Code, Evid
 # the newest entry of this code in CI, the others by `tox -e faults`: no entry becomes wrong by what is added after it
 OF_TODAY = [one for one in listed_pairs() if fingerprint() in [code["fingerprint"] for code in one["codes"]]]
 ENTRIES = [
-    pytest.param(one, marks=[] if one in OF_TODAY[-1:] else pytest.mark.faults, id=one["codes"][1]["commit"][:12])
+    pytest.param(
+        one,
+        marks=[] if one in OF_TODAY[-1:] else pytest.mark.faults,
+        id=f"{one['codes'][1]['commit'][:12]}, {one['run']['row']}",
+    )
     for one in listed_pairs()
 ]
 

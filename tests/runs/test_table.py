@@ -1,6 +1,5 @@
 """All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
 
-import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +10,13 @@ from hypothesis import strategies as st
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
+from repro.runs.load import experiment
 from repro.runs.scales import SCALES
 from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table, cells, listed, shard_of
 from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
-TABLES = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
+TABLES = [experiment(path) for path in sorted(EXPERIMENTS.glob("table3_*.py"))]
 ROWS: dict[str, Row] = {"base": BASE_ROW} | {row.name: row for table in TABLES for row in table["ROWS"]}
 
 # Table 3 as printed: PPL, BLEU, millions of parameters
@@ -56,7 +56,7 @@ TABLE_2: dict[str, tuple[float, str, dict[str, object]]] = {
 
 def table2_rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
     monkeypatch.syspath_prepend(EXPERIMENTS)  # it imports the big model's row
-    return {row.name: row for row in runpy.run_path(str(EXPERIMENTS / "table2.py"))["ROWS"]}
+    return {row.name: row for row in experiment(EXPERIMENTS / "table2.py")["ROWS"]}
 
 
 def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_a_row_that_is_the_base_or_another_row_again_is_refused() -> None:
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("pair", ["en-de", "en-fr"])
 def test_no_row_of_ours_is_refused_at_any_scale(scale: str, pair: str) -> None:
-    files = [runpy.run_path(str(path)) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
+    files = [experiment(path) for path in sorted(EXPERIMENTS.glob("table[23]*.py"))]
     tables = [Table(name=file["TABLE"], rows=file["ROWS"], title="") for file in files]
     of_scale = SCALES[scale]
     made = cells(
