@@ -30,6 +30,8 @@ for number in (signal.SIGTERM, signal.SIGUSR1):
     signal.signal(number, tidy_up)
 (folder / f"begun {rank}").touch()
 if rank == 1:
+    while not (folder / "begun 0").exists():  # the other hears signals only from then on
+        time.sleep(0.01)
     exec(sys.argv[2])
 while not (folder / "end").exists():
     time.sleep(0.01)
