@@ -141,4 +141,18 @@ DEFECTS: tuple[Defect, ...] = (
         "    import transformers\n\n    found = transformers.__version__\n",
         (f"{OF_EXPORT}a_transformers_that_is_too_old_is_named_before_it_is_imported",),
     ),
+    Defect(
+        "to use a run imports what trains one",
+        "repro/runs/load.py",
+        "    from repro.training.averaging import averaged",
+        "    import repro.training.loop\n    from repro.training.averaging import averaged",
+        ("tests/cli/test_decode.py::test_a_run_is_used_without_what_only_training_takes",),
+    ),
+    Defect(
+        "to score with a run imports the data module",
+        "repro/runs/use.py",
+        "    from repro.data.datasets import DevBatches\n\n    source",
+        "    from repro.data.datamodule import DevBatches\n\n    source",
+        ("tests/cli/test_decode.py::test_a_run_is_used_without_what_only_training_takes",),
+    ),
 )

@@ -120,4 +120,11 @@ DEFECTS: tuple[Defect, ...] = (
         "        pass\n",
         ("tests/storage/test_process_pool.py::test_none_outlives_a_command_that_is_killed",),
     ),
+    Defect(
+        "each file of a figure has it drawn twice",
+        "repro/figures/style.py",
+        "    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):",
+        "    if False:",
+        ("tests/figures/test_style.py::test_a_figure_is_drawn_once_a_file",),
+    ),
 )
