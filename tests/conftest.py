@@ -33,6 +33,18 @@ def refuse_network(event: str, args: tuple[Any, ...]) -> None:
 
 sys.addaudithook(refuse_network)
 
+COLLECTED = pytest.StashKey[set[str]]()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    item.config.stash.setdefault(COLLECTED, set()).add(item.nodeid)
+
+
+@pytest.fixture(scope="session")
+def collected_tests(pytestconfig: pytest.Config) -> set[str]:
+    """All that was found, what is marked to be left out included: a test file alone finds its own."""
+    return pytestconfig.stash[COLLECTED]
+
 
 @pytest.fixture(scope="session")
 def real_text() -> Path:

@@ -18,9 +18,12 @@ def test_a_defect_fits_the_code(defect: Defect) -> None:
     assert defect.tests
 
 
-def test_each_test_that_is_named_is_there() -> None:
-    """With its parameters, which only a collection knows."""
-    named = {test for defect in collected() for test in defect.tests}
+def test_each_test_that_is_named_is_there(collected_tests: set[str]) -> None:
+    """With its parameters, which only a collection knows: that of now where it has them, else one of its own."""
+    there = collected_tests | {test.partition("[")[0] for test in collected_tests}
+    named = {test for defect in collected() for test in defect.tests} - there
+    if not named:
+        return
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=--import-mode=importlib", *named]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, "\n".join(line for line in done.stdout.split("\n") if "ERROR" in line) + done.stderr
