@@ -31,9 +31,8 @@ def counted_flops(
     Matrix products only, of a sentence of average length.
     """
     lengths = (source_tokens / sentences, target_tokens / sentences)
-    model = (
-        _sketched_once(system, hyper, vocab_size).eval().requires_grad_(False)
-    )  # else it looks for gradients of a table
+    model = _sketched_once(system, hyper, vocab_size).eval()
+    model.requires_grad_(False)  # else it looks for gradients of a table
     source, decoder_in = (torch.ones(1, max(1, round(n)), dtype=torch.int64, device="meta") for n in lengths)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         model.embedding.logits(model.decode(decoder_in, model.encode(source), source))

@@ -54,13 +54,12 @@ TABLE_2: dict[str, tuple[float, str, dict[str, object]]] = {
 }
 
 
-def table2_rows(monkeypatch: pytest.MonkeyPatch) -> dict[str, Row]:
-    monkeypatch.syspath_prepend(EXPERIMENTS)  # it imports the big model's row
+def table2_rows() -> dict[str, Row]:
     return {row.name: row for row in experiment(EXPERIMENTS / "table2.py")["ROWS"]}
 
 
-def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = table2_rows(monkeypatch)
+def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says() -> None:
+    rows = table2_rows()
     assert [*rows] == [*TABLE_2]
     for name, (bleu, pair, changes) in TABLE_2.items():
         assert (rows[name].paper.bleu, rows[name].task) == (bleu, Translation(pair)), name
@@ -69,9 +68,9 @@ def test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says(monkeypa
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_table_2_averages_the_last_of_each_run_at_every_scale(scale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_table_2_averages_the_last_of_each_run_at_every_scale(scale: str) -> None:
     base = SCALES[scale].base
-    for name, row in table2_rows(monkeypatch).items():
+    for name, row in table2_rows().items():
         here, (n, ratio) = row.change(base), (20, 3) if name.startswith("big") else (5, 1)
         steps = list(here.averaged_steps)
         assert (len(steps), steps[-1]) == (n, here.steps) == (n, ratio * base.steps)
