@@ -125,7 +125,7 @@ def draw_activations(to: Path, measured: dict[str, Any]) -> list[Path]:
     ]
     columns = ("row", "seed", "weights of", "stack", "number", "after", "mean", "variance")
     return [
-        *style.save_figure(to, NAME, (style.WIDTH, 5.0), partial(paint_activations, measured=measured)),
+        style.save_figure(to, NAME, (style.WIDTH, 5.0), partial(paint_activations, measured=measured)),
         save_numbers(to, NAME, columns, rows),
     ]
 

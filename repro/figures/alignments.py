@@ -124,7 +124,7 @@ def draw_alignments(to: Path, rows: Sequence[Record], base: Sequence[Record], re
     place = ("row", "seed", "sentence", "number", "written")
     height = alignments_height(found)
     return [
-        *style.save_figure(to, NAME, (style.WIDTH, height), partial(paint_alignments, found=found)),
+        style.save_figure(to, NAME, (style.WIDTH, height), partial(paint_alignments, found=found)),
         save_numbers(to, NAME, (*place, "number in source", "source", "weight"), weights),
         save_numbers(to, f"{NAME}_entropy", (*place, "entropy", "mean entropy of heads"), spread),
     ]

@@ -222,7 +222,7 @@ def draw_maps(folder: Path, measured: MeasuredHeads, names: Sequence[str], maps:
         cells = len(seen["weights"]) if painter is _paint_all_heads else 0
         paint = functools.partial(painter, measured=measured, seen=seen)
         height = _low(cells) + LINES + WORDS + (4 if cells else 22)
-        files += style.save_figure(folder, name, (style.WIDTH, height / 72), paint)
+        files.append(style.save_figure(folder, name, (style.WIDTH, height / 72), paint))
     return files
 
 

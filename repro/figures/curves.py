@@ -21,7 +21,7 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     if not train and not dev:
         raise ValueError(f"{table}: no finished run of committed code, so no curve. Run experiments/{table}.py.")
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
-    return style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)
+    return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
 
 
 def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -41,7 +41,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     title = _title(table, records[0].scale, updates)
     paint = functools.partial(_paint_operations, updates=updates, operations=operations, title=title)
     return [
-        *style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
+        style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
         save_numbers(folder, name, columns, rows),
         save_numbers(
             folder, f"crossings_{table}", ("row", "beside", "over", "cross at", "difference at the end"), said

@@ -112,7 +112,7 @@ def draw_decoders(to: Path) -> list[Path]:
         for j, word in enumerate(SOURCE)
     ]
     return [
-        *style.save_figure(to, NAME, (style.WIDTH, 3.15), paint),
+        style.save_figure(to, NAME, (style.WIDTH, 3.15), paint),
         save_numbers(to, NAME, ("decoder", "where", "source word", "share"), rows),
     ]
 

@@ -175,7 +175,7 @@ def _architecture(to: Path) -> list[Path]:
     narrow = replace(PAPER_BASE, d_model=16, d_ff=32, d_k=2, d_v=2)
     drawn = architecture.stacks(Transformer(narrow, vocab_size=11))
     size = 6.4, architecture.height(drawn) / 72
-    return style.save_figure(to, "figure1_architecture", size, partial(architecture.paint_architecture, drawn=drawn))
+    return [style.save_figure(to, "figure1_architecture", size, partial(architecture.paint_architecture, drawn=drawn))]
 
 
 def _operations(to: Path) -> list[Path]:
@@ -183,7 +183,7 @@ def _operations(to: Path) -> list[Path]:
 
     left, right = operations.scaled_dot_product(), operations.multi_head()
     paint = partial(operations.paint_operations, left=left, right=right)
-    return style.save_figure(to, "figure2_attention", operations.paper_size(left, right), paint)
+    return [style.save_figure(to, "figure2_attention", operations.paper_size(left, right), paint)]
 
 
 def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:

@@ -80,7 +80,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     ]
     name = f"fading_{table}"
     return [
-        *style.save_figure(to, name, (style.WIDTH, 3.2), paint),
+        style.save_figure(to, name, (style.WIDTH, 3.2), paint),
         save_numbers(to, name, ("row", "by", "third", "seeds", "BLEU", "±"), rows),
     ]
 

@@ -126,7 +126,7 @@ def draw_differences(folder: Path, records: Sequence[Record], distances: Distanc
         )
     numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
     return [
-        *style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
+        style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),
         save_numbers(folder, NAME, COLUMNS, numbers),
     ]
 

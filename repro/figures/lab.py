@@ -77,7 +77,7 @@ def draw_mask(folder: Path) -> list[Path]:
         for k in range(len(WORDS))
     ]
     numbers = save_numbers(folder, "mask", ("query", "key", "score", "hidden", "weight"), cells)
-    return [*style.save_figure(folder, "mask", (style.WIDTH, 2.75), paint), numbers]
+    return [style.save_figure(folder, "mask", (style.WIDTH, 2.75), paint), numbers]
 
 
 def _numbers(axes: "Axes", values: Array, hidden: NDArray[np.bool_], *, is_weight: bool) -> None:
@@ -167,7 +167,7 @@ def draw_norms(folder: Path) -> list[Path]:
     ]
     columns = ("sentence", "token", "dimension", "padding", "layer", "batch")
     return [
-        *style.save_figure(folder, "norms", (5.6, 4.9), paint),
+        style.save_figure(folder, "norms", (5.6, 4.9), paint),
         save_numbers(folder, "norms", columns, cells),
     ]
 
@@ -218,7 +218,7 @@ def draw_sharpness(folder: Path) -> list[Path]:
     columns = ("a", "weight of each a", "weight of 2a", "norm of the Jacobian")
     rows = [tuple(map(float, row)) for row in zip(a, one, twice, jacobian, strict=True)]
     return [
-        *style.save_figure(folder, "softmax_of_unequal", (style.WIDTH, 2.7), paint),
+        style.save_figure(folder, "softmax_of_unequal", (style.WIDTH, 2.7), paint),
         save_numbers(folder, "softmax_of_unequal", columns, rows),
     ]
 
@@ -275,6 +275,6 @@ def draw_codes(folder: Path) -> list[Path]:
 
     rows = [(name, p - FROM, float(products[p])) for name, products in alike.items() for p in range(LENGTH)]
     return [
-        *style.save_figure(folder, "position_codes", (style.WIDTH, 4.0), paint),
+        style.save_figure(folder, "position_codes", (style.WIDTH, 4.0), paint),
         save_numbers(folder, "position_codes", ("code", "p - p'", "p . p'"), rows),
     ]

@@ -110,7 +110,7 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
         for b in range(a)
     ]
     columns = ("seed", "attention", "layer", "head", "other layer", "other head", "cosine")
-    return [*style.save_figure(to, NAME, (style.WIDTH, 3.4), paint), save_numbers(to, NAME, columns, rows)]
+    return [style.save_figure(to, NAME, (style.WIDTH, 3.4), paint), save_numbers(to, NAME, columns, rows)]
 
 
 def _paint_heads(axes: "Axes", one: Alike) -> None:

@@ -57,7 +57,7 @@ def draw_positions(folder: Path, d_model: int = BASE.d_model, length: int = 100)
         waves.minorticks_off()
         figure.tight_layout(w_pad=1.2)
 
-    return style.save_figure(folder, "positional_encoding", (style.WIDTH, 2.7), paint)
+    return [style.save_figure(folder, "positional_encoding", (style.WIDTH, 2.7), paint)]
 
 
 # ---- learning rate: section 5.3
@@ -112,7 +112,7 @@ def draw_schedule(folder: Path, scale: str, own: Hyper) -> list[Path]:
         figure.legend(loc="lower center", ncols=2, handlelength=3.6)
         figure.tight_layout(rect=(0, 0.18, 1, 1))
 
-    return style.save_figure(folder, "learning_rate", (style.WIDTH, 3.9), paint)
+    return [style.save_figure(folder, "learning_rate", (style.WIDTH, 3.9), paint)]
 
 
 # ---- saturation: section 3.2.1
@@ -184,4 +184,4 @@ def draw_saturation(folder: Path) -> list[Path]:
             axes.legend(loc="upper left" if axes is left else "lower left")
         figure.tight_layout(w_pad=2)
 
-    return style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)
+    return [style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)]

@@ -116,7 +116,7 @@ def alignment_height(n_rows: int) -> float:
 
 def _draw_alignment(to: Path, own: OwnSentence) -> list[Path]:
     size = style.WIDTH, alignment_height(len(own.told["target"]["tokens"]))
-    return style.save_figure(to, ALIGNMENT, size, partial(paint_alignment, own=own))
+    return [style.save_figure(to, ALIGNMENT, size, partial(paint_alignment, own=own))]
 
 
 def paint_alignment(figure: "Figure", own: OwnSentence) -> None:

@@ -111,7 +111,7 @@ def draw_gradients(to: Path, measured: dict[str, Any]) -> list[Path]:
     ]  # fmt: skip
     columns = ("row", "seed", "position", "of", "lower quartile", "median", "upper quartile", "mean", "sentences")
     return [
-        *style.save_figure(to, NAME, (style.WIDTH, 3.75), partial(paint_gradients, measured=measured, norms=norms)),
+        style.save_figure(to, NAME, (style.WIDTH, 3.75), partial(paint_gradients, measured=measured, norms=norms)),
         save_numbers(to, NAME, columns, rows),
     ]
 

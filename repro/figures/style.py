@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 Paint = Callable[["Figure"], None]
 
 WIDTH = 7.0  # inches, the text of a page between its margins
-DETAILS: dict[str, dict[str, Any]] = {  # a file names neither its date nor its maker, which would change its bytes
-    "png": {"dpi": 200, "metadata": {"Software": None}},
-    "svg": {"metadata": {"Date": None, "Creator": None}},
-}
+UNNAMED: dict[str, Any] = {"Date": None, "Creator": None}  # either would change the bytes
 INK, SOFT, PALE = "#1a1a1a", "#6b6b6b", "#d9d9d9"
 # Okabe and Ito's colours, told apart by colour-blind readers; yellow is left out, which no paper shows
 COLOURS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f4fa0")
@@ -93,20 +90,19 @@ def house() -> Iterator[None]:
         yield
 
 
-def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> list[Path]:
-    """Paint a figure of `size` inches and write `name`.png and `name`.svg: the same input, the same bytes."""
-    with house():
-        figure = painted(size, paint)
-        files = {folder / f"{name}.{form}": _encoded(figure, form) for form in DETAILS}
-    for file, content in files.items():
-        write_bytes(file, content)
-    return list(files)
+def save_figure(folder: Path, name: str, size: tuple[float, float], paint: Paint) -> Path:
+    """Write a figure of `size` inches as `name`.svg, and return that file: the same input, the same bytes."""
+    file = folder / f"{name}.svg"
+    write_bytes(file, svg(size, paint))
+    return file
 
 
 def svg(size: tuple[float, float], paint: Paint) -> bytes:
-    """The figure as SVG alone."""
+    """The figure as a file's bytes."""
+    file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
     with house():
-        return _encoded(painted(size, paint), "svg")
+        painted(size, paint).savefig(file, format="svg", metadata=UNNAMED)
+    return file.getvalue()
 
 
 def painted(size: tuple[float, float], paint: Paint) -> "Figure":
@@ -119,14 +115,8 @@ def painted(size: tuple[float, float], paint: Paint) -> "Figure":
     FigureCanvasAgg(figure)
     paint(figure)
     if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):  # what `tight_layout` leaves behind moves
-        figure.set_layout_engine(None)  # nothing any more, but has each file drawn twice
+        figure.set_layout_engine(None)  # nothing any more, but has the figure drawn twice
     return figure
-
-
-def _encoded(figure: "Figure", form: str) -> bytes:
-    file = BytesIO()  # matplotlib writes an SVG in pieces of a few bytes
-    figure.savefig(file, format=form, **DETAILS[form])
-    return file.getvalue()
 
 
 def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 1)) -> "Axes":

@@ -59,13 +59,13 @@ def _lines(lines: Iterable[Any], window: int, value: Callable[[Any], float]) -> 
 
 
 def draw_table1(results: Path) -> list[Path]:
-    """table1.png and table1.svg beside the measurements they show; nothing where there are none."""
+    """table1.svg beside the measurements it shows; nothing where there are none."""
     folder = results / LAYER_COSTS_FOLDER
     if not (folder / FILE).exists():
         return []
     measured = load(folder / FILE)
     paint = partial(_paint, shown=panels(measured), window=measured.grid["windows"][0])
-    return style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)
+    return [style.save_figure(folder, "table1", (style.WIDTH, 6.6), paint)]
 
 
 def _paint(figure: "Figure", shown: list[Panel], window: int) -> None:

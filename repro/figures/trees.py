@@ -93,7 +93,7 @@ def draw_tree(to: Path, measured: MeasuredTree) -> list[Path]:
     gold, found = tree_in(measured["gold"]), tree_in(measured["found"])
     height = sum(tree.depth for tree in (gold, found)) * LEVEL + 3.2 * LEVEL + 4 * MARGIN + 20
     size = (style.WIDTH, height / 72)
-    return style.save_figure(to, "parse_tree", size, partial(paint_trees, gold=gold, found=found, measured=measured))
+    return [style.save_figure(to, "parse_tree", size, partial(paint_trees, gold=gold, found=found, measured=measured))]
 
 
 def paint_trees(figure: "Figure", *, gold: Tree, found: Tree, measured: MeasuredTree) -> None:

@@ -93,7 +93,7 @@ def _pages(result_set: ResultSet) -> list[str]:
 
 
 def _pictures(result_set: ResultSet) -> set[str]:
-    return {file.stem for file in (result_set.folder / FIGURES).glob("*.png")}
+    return {file.stem for file in (result_set.folder / FIGURES).glob("*.svg")}
 
 
 def build_layers(results: Path) -> Documents:

@@ -224,4 +224,4 @@ def _figures(there: Collection[str], scale: str, is_own: bool) -> tuple[Block, .
         return heading, Text(
             ("None yet: ", Code(f"python experiments/figures.py {where}--scale {scale}"), " draws them.")
         )
-    return heading, *(Picture(f"{FIGURES}/{name}.png", text) for name, text in captions.items())
+    return heading, *(Picture(f"{FIGURES}/{name}.svg", text) for name, text in captions.items())

@@ -145,8 +145,7 @@ def measured(n_layers: int = 3) -> dict[str, Any]:
     return {"runs": runs, "sentences": 64, "moments": [{"first": some(), "last": some()} for _ in runs]}
 
 
-def test_the_numbers_beside_the_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
+def test_the_numbers_beside_the_picture(tmp_path: Path) -> None:
     content = measured()
     picture, numbers = draw_activations(tmp_path, content)
     assert picture.name == "activations.svg"

@@ -106,7 +106,6 @@ def test_the_row_stands_in_its_experiment() -> None:
 
 
 def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
     notes: list[str] = []
     monkeypatch.setattr(style, "note", lambda figure, text: notes.append(" ".join(text.split())))
     random = np.random.default_rng(5)

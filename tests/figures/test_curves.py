@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from repro.figures import style
 from repro.figures.curves import draw_curves, draw_over_operations
 from repro.results.record import Record
 
@@ -18,13 +17,10 @@ def test_a_table_without_a_run_to_show_says_so(a_record: Make, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
-def test_the_places_where_curves_cross_stand_beside_the_picture(
-    a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_places_where_curves_cross_stand_beside_the_picture(a_record: Make, tmp_path: Path) -> None:
     # the rival's updates take twice the operations; over updates it is ahead until 15, over operations always behind
     base = a_record("base", dev={"step": [10, 20, 40], "nll": [5.0, 3.0, 1.0]}, flops=4e9)
     rival = a_record("ByteNet", dev={"step": [10, 20, 40], "nll": [4.0, 4.0, 4.0]}, flops=8e9)
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
     files = draw_over_operations(tmp_path, "ladder", [base, rival])
     assert [file.name for file in files] == ["operations_ladder.svg", "operations_ladder.csv", "crossings_ladder.csv"]
     assert files[2].read_text().split("\n")[1:] == ["ByteNet,base,updates,15,3", "ByteNet,base,FLOPs,nowhere,3", ""]

@@ -90,9 +90,9 @@ def test_everything_is_made_from_records_and_a_measurement(drawn: tuple[Path, li
     assert [said.partition(":")[0] for said in skipped] == [
         OWN, "parse tree", "head similarity", "soft alignment", "activations", "gradients of the first word",
     ]  # fmt: skip
-    forms = {name: ("png", "svg", "csv") if name in WITH_NUMBERS else ("png", "svg") for name in EACH}
+    forms = {name: ("svg", "csv") if name in WITH_NUMBERS else ("svg",) for name in EACH}
     assert made == [results / f"laptop/figures/{name}.{form}" for name in EACH for form in forms[name]]
-    assert all(file.read_bytes()[:5] in (b"\x89PNG\r", b"<?xml") for file in made if file.suffix != ".csv")
+    assert all(file.read_bytes().startswith(b"<?xml") for file in made if file.suffix != ".csv")
 
 
 def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
@@ -200,10 +200,10 @@ def test_the_command_prints_what_it_made_and_what_not(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        draw, "draw_figures", lambda *places, processes: ([Path("a.png")], ["figure 9: no numbers. Run it."])
+        draw, "draw_figures", lambda *places, processes: ([Path("a.svg")], ["figure 9: no numbers. Run it."])
     )
     draw.main([])
-    assert capsys.readouterr().out == ("Figures of results/own/laptop\na.png\nSkipped figure 9: no numbers. Run it.\n")
+    assert capsys.readouterr().out == ("Figures of results/own/laptop\na.svg\nSkipped figure 9: no numbers. Run it.\n")
 
 
 @pytest.mark.parametrize(("there_are", "draw_on"), [(1, 1), (3, 3), (64, 4)])

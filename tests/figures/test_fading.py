@@ -15,11 +15,6 @@ from repro.results.curves import bands
 from repro.results.parts import THIRDS, bleu_of_parts
 
 
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
-
-
 def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(tmp_path: Path) -> None:
     records = [*(ladder_run("One", seed, tmp_path) for seed in (1, 2, 3)), ladder_run("Two", 4, tmp_path)]
     records.append(ladder_run("Three", 5, tmp_path, places=False))

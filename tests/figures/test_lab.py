@@ -7,13 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from repro.figures import lab, style
+from repro.figures import lab
 from repro.figures.mechanism import encodings
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
 
 
 def numbers(folder: Path, name: str) -> list[dict[str, str]]:

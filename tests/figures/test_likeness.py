@@ -10,17 +10,11 @@ import numpy as np
 import pytest
 
 from repro.decoding.heads import rounded_weights
-from repro.figures import style
 from repro.figures.likeness import Alike, alike_heads, cosines, draw_similarity
 from repro.results.inside import packed_inside, write_inside
 from repro.results.record import Record, path
 
 Make = Callable[..., Record]
-
-
-@pytest.fixture(autouse=True)
-def svg_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
 
 
 def leave(results: Path, record: Record, sentences: list[dict[str, Any]]) -> None:

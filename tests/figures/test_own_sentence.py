@@ -87,7 +87,6 @@ def test_the_first_own_sentence_of_the_lowest_seed_is_shown(a_record: Make, tmp_
 
 
 def test_four_pictures_say_whose_and_which(a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
     notes: list[str] = []
     monkeypatch.setattr(style, "note", lambda figure, text: notes.append(" ".join(text.split())))
     weights = seen(np.random.default_rng(5), 3)

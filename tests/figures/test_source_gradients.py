@@ -98,8 +98,7 @@ def measured(n: int = 33, length: int = 14) -> dict[str, Any]:
     return {"runs": [{**whose, "row": one.row} for one in LADDER_ROWS], "norms": norms}
 
 
-def test_the_numbers_beside_the_picture(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(style, "DETAILS", {"svg": style.DETAILS["svg"]})
+def test_the_numbers_beside_the_picture(tmp_path: Path) -> None:
     content = measured()
     picture, numbers = draw_gradients(tmp_path, content)
     assert picture.name == "source_gradients.svg"

@@ -63,13 +63,13 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
     figures = tmp_path / "laptop" / "figures"
     figures.mkdir()
     for name in ("learning_rate", "curves_table3_B", "something_else"):
-        (figures / f"{name}.png").touch()
+        (figures / f"{name}.svg").touch()
     written = build.write_scale(ResultSet.read(tmp_path / "laptop"))
     text = (tmp_path / "laptop/README.md").read_text("utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert [link for link in links if not (tmp_path / "laptop" / link).exists()] == []
-    assert {"claims.md", "table3.md", "table3_B.csv", "figures/learning_rate.png"} <= set(links)
-    assert text.index("learning_rate.png") < text.index("curves_table3_B.png")
+    assert {"claims.md", "table3.md", "table3_B.csv", "figures/learning_rate.svg"} <= set(links)
+    assert text.index("learning_rate.svg") < text.index("curves_table3_B.svg")
     assert tmp_path / "laptop/README.md" in written
 
 
