@@ -8,7 +8,7 @@ from repro.claims.growth import LABELS, QUANTITIES, Fit, Growth, fits, longest_p
 from repro.claims.layers import LAYER_CLAIMS, ROWS, WINDOWS, in_words, verdicts
 from repro.pages.sheet import comma_separated
 from repro.render.origin import made_from
-from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Code, Column, Formula, Heading, Listing, Page, Picture, Strong, Table, Text, Words, blocks
 from repro.results.layer_costs import Measured
 
 NAME = "table1"
@@ -68,6 +68,7 @@ ABOUT_COSTS: Words = (
     Strong("time"),
     " is that of the forward and backward pass of one sequence; the fixed cost of a call flattens its exponents.",
 )
+PICTURE = Picture("table1.svg", "What a layer costs over the length of a sequence, and its longest path")
 ABOUT_HALF_WIDTHS: Words = (Strong("±"), " is the half-width of an exponent's 95 % t-interval.")
 
 
@@ -97,6 +98,7 @@ def page(measured: Measured) -> Page:
             Table(tuple(cost_columns(measured))),
             Text(ABOUT_HALF_WIDTHS),
             Text(ABOUT_COSTS),
+            PICTURE,
             Heading("How it was made"),
             *_made(measured),
         ),

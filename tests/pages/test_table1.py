@@ -20,7 +20,7 @@ from repro.claims.growth import compare, growth, judged_growth, median_interval,
 from repro.claims.layers import LAYER_CLAIMS, ROWS, verdicts
 from repro.figures.table1 import doublings, draw_table1, panels
 from repro.pages.build import build_layers, texts, write_layers
-from repro.pages.table1 import columns, cost_columns, page
+from repro.pages.table1 import PICTURE, columns, cost_columns, page
 from repro.render.markdown import markdown
 from repro.results.layer_costs import (
     FILE,
@@ -464,7 +464,13 @@ def test_the_same_measurements_give_the_same_bytes(tmp_path: File) -> None:
         saved(folder)
         pages.append([file.read_bytes() for file in (*write_layers(folder), *draw_table1(folder))])
     assert pages[0] == pages[1]
-    assert len(pages[0]) == 5
+    assert len(pages[0]) == 4
+
+
+def test_the_page_shows_the_picture(tmp_path: File) -> None:
+    saved(tmp_path)
+    assert [file.name for file in draw_table1(tmp_path)] == [PICTURE.file]
+    assert PICTURE in page(as_printed()).blocks
 
 
 def test_the_panels_show_one_width_and_one_window() -> None:
