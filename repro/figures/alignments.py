@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from repro.decoding.heads import entropies
 from repro.figures import style
-from repro.figures.attention_maps import MAKE_AGAIN, merged_to_words
+from repro.figures.attention_maps import merged_to_words
 from repro.figures.numbers import save_numbers
 from repro.results.inside import seen_sentences
 from repro.results.record import Record
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 NAME = "soft_alignment"
 TABLE, ROW = "ladder", "soft alignment"
-MAKE_ALIGNMENTS = f'python experiments/{TABLE}.py --rows "{ROW}"'
+MAKE_ALIGNMENTS = f'python experiments/{TABLE}.py --rows base "{ROW}"'
 MOST = 4  # sentences
 LETTERS = 14  # of a word that is longer the rest is not written
 
@@ -81,14 +81,17 @@ def aligned_sentences(records: Sequence[Record], results: Path) -> Iterator[tupl
         yield record, found
 
 
-def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path) -> Compared:
-    """Soft alignment and the base, of the lowest seed each, the same one if possible. A ValueError says what to run."""
+def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str) -> Compared:
+    """Soft alignment and the base, of the lowest seed each, the same one if possible.
+
+    Raises ValueError, which names the command to run, where a run is missing.
+    """
     of_row = [record for record in rows if record.row == ROW]
     first = next(aligned_sentences(of_row, results), None)
     if first is None:
         raise ValueError(
             f"no run of the row {ROW!r} of {TABLE} left its attention weights (a file .inside.gz beside its record). "
-            f"Run `{MAKE_ALIGNMENTS}`."
+            f"Run `{command}`."
         )
     record, own = first
     others = sorted(aligned_sentences(base, results), key=lambda run: run[0].seed != record.seed)
@@ -99,13 +102,15 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
             return Compared((record, other), both[:MOST])
     raise ValueError(
         f"no run of the base row left its attention weights on the sentences of {ROW}, run {record.run}. "
-        f"Run `{MAKE_AGAIN}`."
+        f"Run `{command}`."
     )
 
 
-def draw_alignments(to: Path, rows: Sequence[Record], base: Sequence[Record], results: Path) -> list[Path]:
+def draw_alignments(
+    to: Path, rows: Sequence[Record], base: Sequence[Record], results: Path, *, command: str
+) -> list[Path]:
     """The picture, its weights and its entropies. Raises ValueError where a run is missing."""
-    found = compared_alignments(rows, base, results)
+    found = compared_alignments(rows, base, results, command=command)
     each = [
         (record.row, record.seed, one)
         for pair in found.sentences

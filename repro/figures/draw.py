@@ -56,6 +56,7 @@ ONE_ENDED = (
     "A process that drew figures has ended: from outside, or for want of memory? The figures that were finished are "
     "there; type the command again for the others."
 )
+MAKE_ALL = "python experiments/all_tables.py"
 LONGEST = "differences"  # it reads every record: begun last it would be waited for alone
 AT_ONCE = 4  # processes at most: each imports what it draws with and reads the records that it needs
 
@@ -119,14 +120,14 @@ def _figures_of(results: Path, scale: str, runs: Path, cache: Path) -> Figures:
         "position codes": partial(lab.draw_codes, to),
         "where the source enters": partial(decoders.draw_decoders, to),
         "head similarity": lambda: likeness.draw_similarity(to, of(BASE), results),
-        "soft alignment": lambda: alignments.draw_alignments(to, of(alignments.TABLE), of(BASE), results),
+        "soft alignment": partial(_alignments, to, scale, of, results),
         "activations": partial(_activations, to, scale, of, runs, cache),
         "gradients of the first word": partial(_gradients, to, scale, of, runs, cache),
         **{f"curves of {table}": partial(_curves, to, of, table) for table in tables},
         **{f"operations of {table}": partial(_over_operations, to, of, table) for table in tables},
         **{f"fading of {table}": partial(_fading, to, of, table, results) for table in tables},
-        LONGEST: lambda: forest.draw_differences(to, _third(of, tables), _distances(place, of), results),
-        "quality and cost": lambda: quality.draw_quality(to, _third(of, tables)),
+        LONGEST: partial(_differences, to, scale, of, tables, results),
+        "quality and cost": partial(_quality, to, scale, of, tables),
     }
 
 
@@ -202,6 +203,11 @@ def _attention(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     return attention_maps.draw_attention(to, measured)
 
 
+def _alignments(to: Path, scale: str, of: Load, results: Path) -> list[Path]:
+    command = f"{alignments.MAKE_ALIGNMENTS} --scale {scale}"
+    return alignments.draw_alignments(to, of(alignments.TABLE), of(BASE), results, command=command)
+
+
 def _tree(to: Path, scale: str, runs: Path, cache: Path) -> list[Path]:
     """What the newest parser here makes of a sentence, or else what stands under results."""
     file = to / "tree.json"
@@ -241,7 +247,7 @@ def _base(scale: str, records: Sequence[Record]) -> Hyper:
     if records:
         return Hyper(**records[0].hyper)
     if scale not in SCALES:
-        raise ValueError(f"no record of the base row of {scale}. Run `{attention_maps.MAKE_AGAIN}` with its options.")
+        raise ValueError(f"no record of the base row. Run `{attention_maps.MAKE_AGAIN} --scale {scale}`.")
     return SCALES[scale].base
 
 
@@ -264,6 +270,15 @@ def _fading(to: Path, of: Load, table: str, results: Path) -> list[Path]:
 def _translate_anew(records: Sequence[Record]) -> bool:
     """Whether a table shows other systems than the base's on the base's task."""
     return any(record.system and has_sentences(record) for record in records)
+
+
+def _differences(to: Path, scale: str, of: Load, tables: Sequence[str], results: Path) -> list[Path]:
+    distances = _distances(to.parent, of)
+    return forest.draw_differences(to, _third(of, tables), distances, results, command=f"{MAKE_ALL} --scale {scale}")
+
+
+def _quality(to: Path, scale: str, of: Load, tables: Sequence[str]) -> list[Path]:
+    return quality.draw_quality(to, _third(of, tables), command=f"{MAKE_ALL} --scale {scale}")
 
 
 def _distances(place: Path, of: Load) -> Distances:

@@ -118,12 +118,12 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, ov
     )
 
 
-def draw_differences(folder: Path, records: Sequence[Record], distances: Distances, results: Path) -> list[Path]:
-    """Two panels, log PPL and BLEU, a line for each row; and their numbers."""
+def draw_differences(
+    folder: Path, records: Sequence[Record], distances: Distances, results: Path, *, command: str
+) -> list[Path]:
+    """Two panels, log PPL and BLEU, a line for each row; and their numbers. A ValueError names the command to run."""
     if not (lines := differences_to_base(records, distances, results)):
-        raise ValueError(
-            "Expected finished runs of the base and of another row, of committed code. Run experiments/all_tables.py."
-        )
+        raise ValueError(f"no finished runs of committed code of the base and of another row. Run `{command}`.")
     numbers = [_numbers(line, endpoint) for line in lines for endpoint in ENDPOINTS]
     return [
         style.save_figure(folder, NAME, size(lines), functools.partial(_paint, lines=lines)),

@@ -62,16 +62,16 @@ def of_other_cost(found: Sequence[Point]) -> list[Point]:
     return [point for point in found if point.table == BASE or not base or abs(point.flops / base[0] - 1) > SAME_COST]
 
 
-def draw_quality(folder: Path, records: Sequence[Record]) -> list[Path]:
-    """Dev BLEU against training FLOPs, one point a row that differs in them from the base."""
+def draw_quality(folder: Path, records: Sequence[Record], *, command: str) -> list[Path]:
+    """Dev BLEU against training FLOPs, a point for each row that differs in them from the base.
+
+    Raises ValueError, which names the command to run, where no row does.
+    """
     every = points(records, "bleu")
     found = of_other_cost(every)
     if len(found) < 2:
-        rows = ", ".join(point.row for point in found) or "none"
-        raise ValueError(
-            f"Expected finished runs of two rows or more that differ in cost, of committed code, got {rows}. Run "
-            "experiments/all_tables.py."
-        )
+        there = f", only of {found[0].row}" if found else ""
+        raise ValueError(f"no finished runs of committed code of two rows that differ in cost{there}. Run `{command}`.")
     paint = functools.partial(_paint, found=found, left_out=[point for point in every if point not in found])
     return [style.save_figure(folder, "quality_and_cost", (style.WIDTH, 4.4), paint)]
 

@@ -57,7 +57,7 @@ def test_a_row_is_a_word_and_its_entropy_that_of_the_row(a_record: Make, tmp_pat
     eighths = np.array([[[[8, 0, 0, 0], [0, 4, 4, 0], [2, 2, 2, 2]], [[0, 0, 0, 8], [0, 0, 0, 8], [8, 0, 0, 0]]]]) / 8
     own = leave(tmp_path, rung(a_record, 1), {"line 1": eighths[:, :1]})
     base = leave(tmp_path, a_record("base", 1), {"line 1": np.concatenate([eighths, eighths[:, ::-1]])})
-    [(one, other)] = compared_alignments([own], [base], tmp_path).sentences
+    [(one, other)] = compared_alignments([own], [base], tmp_path, command="make").sentences
     # "Katzen" looks as the mean of its two pieces, "cats" has the weight of both of its own
     np.testing.assert_allclose(one.weights, [[0.5, 0.5, 0], [0.25, 0.5, 0.25]], atol=0.004)
     np.testing.assert_allclose(one.entropy, [math.log(2), 1.5 * math.log(2)], atol=0.01)
@@ -85,20 +85,20 @@ def test_the_lowest_seed_is_held_against_a_base_of_the_same(a_record: Make, tmp_
         leave(tmp_path, a_record("base", 4), sentences, elsewhere),  # whose lines are of another text
         *(leave(tmp_path, a_record("base", seed), {"line 7": sentences["line 1"], **sentences}) for seed in (6, 3)),
     ]
-    found = compared_alignments(rows, base, tmp_path)
+    found = compared_alignments(rows, base, tmp_path, command="make")
     assert [(run.row, run.seed) for run in found.runs] == [(ROW, 4), ("base", 3)]
     assert [one.about for one, _ in found.sentences] == [f"line {n}" for n in range(4)]
     assert all(one.source == other.source for one, other in found.sentences)
     base.append(leave(tmp_path, a_record("base", 4), sentences))
-    assert compared_alignments(rows, base[1:], tmp_path).runs[1].seed == 4  # though 3 is lower
+    assert compared_alignments(rows, base[1:], tmp_path, command="make").runs[1].seed == 4  # though 3 is lower
 
 
 def test_what_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None:
     own = leave(tmp_path, rung(a_record, 1), {"line 1": cross(np.random.default_rng(3))})
-    with pytest.raises(ValueError, match=r"no run of the row 'soft alignment' of ladder left .* --rows \"soft alig"):
-        compared_alignments([], [], tmp_path)
-    with pytest.raises(ValueError, match=r"no run of the base row left .* Run `python experiments/table3_A.py --rows"):
-        compared_alignments([own], [a_record("base", 1)], tmp_path)
+    with pytest.raises(ValueError, match=r"no run of the row 'soft alignment' of ladder left .* Run `make`\."):
+        compared_alignments([], [], tmp_path, command="make")
+    with pytest.raises(ValueError, match=r"no run of the base row left .* Run `make`\."):
+        compared_alignments([own], [a_record("base", 1)], tmp_path, command="make")
 
 
 def test_the_row_stands_in_its_experiment() -> None:
@@ -111,8 +111,8 @@ def test_the_picture_and_its_numbers(a_record: Make, tmp_path: Path, monkeypatch
     random = np.random.default_rng(5)
     own = leave(tmp_path, rung(a_record, 3), {f"line {n}": cross(random) for n in (1, 2)})
     base = leave(tmp_path, a_record("base", 3), {f"line {n}": cross(random, 2, 2) for n in (1, 2)})
-    found = compared_alignments([own], [base], tmp_path)
-    picture, weights, spread = draw_alignments(tmp_path / "figures", [own], [base], tmp_path)
+    found = compared_alignments([own], [base], tmp_path, command="make")
+    picture, weights, spread = draw_alignments(tmp_path / "figures", [own], [base], tmp_path, command="make")
     assert (picture.name, weights.name, spread.name) == (
         "soft_alignment.svg", "soft_alignment.csv", "soft_alignment_entropy.csv",
     )  # fmt: skip

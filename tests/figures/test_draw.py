@@ -149,12 +149,15 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert tree.startswith("parse tree: no ")
     assert similarity.startswith("head similarity: no run of the base row left ")
     assert alignment.startswith("soft alignment: no run of the row 'soft alignment' of ladder left ")
+    assert alignment.endswith('Run `python experiments/ladder.py --rows base "soft alignment" --scale laptop`.')
     assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
     assert gradients.startswith("gradients of the first word: no ")
     assert gradients.endswith('`python experiments/ladder.py --rows base simple "soft alignment" --scale laptop`.')
     assert differences.startswith("differences: ")
     assert quality.startswith("quality and cost: ")
-    assert all(said.endswith("Run experiments/all_tables.py.") for said in (differences, quality))
+    assert all(
+        said.endswith("Run `python experiments/all_tables.py --scale laptop`.") for said in (differences, quality)
+    )
 
 
 def test_a_damaged_record_costs_its_own_figures_only(

@@ -170,8 +170,8 @@ def test_without_the_base_or_another_row_there_is_no_picture(
     rows: Sequence[str], a_record: Make, tmp_path: Path
 ) -> None:
     runs = [a_record(row) for row in rows]
-    with pytest.raises(ValueError, match=r"finished runs of the base and of another row.*Run experiments/all_tables"):
-        draw_differences(tmp_path, runs, Distances(evidence_of(runs), ()), tmp_path)
+    with pytest.raises(ValueError, match=r"finished runs .* of the base and of another row\. Run `make`\."):
+        draw_differences(tmp_path, runs, Distances(evidence_of(runs), ()), tmp_path, command="make")
 
 
 def words(figure: Figure) -> list[tuple[str, Any]]:
