@@ -49,7 +49,7 @@ def block(block: Block) -> str:
         case Picture():
             caption = markdown_text(block.caption)
             return (
-                f"![{caption}]({quote(block.file)})\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
+                f"![{caption}]({quote(block.file)})\n\n{_marked(Emphasis(f'{block.caption}.'), is_between_blanks=True)}"
             )
         case _:
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))

@@ -261,7 +261,8 @@ def test_every_kind_of_content_is_written() -> None:
     assert read["h1"] == ["All of it"]
     assert read["fence"] == ["```\n1  2\n</pre>\n"]
     assert "[that page](sub/other.md)" in markdown(everything())
-    assert "![What is &lt;seen&gt;](figures/a.png)" in markdown(everything())
+    picture = "![What is &lt;seen&gt;](figures/a.png)"
+    assert f"\n\n{picture}\n\n*What is &lt;seen&gt;.*\n\n" in markdown(everything()), "its caption is below, not beside"
     assert "| scores<br>d<sub>k</sub> |" in markdown(everything())
     assert "O(n<sup>2</sup> d)" in markdown(everything())
     of_html = Reader(html(everything().blocks))
