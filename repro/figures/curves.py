@@ -19,7 +19,8 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     """The training loss of every row of a table, and that of dev."""
     train, dev = bands(records, "train"), bands(records, "dev")
     if not train and not dev:
-        raise ValueError(f"{table}: no finished run of committed code, so no curve. Run experiments/{table}.py.")
+        again = f"python experiments/{table}.py --scale {records[0].scale}"
+        raise ValueError(f"no finished run of committed code, so no curve. Run `{again}`.")
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
     return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
 
@@ -28,7 +29,8 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     """The dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
     updates, operations = bands(records, "dev"), over_operations(records)
     if len(updates) < 2 or updates[0].row != BASE:
-        raise ValueError(f"{table}: no base beside another row, so nothing to compare. Run experiments/{table}.py.")
+        again = f"python experiments/{table}.py --scale {records[0].scale}"
+        raise ValueError(f"no base beside another row, so nothing to compare. Run `{again}`.")
     found = [one for of in compared([*rows_of(records).values()]).values() for one in of]
     said = [(one.row, one.beside, one.over, one.places(), one.gap) for one in found]
     columns = ("row", "seeds", "update", "FLOPs", "dev loss", "lowest", "highest")

@@ -55,7 +55,8 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     """Both panels of a table. Raises ValueError where no row has what it takes."""
     found = fading_rows(records, results)
     if not found:
-        raise ValueError(f"{table}: no run has its counts by length beside its record. Run experiments/{table}.py.")
+        again = f"python experiments/{table}.py --scale {records[0].scale}"
+        raise ValueError(f"no run has its counts by length beside its record. Run `{again}`.")
 
     def paint(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, sharey=True)

@@ -174,9 +174,9 @@ def write_outputs_2017(results: Path) -> list[Path]:
     return write(build_outputs_2017(results))
 
 
-def uncommitted(tables: Iterable[str], experiments: Path = EXPERIMENTS) -> list[str]:
+def uncommitted(tables: Iterable[str]) -> list[str]:
     """The tables of which the experiment file is not as its commit has it; none where there is no git to ask."""
-    return [name for name in tables if name != BASE and is_committed(experiments / f"{name}.py") is False]
+    return [name for name in tables if name != BASE and is_committed(EXPERIMENTS / f"{name}.py") is False]
 
 
 def scales(results: Path) -> list[Path]:

@@ -28,7 +28,7 @@ from repro.render.page import (
     Words,
     blocks,
 )
-from repro.render.several import several as several
+from repro.render.several import several
 from repro.results.frame import FIGURES
 from repro.results.places import PUBLISHED, RETIRED
 from repro.results.summary import Summary

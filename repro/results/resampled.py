@@ -41,8 +41,8 @@ def resampled(summands: Floats, score: Callable[[Floats], Floats]) -> Floats:
     return score(np.concatenate([summands.sum(axis=0, keepdims=True), draws(len(summands)) @ summands]))
 
 
-def over_draws(row: Sequence[Floats], n_sentences: int, less: Sequence[Floats] = ()) -> Interval:
-    """The mean over the runs of a row, or that minus the mean of another row, draw by draw.
+def over_draws(row: Sequence[Floats], n_sentences: int, less: Sequence[Floats]) -> Interval:
+    """The mean over the runs of a row, minus that over `less`, the runs of another row, if there are any, draw by draw.
 
     The runs are as `resampled` gives them, of at least one each; with the same seeds in both rows this is the mean of
     the seeds' paired differences.

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 Watch = Callable[[str, int], Callable[[int], None]]
 
 
-def note_further(
-    run: "Run", record: Record, tracker: "Tracker", tell: Say, watch: Watch = lambda name, n: lambda done: None
-) -> None:
+def note_further(run: "Run", record: Record, tracker: "Tracker", tell: Say, watch: Watch) -> None:
     """Have the scores in the folder of the run and in MLflow, where its checkpoints are there.
 
     What is there is not made again.
@@ -51,14 +49,7 @@ def note_further(
         sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
 
 
-def keep_further(
-    run: "Run",
-    record: Record,
-    results: "Path",
-    tracker: "Tracker",
-    tell: Say,
-    watch: Watch = lambda name, n: lambda done: None,
-) -> None:
+def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:
     """Have the same beside the record under `results`."""
     note_further(run, record, tracker, tell, watch)
     copy_further(run.folder / RECORD, path(results, record), record.run)

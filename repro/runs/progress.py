@@ -91,11 +91,10 @@ class Progress:
         finally:
             self.bars.remove_task(lane.bar)
 
-    def finish_run(self, cell: int | None = None) -> None:
+    def finish_run(self, cell: int) -> None:
         """One more run of the table is done."""
         self.n_done += 1
-        if cell is not None:
-            self.expected.pop(cell, None)
+        self.expected.pop(cell, None)
         self.bars.update(self.table_task, completed=self.n_done)
 
     def left(self) -> float | None:

@@ -125,6 +125,6 @@ DEFECTS: tuple[Defect, ...] = (
         "repro/figures/style.py",
         "    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):",
         "    if False:",
-        ("tests/figures/test_style.py::test_a_figure_is_drawn_once_a_file",),
+        ("tests/figures/test_style.py::test_a_figure_is_drawn_once",),
     ),
 )

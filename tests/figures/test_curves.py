@@ -12,7 +12,9 @@ Make = Callable[..., Record]
 
 
 def test_a_table_without_a_run_to_show_says_so(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no finished run of committed code.*Run experiments/table3_A.py"):
+    with pytest.raises(
+        ValueError, match="no finished run of committed code.*Run `python experiments/table3_A.py --scale laptop`"
+    ):
         draw_curves(tmp_path, "table3_A", [a_record("base", dirty=True)])
     assert not list(tmp_path.iterdir())
 
@@ -27,5 +29,7 @@ def test_the_places_where_curves_cross_stand_beside_the_picture(a_record: Make, 
 
 
 def test_nothing_beside_the_base_is_no_comparison(a_record: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no base beside another row.*Run experiments/ladder.py"):
+    with pytest.raises(
+        ValueError, match="no base beside another row.*Run `python experiments/ladder.py --scale laptop`"
+    ):
         draw_over_operations(tmp_path, "ladder", [a_record("base", dev={"step": [10], "nll": [5.0]})])

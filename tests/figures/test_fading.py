@@ -62,5 +62,5 @@ def test_the_picture_and_its_numbers(tmp_path: Path) -> None:
     assert [cell["third"] for cell in cells[:6]] == ["shortest", "middle", "longest", "first", "second", "last"]
     assert {cell["seeds"] for cell in cells if cell["row"] == "One"} == {"3"}
     assert {cell["±"] for cell in cells if cell["row"] == "Two"} == {""}  # of one run nobody knows
-    with pytest.raises(ValueError, match=r"ladder: no run has its counts .* experiments/ladder.py"):
+    with pytest.raises(ValueError, match=r"no run has its counts .* Run `python experiments/ladder.py --scale lab`"):
         draw_fading(tmp_path, "ladder", [ladder_run("Three", 5, tmp_path, places=False)], tmp_path)

@@ -80,7 +80,8 @@ def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert time.monotonic() - began < 10
 
 
-def test_of_many_that_begin_at_once_one_has_it(tmp_path: Path) -> None:
+def test_of_many_that_begin_at_once_one_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lease, "EVERY", 1.0)  # a busy machine may keep whom has it silent for a tenth of a second
     together, held, refused = threading.Barrier(8), [], []
 
     def take() -> None:
