@@ -121,7 +121,7 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/storage/test_process_pool.py::test_none_outlives_a_command_that_is_killed",),
     ),
     Defect(
-        "each file of a figure has it drawn twice",
+        "a figure is drawn twice for its file",
         "repro/figures/style.py",
         "    if isinstance(figure.get_layout_engine(), PlaceHolderLayoutEngine):",
         "    if False:",
