@@ -358,7 +358,7 @@ def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:
 def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     """One verdict of two endpoints: what either shows, unless they show opposite things."""
     outcomes = {one.verdict.outcome for one in found}
-    reasons = {one.endpoint.name: one.verdict.reason + _steps_against(claim, one) for one in found}
+    reasons = {one.endpoint.name: one.verdict.reason + steps_against(claim, one) for one in found}
     if outcomes <= SETTLES_NOTHING and len({*reasons.values()}) == 1:
         reason = found[0].verdict.reason
     else:
@@ -381,7 +381,7 @@ def _combined(claim: Claim, found: Sequence[Found], suite: Suite) -> Judged:
     )
 
 
-def _steps_against(claim: Claim, found: Found) -> str:
+def steps_against(claim: Claim, found: Found) -> str:
     """The steps of a trend against the sign that its slope was found to have, each with its number."""
     if found.verdict.outcome not in (*OF_SIZE[:2], *OF_SIGN[:2]) or found.value is None:
         return ""

@@ -16,6 +16,7 @@ from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
 from repro.results.further_tests import read_further, with_further
+from repro.results.lengths import with_lengths
 from repro.results.parts import SPLIT, with_brackets, with_parts
 from repro.results.record import BASE, Record, path
 from repro.results.sentences import read_counts, read_places
@@ -48,21 +49,20 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
     names = [name for name, records in result_set.tables.items() if records and name != BASE]
     third = {BASE, *result_set.named(table3.PARTS)}
     whole, *single = result_set.frames([third, *({name} for name in names)])
-    results = result_set.folder.parent
     frames = {
-        name: _with_details(frame, result_set.everything, results)
-        for name, frame in zip(names, single, strict=True)
+        name: _with_details(frame, result_set.everything, result_set.folder.parent)
+        for name, frame in zip((*names, table3.NAME), (*single, whole), strict=True)
         if frame is not None
     }
     evidence = evidence_of(result_set.everything, result_set.rows)
-    for frame in (*frames.values(), *([] if whole is None else [whole])):
+    for frame in frames.values():
         frame.attrs[EXPLORED] = not evidence.records
         if not result_set.own:
             tell_exploration(frame, evidence)
     return ScaleData(
         result_set=result_set,
         runs=runs,
-        frames=frames if whole is None else frames | {table3.NAME: with_further(whole, result_set.everything, results)},
+        frames=frames,
         evidence=evidence,
         judged=judge(evidence, result_set.rows, layers),
         stated=judge(evidence, result_set.rows, layers, STATEMENTS),
@@ -85,5 +85,5 @@ def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) 
     """The frame with what its page shows beside scores: what single sentences and curves tell."""
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
-    frame = with_further(frame, records, results)
+    frame = with_lengths(with_further(frame, records, results), records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame

@@ -3,7 +3,7 @@
 Before them stand the questions that those texts ask and leave open, each with an answer made from the verdicts.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from repro.claims.bootstrap import Place
@@ -16,6 +16,7 @@ from repro.results.resampled import Interval
 from repro.results.summary import Summary
 
 NAME = "statements"
+UNDECIDED = (OF_SIZE.neither, OF_SIGN.neither)
 OF_TEXTS = claims.Subject("Statements of teaching texts", "statements", "what is said")
 
 
@@ -71,10 +72,8 @@ def _sentences(known: Sequence[tuple[Part, Judged]]) -> Iterator[str]:
     """Worse: ... Better: ... Not told apart: ... Not known yet: ..."""
     said: dict[str, list[str]] = {"Worse": [], "Better": [], "Not told apart": [], "Not known yet": []}
     for part, one in known:
-        word = _word(one.verdict, part)
-        numbers = "; ".join(_difference(found, part) for found in one.found if found.value is not None)
-        is_known = word != "Not known yet" and numbers
-        said[word].append(f"{part.name} ({numbers}; {part.claim})" if is_known else f"{part.name} ({part.claim})")
+        told = _differences(one.found, part) if one.verdict not in SETTLES_NOTHING else ()
+        said[_word(one.verdict, part)].append(f"{part.name} ({'; '.join([*told, part.claim])})")
     for word, names in said.items():
         if names:
             yield f"{word}: {', '.join(names)}."
@@ -83,14 +82,19 @@ def _sentences(known: Sequence[tuple[Part, Judged]]) -> Iterator[str]:
 def _word(outcome: Outcome, part: Part) -> str:
     if outcome in SETTLES_NOTHING:
         return "Not known yet"
-    if outcome in (OF_SIZE.neither, OF_SIGN.neither):
+    if outcome in UNDECIDED:
         return "Not told apart"
     is_right = outcome in (OF_SIZE.yes, OF_SIGN.yes)
     return "Worse" if is_right == part.is_worse else "Better"
 
 
-def _difference(found: Found, part: Part) -> str:
-    """0.12 log PPL worse."""
-    value = found.value or 0.0
-    size = f"{abs(value):.{found.endpoint.decimals}f}"
-    return f"{size} {found.endpoint.name} {'worse' if (value > 0) == part.is_worse else 'better'}"
+def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
+    """0.12 log PPL worse, BLEU open: a number where its sign was decided, and only there; nothing where none was."""
+    known = [found for found in every if found.value is not None]
+    if all(found.verdict.outcome in UNDECIDED for found in known):
+        return
+    for found in known:
+        name, value = found.endpoint.name, found.value or 0.0
+        way = "worse" if (value > 0) == part.is_worse else "better"
+        is_open = found.verdict.outcome in UNDECIDED
+        yield f"{name} {found.verdict.outcome}" if is_open else f"{abs(value):.{found.endpoint.decimals}f} {name} {way}"

@@ -15,6 +15,7 @@ from repro.pages.columns import (
     size_columns,
     spreads,
 )
+from repro.pages.lengths import lengths_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     ABOUT_SETTINGS,
@@ -145,6 +146,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             Text(ABOUT_AVERAGED),
             Text(ABOUT_SETTINGS),
             explained(size),
+            lengths_section(frame, base),
             Heading("As printed, and the cost column worked out again"),
             explained_table(printed_columns(), rules_between([line.kind for line in TABLE_2])),
             Text(ABOUT_PRINTED),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from repro.claims.judge import Judged
 from repro.pages.columns import DELTA, columns_of_dev, row_column, rules_between, setting_columns, size_columns
 from repro.pages.further_tests import further_section
+from repro.pages.lengths import lengths_section
 from repro.pages.verdicts import verdict_columns
 from repro.pages.words import about_settings, claim, ending, explained_table
 from repro.render.origin import made_from
@@ -50,6 +51,7 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = ()) -> Page:
             explained_table(scores, ruled),
             (Heading("What the rows change"), *explained_table(varies, ruled)) if varies else (),
             about_settings(frame),
+            lengths_section(frame, ruled),
             further_section(frame, ruled),
             ending(frame),
         ),

@@ -18,6 +18,7 @@ from repro.pages.columns import (
     size_columns,
 )
 from repro.pages.further_tests import further_section
+from repro.pages.lengths import lengths_section
 from repro.pages.verdicts import statement_columns, verdict_columns
 from repro.pages.words import (
     about_settings,
@@ -71,6 +72,7 @@ def page(
             along_training(frame) if systems else (),
             Heading("Test set and time"),
             explained_table([row, *test, *took], ruled),
+            lengths_section(frame, ruled),
             further_section(frame, ruled),
             ending(frame, Text(made), facts(frame)),
         ),

@@ -20,12 +20,15 @@ BASES = {B0, BASE_DE, BASE_FR}  # what other rows are compared with, each in its
 
 
 def verdict_columns(frame: "DataFrame", judged: Sequence[Judged]) -> list[Column]:
-    """What the claims say that compare a row with the base, in their words; no column where none does."""
-    said: dict[str, dict[str, None]] = {}
+    """What the claims say that compare a row with the base, in their words; no column where none does.
+
+    With their names where they do not all say the same.
+    """
+    said: dict[str, list[Judged]] = {}
     for one in judged:
         others = [row for row in one.claim.rows if row not in BASES]
         if one.claim.kind in DIFFERENCES and len(others) == 1:
-            said.setdefault(others[0], {})[one.verdict] = None
+            said.setdefault(others[0], []).append(one)
     rows = zip(frame["table"], frame["row"], strict=True)
     texts = [_joined(said.get(f"{table}/{row}", ())) for table, row in rows]
     return [Column("", HEADING, texts, is_words=True)] if any(texts) else []
@@ -62,7 +65,8 @@ def tell_exploration(frame: "DataFrame", evidence: Evidence) -> None:
         ]
 
 
-def _joined(verdicts: Collection[str]) -> str:
+def _joined(about: Collection[Judged]) -> str:
     """In one cell; that a claim was not judged is told where nothing else is: most say how large a difference is."""
-    judged = [verdict for verdict in verdicts if verdict != "not judged"]
-    return ", ".join(judged or verdicts)
+    told = [one for one in about if one.verdict != "not judged"] or about
+    words = dict.fromkeys(one.verdict for one in told)
+    return ", ".join(words if len(words) < 2 else (f"{one.claim.id}: {one.verdict}" for one in told))

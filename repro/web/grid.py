@@ -52,8 +52,9 @@ def _bar(low: str, mean: str, high: str, base: str) -> Markup:
 
 
 def verdict_html(words: Words) -> Markup:
-    """Verdicts with their marks: ✓ same sign."""
-    return Markup(", ").join(outcome_html(text) for text in plain(words).split(", ") if text)
+    """Verdicts with their marks, and the names of their claims where they have them: C27a: ✓ same sign."""
+    parts = [text.rpartition(": ") for text in plain(words).split(", ") if text]
+    return Markup(", ").join(Markup("{}{}{}").format(name, colon, outcome_html(word)) for name, colon, word in parts)
 
 
 def outcome_html(outcome: str, more: str = "") -> Markup:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup
 
-from repro.claims.judge import OUTCOMES, Judged
+from repro.claims.judge import OUTCOMES, Judged, steps_against
 from repro.pages.claims import by_subject, exploration, promise, sizes_here
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
@@ -56,7 +56,15 @@ def _decided(judged: Iterable[Judged]) -> Markup:
 
 
 def _finding(one: Judged) -> Markup:
-    return Markup('<li><a href="#claim-{}">{}</a></li>').format(one.claim.id, one.sentence)
+    said = Markup('<li><a href="#claim-{}">{}</a>{}</li>')
+    return said.format(one.claim.id, one.sentence, f" ({grounds})" if (grounds := _grounds(one)) else "")
+
+
+def _grounds(one: Judged) -> str:
+    """By which scores it came out so, and what of them says otherwise: log PPL, though ...; BLEU open."""
+    by = [f.endpoint.name + steps_against(one.claim, f) for f in one.found if f.verdict.outcome == one.verdict]
+    others = [f"{f.endpoint.name} {f.verdict.outcome}" for f in one.found if f.verdict.outcome != one.verdict]
+    return "; ".join([" and ".join(by), *others] if by else others)
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:

@@ -10,12 +10,17 @@ from repro.render.page import Heading, Listing, plain
 CLAIMS = {claim.id: claim for claim in STATEMENTS}
 
 
-def judged(claim: str, outcome: Outcome, log_ppl: float | None = None, bleu: float | None = None) -> Judged:
-    """A verdict; positive differences are what the statement says."""
-    verdict = Verdict(outcome=outcome, reason="")
+def judged(
+    claim: str,
+    outcome: Outcome,
+    log_ppl: float | None = None,
+    bleu: float | None = None,
+    of_bleu: Outcome | None = None,
+) -> Judged:
+    """A verdict, and that of BLEU alone where it is another; positive differences are what the statement says."""
     found = [
-        Found(endpoint=endpoint, runs=(3, 8), verdict=verdict, value=value)
-        for endpoint, value in ((LOG_PPL, log_ppl), (BLEU, bleu))
+        Found(endpoint=endpoint, runs=(3, 8), verdict=Verdict(outcome=word, reason=""), value=value)
+        for endpoint, value, word in ((LOG_PPL, log_ppl, outcome), (BLEU, bleu, of_bleu or outcome))
     ]
     return Judged(claim=CLAIMS[claim], verdict=outcome, reason="", found=tuple(found))
 
@@ -43,12 +48,14 @@ def test_an_answer_says_what_is_worse_what_is_better_and_what_nobody_knows() -> 
         judged("S25b", "same sign", 0.5, 12.5),
         judged("S25c", "open", 0.01, -0.1),
         judged("S13a", "not judged"),
+        judged("S13b", "same sign", 0.2, 4.0, of_bleu="open"),
     )
     assert found == [
         "Is softmax needed? Worse: ReLU weights (0.500 log PPL worse; 12.50 BLEU worse; S25b). Better: sigmoid weights "
         "in its place (0.020 log PPL better; 0.40 BLEU worse; S25a). Not told apart: the scores themselves as weights "
-        "(0.010 log PPL worse; 0.10 BLEU better; S25c).",
-        "Does a Transformer need scaled scores in order to learn? Not known yet: no scale, at the base's d_k (S13a).",
+        "(S25c).",
+        "Does a Transformer need scaled scores in order to learn? Worse: no scale, at d_k = d_model (0.200 log PPL "
+        "worse; BLEU open; S13b). Not known yet: no scale, at the base's d_k (S13a).",
     ]
 
 

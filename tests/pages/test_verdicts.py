@@ -53,9 +53,12 @@ def test_the_base_may_be_the_worse_of_the_two() -> None:
     assert shown(frame(*HEADS), judged(better, "opposite sign"))["h=4"] == "opposite sign"
 
 
-def test_several_claims_are_joined_where_their_words_differ() -> None:
-    found = shown(frame(*HEADS), *(judged(worse(H1), word) for word in ("same sign", "open", "same sign")))
-    assert found["h=1"] == "same sign, open"
+def test_several_claims_have_their_names_where_their_words_differ() -> None:
+    said: tuple[tuple[str, Outcome], ...] = (("C1", "same sign"), ("C2", "open"), ("C3", "same sign"))
+    found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), word) for name, word in said))
+    assert found["h=1"] == "C1: same sign, C2: open, C3: same sign"
+    found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), "open") for name in ("C1", "C2")))
+    assert found["h=1"] == "open"
 
 
 def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
@@ -70,7 +73,7 @@ def test_a_row_said_to_be_alike_has_its_verdict_and_sizes_are_told_where_they_we
     as_much = magnitude("C7", "6.2", "One head loses as much", B0, H1)
     unknown = judged(worse(H1), "same sign"), judged(as_much, "not judged"), judged(alike, "not judged")
     assert shown(frame(*HEADS), *unknown) == {"base": "", "h=1": "same sign", "h=4": "not judged"}
-    assert shown(frame(*HEADS), unknown[0], judged(as_much, "reproduced"))["h=1"] == "same sign, reproduced"
+    assert shown(frame(*HEADS), unknown[0], judged(as_much, "reproduced"))["h=1"] == "C1: same sign, C7: reproduced"
 
 
 def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_about() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from repro.claims.claim import B0, H1, Claim, direction
-from repro.claims.decisions import Outcome
-from repro.claims.judge import Judged
+from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint, direction, trend
+from repro.claims.decisions import Outcome, Verdict
+from repro.claims.judge import Found, Judged
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.web.files import scale_report
@@ -22,6 +22,28 @@ def data(made: Path) -> ScaleData:
     found = scale_data(result_set)
     assert found
     return found
+
+
+def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(data: ScaleData) -> None:
+    def found(endpoint: Endpoint, outcome: Outcome, steps: tuple[float, ...] = ()) -> Found:
+        return Found(
+            endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1.0, steps=steps
+        )
+
+    one = judged("C1", "one is worse", "same sign")
+    deeper = replace(one, claim=trend("C2", "6.2", "more is better", {H1: 1, H4: 4, B0: 8}))
+    claims = [
+        replace(one, found=(found(LOG_PPL, "same sign"), found(BLEU, "same sign"))),
+        replace(one, found=(found(LOG_PPL, "same sign"), found(BLEU, "open"))),
+        replace(deeper, found=(found(BLEU, "same sign", (2.0, -0.5)),)),
+    ]
+    body = overview_section(replace(data, judged=claims)).body
+    said = [re.sub("<[^>]*>", "", line) for line in re.findall('<li>(<a href="#claim.*?)</li>', body)]
+    assert said == [
+        "one is worse (log PPL and BLEU)",
+        "one is worse (log PPL; BLEU open)",
+        "more is better (BLEU, though -0.50 from h=4 to base)",
+    ]
 
 
 def judged(id: str, sentence: str, outcome: Outcome, **change: Any) -> Judged:
