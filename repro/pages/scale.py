@@ -61,7 +61,7 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
     "head_similarity": "How similar the heads of our base model are, within a layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 against the base, beside what the paper prints",
-    "parse_tree": "A sentence of ours as our parser brackets it, and its gold tree (section 6.3)",
+    "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",
 }
 ABOUT_REASONS = (

@@ -49,7 +49,9 @@ ABOUT_EXPLORATORY: Words = (
     Strong(EXPLORATORY),
     " runs are in means and intervals of this table, but in no verdict: ",
     Link("claims.md", "claims", to_page=True),
-    " has the numbers without them.",
+    " and ",
+    Link("statements.md", "statements", to_page=True),
+    " have the numbers without them.",
 )
 ABOUT_VERDICT: Words = (
     Strong("verdict"),

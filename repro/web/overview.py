@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from markupsafe import Markup
 
 from repro.claims.judge import OUTCOMES, Judged, steps_against
+from repro.pages.cells import with_minus
 from repro.pages.claims import by_subject, exploration, promise, sizes_here
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
@@ -64,7 +65,7 @@ def _grounds(one: Judged) -> str:
     """By which scores it came out so, and what of them says otherwise: log PPL, though ...; BLEU open."""
     by = [f.endpoint.name + steps_against(one.claim, f) for f in one.found if f.verdict.outcome == one.verdict]
     others = [f"{f.endpoint.name} {f.verdict.outcome}" for f in one.found if f.verdict.outcome != one.verdict]
-    return "; ".join([" and ".join(by), *others] if by else others)
+    return with_minus("; ".join([" and ".join(by), *others] if by else others))
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:

@@ -175,7 +175,7 @@ def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_o
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     cells = {of[1].strip(): of[2].strip() for of in (line.split("|") for line in page.split("\n")) if len(of) > 5}
     assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5 (2 exploratory)", "4 (1 exploratory)")
-    assert "in no verdict: [claims.md](claims.md) has the numbers without them" in page
+    assert "in no verdict: [claims.md](claims.md) and [statements.md](statements.md) have the numbers" in page
     assert (
         "- Exploratory, in means and in no verdict: 3 begun before such lists were kept: "
         "base (seeds 1 to 2), h=4 (seed 1)." in page

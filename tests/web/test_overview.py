@@ -42,7 +42,7 @@ def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(data:
     assert said == [
         "one is worse (log PPL and BLEU)",
         "one is worse (log PPL; BLEU open)",
-        "more is better (BLEU, though -0.50 from h=4 to base)",
+        "more is better (BLEU, though −0.50 from h=4 to base)",
     ]
 
 

@@ -91,7 +91,7 @@ report.whenSeen(document.getElementById("side-by-side"), () => {
     }[order.value];
     const found = sentences.filter((one) => holds(one, words)).sort(sorted);
     list.replaceChildren(...found.slice(0, shown).map(sentence));
-    count.textContent = `${Math.min(shown, found.length)} of ${found.length} shown`;
+    count.textContent = found.length ? `${Math.min(shown, found.length)} of ${found.length} shown` : "no sentence has all these words";
     more.hidden = shown >= found.length;
   }
 
