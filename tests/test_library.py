@@ -6,7 +6,9 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -259,6 +261,18 @@ def test_it_translates_as_the_command_does(loaded: Loaded, made: Run, capsysbina
     assert said[1] == ""
     # what can be gone through once only is, and blanks are no sentence
     assert loaded.translate((line for line in ["the cat sees a dog", " \t", "sees"]), beam=3, alpha=0) == said
+
+
+def test_threads_that_ask_one_run_get_what_one_gets(loaded: Loaded) -> None:
+    alone = loaded.translate(LINES), loaded.score(LINES, LINES[::-1]).log_probs
+    together = threading.Barrier(3)
+
+    def ask(_: int) -> list[Any]:
+        together.wait()
+        return [(loaded.translate(LINES), loaded.score(LINES, LINES[::-1]).log_probs) for _ in range(3)]
+
+    with ThreadPoolExecutor(3) as threads:
+        assert [one for found in threads.map(ask, range(3)) for one in found] == [alone] * 9
 
 
 def test_scores_are_sums_of_log_probabilities_sentence_by_sentence(loaded: Loaded, made: Run) -> None:

@@ -5,6 +5,7 @@
 
 import difflib
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -30,6 +31,9 @@ TAKEN = (
     "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "batch_by", "threads", "precision", "backend",
     "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
 )  # fmt: skip
+
+
+ONE_AT_A_TIME = threading.RLock()  # a search lays the weights of its model otherwise while it lasts: threads wait
 
 
 @dataclass(frozen=True, eq=False)  # each is itself: a key of a cache, a member of a set
@@ -58,7 +62,8 @@ class Loaded:
         from repro.runs.use import check_translates, outputs
 
         check_translates(self.record)
-        return [text for _, text in outputs(self.trained, _lines(lines, "lines"), _search(beam, alpha))]
+        with ONE_AT_A_TIME:
+            return [text for _, text in outputs(self.trained, _lines(lines, "lines"), _search(beam, alpha))]
 
     def parse(self, sentences: Iterable[str]) -> list[str]:
         """The tree of each sentence of words between blanks, in brackets; of a blank one nothing."""
@@ -67,7 +72,8 @@ class Loaded:
 
         check_parses(self.record)
         words = [line.split() for line in _lines(sentences, "sentences")]
-        found = trees(self.trained, words, Search.of(self.record.settings))
+        with ONE_AT_A_TIME:
+            found = trees(self.trained, words, Search.of(self.record.settings))
         return [bracketed(one.tree, "TOP") if one else "" for one in found]
 
     def score(self, sources: Iterable[str], targets: Iterable[str]) -> "SentenceScores":
@@ -77,14 +83,16 @@ class Loaded:
         """
         from repro.runs.use import score_sentences
 
-        return score_sentences(self.trained, _lines(sources, "sources"), _lines(targets, "targets"))
+        with ONE_AT_A_TIME:
+            return score_sentences(self.trained, _lines(sources, "sources"), _lines(targets, "targets"))
 
     def attention(self, source: str, target: str) -> "Attention":
         """Where each head looks while `target` is read as the output for `source`. ValueError: there are no heads."""
         from repro.runs.use import attention_of
 
         [read], [written] = _lines([source], "source"), _lines([target], "target")
-        return attention_of(self.trained, read, written)
+        with ONE_AT_A_TIME:
+            return attention_of(self.trained, read, written)
 
     def __repr__(self) -> str:
         return repr(self.record)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.trainer.states import TrainerFn, TrainerStatus
 from torch import distributed
 from torch.utils.data import DataLoader
 
@@ -46,11 +46,18 @@ class Epochs:
         return self.data.updates_per_epoch * self.data.accumulate
 
     def __iter__(self) -> Iterator[Batch]:
-        epoch, done = self.data.where() or (self.epoch, 0)
+        epoch, done = self._where() or (self.epoch, 0)
         self.epoch = epoch + 1
         n = self.data.updates_per_epoch
         start, micro = divmod(done, self.data.accumulate)
         yield from islice(self.data.batches(epoch * n + start, (epoch + 1) * n), micro, None)
+
+    def _where(self) -> tuple[int, int] | None:
+        """What the trainer says, if it trains on these very batches; who reads others beside it reads whole epochs."""
+        trainer = self.data.trainer
+        if trainer is None or trainer.state.status != TrainerStatus.RUNNING or trainer.train_dataloader is not self:
+            return None
+        return self.data.where()
 
     def state_dict(self) -> dict[str, Any]:
         """Nothing; that the method is there tells Lightning that training can go on within an epoch."""
@@ -250,7 +257,9 @@ class CorpusData(TranslationData):
         L.LightningDataModule.__init__(self)  # there are no sides yet
         self._choose(budget=budget, seed=seed, batch_by=batch_by, accumulate=accumulate, workers=workers, packed=packed)
         self.corpus, self.pair, self.subwords, self.max_length = corpus, pair, subwords, max_length
-        self.cache, self.data_dir, self.sizes = Path(cache), Path(data_dir) if data_dir else None, sizes
+        self.sizes = sizes
+        self.cache = Path(cache).absolute()  # so that a program may change its folder
+        self.data_dir = Path(data_dir).absolute() if data_dir else None
 
     def prepare_data(self) -> None:
         """Leave the ids in the cache; what is there already is used."""
@@ -263,6 +272,21 @@ class CorpusData(TranslationData):
             splits = self.prepared.train, self.prepared.dev, self.prepared.test
             self.train, self.dev, self.test = ((split.source, split.target) for split in splits)
             self.data_hash = self.prepared.data_hash
+
+    def train_dataloader(self) -> Epochs:
+        """An epoch each time it is iterated; the text is opened first where no trainer did."""
+        self.setup()
+        return super().train_dataloader()
+
+    def val_dataloader(self) -> DevBatches:
+        """Likewise."""
+        self.setup()
+        return super().val_dataloader()
+
+    def test_dataloader(self) -> DevBatches:
+        """Likewise."""
+        self.setup()
+        return super().test_dataloader()
 
     @property
     def vocab_size(self) -> int:

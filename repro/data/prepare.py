@@ -31,6 +31,7 @@ from repro.data.vocabulary import Subwords
 from repro.data.workers import FolderFacts, Tell, made_all, made_each, usable_cores, whole
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, stated
+from repro.storage.process_pool import check_main_is_guarded
 from repro.storage.register import Register
 
 FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
@@ -56,6 +57,7 @@ def prepare(
     break one of `rules` (`repro/data/filters.py`). The result does not depend on `workers`, the number of processes.
     Shards are read and compared with their hashes once on each machine, with `check` in any case.
     """
+    check_main_is_guarded()
     started = time.perf_counter()
     for name, number in (("max_length", max_length), ("workers", workers)):
         if number is not None and number < 1:
@@ -198,13 +200,19 @@ def _described(tokenizer: Tokenizer, corpus: Corpus, subwords: Subwords) -> dict
 
 def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> FolderFacts:
     if corpus.vocabulary:
-        made = given_tokenizer(corpus.vocabulary.read_bytes().decode().removesuffix("\n").split("\n"))
+        made = given_tokenizer(_pieces(corpus.vocabulary))
     else:
         chunks = (chunk for part in corpus.train for chunk in part.chunks())
         pairs = (islice(chunk.pairs(), -(-chunk.n_lines // every)) for chunk in chunks)
         made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), subwords)
     made.save(folder / "tokenizer.json")
     return {"kind": subwords.kind, "on_every": every}
+
+
+def _pieces(vocabulary: Path) -> list[str]:
+    """A piece a line, after a byte order mark and with line ends of either kind, as texts are read."""
+    lines = vocabulary.read_bytes().decode("utf-8-sig").removesuffix("\n").split("\n")
+    return [line.removesuffix("\r") for line in lines] if all(line.endswith("\r") for line in lines) else lines
 
 
 # Ids -------------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 LEARNED_POSITIONS = 512  # rows of the learned table of each side in row E, whose size the paper does not print
@@ -30,9 +31,12 @@ class Hyper:
     warms_up: bool = True  # the rate rises for `warmup` updates, else it stays at its peak as long
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if type(value) is int and value < 1:  # counts and sizes; bool is a type of its own
-                raise ValueError(f"{name} must be at least 1, got {value}.")
+        for field in fields(self):
+            kind = type(field.default)
+            value = _as_kind(field.name, getattr(self, field.name), kind)
+            if kind is int and value < 1:  # counts and sizes
+                raise ValueError(f"{field.name} must be at least 1, got {value}.")
+            object.__setattr__(self, field.name, value)
         if self.d_model % 2:
             raise ValueError(
                 f"d_model must be even, got {self.d_model}: sinusoidal positions pair a sine with a cosine."
@@ -53,6 +57,19 @@ class Hyper:
         """The updates after which the averaged checkpoints are written, the last step among them."""
         span = self.average * self.average_every
         return range(self.steps - span + self.average_every, self.steps + 1, self.average_every)
+
+
+def _as_kind(name: str, value: Any, kind: type) -> Any:
+    """A number as its field has it, so that 2 and 2.0, NumPy's numbers and Python's make one run. Raises ValueError."""
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    if kind is bool and isinstance(value, bool):
+        return value
+    if kind is float and is_number:
+        return float(value)
+    if kind is int and is_number and value == value // 1:
+        return int(value)
+    expected = {bool: "True or False", float: "a number", int: "a whole number"}[kind]
+    raise ValueError(f"{name} must be {expected}, got {value!r}.")
 
 
 BASE = Hyper()

@@ -175,8 +175,12 @@ class Execution(Run):
             with self.trial.opened(model) as opened:
                 dev = self._evaluate(opened, "dev", self.prepared.dev)
                 test = self._evaluate(opened, "test", self.prepared.test)
-            scores = Scores(dev=dev.scores, test=test.scores)
-            subset = self._score_subset(test.hypotheses)
+            if all(math.isfinite(of.scores["ppl"]) for of in (dev, test)):  # type: ignore[arg-type]
+                scores = Scores(dev=dev.scores, test=test.scores)
+                subset = self._score_subset(test.hypotheses)
+            else:
+                self.progress.say(f"{self.settings.name}: perplexity of held-out text is not finite: it diverged")
+                status, weights = "diverged", None
         _note_scores(journal, scores)
         return Record(
             run=self.id,

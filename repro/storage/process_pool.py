@@ -10,6 +10,20 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
+RUN_AGAIN = (
+    "A process that this program started runs the program's own file again, down to here. Put what the file does, its "
+    'imports and functions aside, under `if __name__ == "__main__":`.'
+)
+
+
+def check_main_is_guarded() -> None:
+    """Raise RuntimeError in a process that was started to help and is still about to import its parent's main file.
+
+    Before it waits for a lock that the parent holds: both would wait for ever.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as `multiprocessing` itself finds it
+        raise RuntimeError(RUN_AGAIN)
+
 
 @contextmanager
 def process_pool(

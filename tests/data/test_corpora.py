@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import repro.data.grammar
-from repro.data import corpora, parallel_text
+from repro.data import corpora, parallel_text, prepare
 from repro.data.corpora import (
     CORPORA,
     SHA256,
@@ -75,6 +75,14 @@ def test_a_folder_with_a_vocabulary_is_in_pieces_of_moses_tokens(tmp_path: Path)
     assert given.subwords(chosen, asked=None) == Subwords("given", 0)
     with pytest.raises(ValueError, match="--vocab-size 300: the text came split into sub-words, those of .*vocab"):
         given.subwords(chosen, asked=300)
+
+
+@pytest.mark.parametrize("content", [b"eins\r\nzwei\r\n", b"\xef\xbb\xbfeins\nzwei\n", b"\xef\xbb\xbfeins\r\nzwei\r\n"])
+def test_a_vocabulary_is_read_as_texts_are(tmp_path: Path, content: bytes) -> None:
+    written(tmp_path, "vocab", content)
+    assert prepare._pieces(tmp_path / "vocab") == ["eins", "zwei"]
+    written(tmp_path, "vocab", b"eins\r\nzwei\n")
+    assert prepare._pieces(tmp_path / "vocab") == ["eins\r", "zwei"], "a piece of its own, among others without"
 
 
 def test_languages_may_be_tags(tmp_path: Path) -> None:

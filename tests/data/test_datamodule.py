@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,9 @@ from lightning.pytorch.callbacks import ModelCheckpoint
 from repro.data import datamodule as module
 from repro.data.batch import Batch
 from repro.data.batching import by_tokens, updates, updates_per_epoch
-from repro.data.datamodule import TranslationData
+from repro.data.corpora import GrammarSizes
+from repro.data.datamodule import CorpusData, TranslationData
+from repro.data.vocabulary import Subwords
 from repro.model.config import Hyper
 from repro.model.special_tokens import EOS, PAD
 from repro.training.module import TranslationModule
@@ -273,6 +276,53 @@ def test_part_of_an_epoch_is_another_part_the_next_time(tmp_path: Path) -> None:
 def test_loaders_that_are_asked_for_again_change_nothing(tmp_path: Path, reload: int) -> None:
     witness = fit(tmp_path, max_epochs=3, reload_dataloaders_every_n_epochs=reload)
     assert sentences(witness.trained) == [*planned(0), *planned(1), *planned(2)]
+
+
+class Reader(L.Callback):
+    """Reads batches of its own beside the training."""
+
+    def __init__(self) -> None:
+        self.read: list[list[int]] = []
+
+    def on_train_epoch_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self.note(trainer.datamodule)  # type: ignore[attr-defined]
+
+    def on_train_batch_end(self, trainer: L.Trainer, *_: Any, **_named: Any) -> None:
+        if trainer.global_step == 2:
+            self.note(trainer.datamodule)  # type: ignore[attr-defined]
+
+    def note(self, data: TranslationData) -> None:
+        self.read.append(sorted(i for batch in data.train_dataloader() for i in seen(batch)))
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_who_reads_beside_a_trainer_and_after_it_reads_whole_epochs(tmp_path: Path) -> None:
+    reader, data = Reader(), translation()
+    witness = fit(tmp_path, data, max_epochs=2, callbacks=[reader])
+    assert sentences(witness.trained) == [*planned(0), *planned(1)]
+    loader = data.train_dataloader()
+    for _ in range(2):
+        reader.read.append(sorted(i for batch in loader for i in seen(batch)))
+    assert reader.read == [list(range(97))] * 5
+    kept = trainer(tmp_path / "again", max_epochs=1)
+    kept.fit(Witness(), data)
+    assert len(list(kept.train_dataloader)) == EPOCH, "its own batches, when it is done"  # type: ignore[arg-type]
+
+
+def test_a_corpus_is_opened_where_no_trainer_did_and_its_folders_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = GrammarSizes(n_train=30, n_dev=5, n_test=5)
+    opened = partial(CorpusData, "grammar", "en-de", Subwords("bpe", 300), budget=200, seed=1, sizes=sizes)
+    data = opened()
+    assert data.vocab_size == 300
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert sum(len(seen(batch)) for batch in data.val_dataloader()) == 5
+    again = opened(cache=tmp_path / "cache")
+    assert sum(len(seen(batch)) for batch in again.train_dataloader()) == 30
+    assert sum(len(seen(batch)) for batch in again.test_dataloader()) == 5
 
 
 def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:

@@ -426,6 +426,25 @@ def started(folder: Path, workers: int) -> "subprocess.Popen[bytes]":
     return process
 
 
+def test_a_file_that_starts_processes_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    folder = written(tmp_path, TRAIN * 200)
+    unguarded = PROGRAM
+    for old, new in (
+        ('if __name__ == "__main__":', "if True:"),
+        ("from repro.data.prepare import prepare", "from repro.data import prepare as preparing"),
+        ("made = prepare(", "preparing.APART_FROM = 1; made = preparing.prepare("),
+    ):
+        assert old in unguarded
+        unguarded = unguarded.replace(old, new)
+    (folder / "program.py").write_text(unguarded, "utf-8")
+    (folder / "go").touch()
+    command = [sys.executable, str(folder / "program.py"), str(folder), "1"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    assert "Put what the file does, its imports and functions aside, under `if __name__ ==" in done.stderr
+
+
 def test_eight_processes_prepare_at_once_and_share_the_work(tmp_path: Path) -> None:
     folder = written(tmp_path, TRAIN * 200)  # 46 shards
     processes = [started(folder, workers=1) for _ in range(8)]

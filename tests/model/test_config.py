@@ -3,6 +3,7 @@
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from repro.model.config import BASE, LATER, Hyper, divide, written
@@ -33,11 +34,29 @@ def test_the_defaults_are_the_base_model() -> None:
         ({"lr_factor": 0.0}, "lr_factor must be a positive number, got 0.0"),
         ({"lr_factor": float("nan")}, "lr_factor must be a positive number, got nan"),
         ({"label_smoothing": -0.1}, r"label_smoothing must lie in \[0, 1\), got -0.1"),
+        ({"dropout": 1}, r"dropout must lie in \[0, 1\), got 1.0"),
+        ({"d_ff": 2048 / 3}, r"d_ff must be a whole number, got 682\.66"),
+        ({"steps": float("inf")}, "steps must be a whole number, got inf"),
+        ({"n_heads": True}, "n_heads must be a whole number, got True"),
+        ({"dropout": True}, "dropout must be a number, got True"),
+        ({"dropout": "0.1"}, "dropout must be a number, got '0.1'"),
+        ({"learned_positions": 1}, "learned_positions must be True or False, got 1"),
     ],
 )
 def test_what_cannot_be_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(BASE, **change)
+
+
+def test_numbers_are_kept_as_their_fields_have_them() -> None:
+    asked = {"dropout": 0, "label_smoothing": np.float64(0.2), "lr_factor": 2, "d_ff": 2048 * 0.5, "steps": 1e3}
+    made = replace(BASE, **asked, average_every=np.int64(20))
+    assert made == replace(
+        BASE, dropout=0.0, label_smoothing=0.2, lr_factor=2.0, d_ff=1024, steps=1000, average_every=20
+    )
+    assert {name: type(value) for name, value in vars(made).items()} == {
+        name: type(value) for name, value in vars(BASE).items()
+    }
 
 
 def test_averaged_checkpoints_end_with_the_last_step() -> None:

@@ -365,6 +365,29 @@ def test_each_split_is_scored_on_its_own_references(tmp_path: Path, monkeypatch:
         assert written.split("\n") == [*(translation for _, _, translation in answers(split)), ""]
 
 
+class Overflowing(ByHeart):
+    """So sure of what is wrong that no perplexity holds it."""
+
+    def score_tokens(self, batches: Iterable[Batch]) -> TokenScores:
+        return TokenScores(nll=800.0, accuracy=0.0)
+
+
+def test_a_perplexity_that_no_number_holds_counts_as_diverged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[backends.Backend]:
+        yield Overflowing(prepared(tmp_path))
+
+    monkeypatch.setattr(backends, "opened", opened)
+    write_text(tmp_path / "text", lambda split: [(source, reference) for source, reference, _ in answers(split)])
+    with pytest.raises(SystemExit, match="70"):  # as where a loss is not finite: said at the end, and recorded
+        make(tmp_path, "--steps=7")
+    [done] = [record.load(path) for path in (tmp_path / "results").rglob("*-seed1.json")]
+    assert (done.status, done.score("dev", "ppl"), done.score("test", "bleu")) == ("diverged", None, None)
+    assert "by hand seed 1: perplexity of held-out text is not finite: it diverged" in capsys.readouterr().out
+
+
 def test_who_makes_a_run_looks_inside_it(made: Made) -> None:
     """And not the sweep, once it has the record: others are being trained there."""
     noted = made.folder / "runs" / made.record.run / "record.inside.gz"
