@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import torch
 
@@ -160,27 +160,14 @@ class Execution(Run):
         conditions: dict[str, Any],
         memory: cpu_tuning.PeakMemory,
     ) -> Record:
-        status: Literal["finished", "diverged"] = "finished"
-        scores = Scores(dev=without_value(self.settings.task.facts), test=without_value(self.settings.task.facts))
+        nothing = without_value(self.settings.task.facts)
+        scores, subset, weights = Scores(dev=nothing, test={**nothing}), None, None
         fitted = self._train(module, journal, conditions)
-        started, weights, subset = time.monotonic(), None, None
+        started = time.monotonic()
         if fitted.diverged:
             self._note(fitted.diverged)
-            status = "diverged"
-        else:
-            # a module that was shared out has no whole weights, nor a place for them
-            model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
-            model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
-            weights = determinism.weights_digest(model.state_dict())
-            with self.trial.opened(model) as opened:
-                dev = self._evaluate(opened, "dev", self.prepared.dev)
-                test = self._evaluate(opened, "test", self.prepared.test)
-            if all(math.isfinite(of.scores["ppl"]) for of in (dev, test)):  # type: ignore[arg-type]
-                scores = Scores(dev=dev.scores, test=test.scores)
-                subset = self._score_subset(test.hypotheses)
-            else:
-                self.progress.say(f"{self.settings.name}: perplexity of held-out text is not finite: it diverged")
-                status, weights = "diverged", None
+        elif found := self._scored(module):
+            scores, subset, weights = found
         _note_scores(journal, scores)
         return Record(
             run=self.id,
@@ -200,7 +187,7 @@ class Execution(Run):
             curves={"train": self._curve("train"), "dev": self._curve("dev")},
             cost=self._cost(fitted.cost, time.monotonic() - started, memory.bytes()),
             stamp=record.Stamp(**stamp, mlflow_run=mirror.run_id),
-            status=status,
+            status="finished" if weights else "diverged",
             determinism=determinism.determinism(
                 fitted.reproducibility,
                 plan=self.trial.data().order_digest(fitted.cost.steps, self.trial.shares),
@@ -212,6 +199,20 @@ class Execution(Run):
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
             system=system_text(self.settings.system) or None,
         )
+
+    def _scored(self, module: TranslationModule) -> tuple[Scores, Named | None, str] | None:
+        """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
+        # a module that was shared out has no whole weights, nor a place for them
+        model = (module if self.settings.strategy == "ddp" else self.trial.module()).model
+        model.load_state_dict(self.trial.averaged(self.folder / "checkpoints", self.id))
+        weights = determinism.weights_digest(model.state_dict())
+        with self.trial.opened(model) as opened:
+            dev = self._evaluate(opened, "dev", self.prepared.dev)
+            test = self._evaluate(opened, "test", self.prepared.test)
+        if not all(math.isfinite(cast("float", of.scores["ppl"])) for of in (dev, test)):
+            self.progress.say(f"{self.settings.name}: perplexity of held-out text is not finite: it diverged")
+            return None
+        return Scores(dev=dev.scores, test=test.scores), self._score_subset(test.hypotheses), weights
 
     def _text(self) -> record.CorpusFacts:
         """The text that the run learned from and was scored on."""

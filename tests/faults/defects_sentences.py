@@ -162,11 +162,25 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/pages/test_verdicts.py::test_claims_about_other_pairs_and_trends_say_nothing_of_a_row",),
     ),
     Defect(
+        "short translations count as empty",
+        "repro/results/lengths.py",
+        "(of.hypothesis == 0).mean()",
+        "(of.hypothesis < 3).mean()",
+        ("tests/results/test_lengths.py::test_empty_ones_are_counted_and_all_tokens_are_held_against_the_references",),
+    ),
+    Defect(
+        "an answer gives a number whose sign is open",
+        "repro/pages/statements.py",
+        "        is_open = found.verdict.outcome in UNDECIDED\n",
+        "        is_open = False\n",
+        ("tests/pages/test_statements.py::test_an_answer_says_what_is_worse_what_is_better_and_what_nobody_knows",),
+    ),
+    Defect(
         "of several verdicts on a row the last is shown",
         "repro/pages/verdicts.py",
-        "            said.setdefault(others[0], {})[one.verdict] = None\n",
-        "            said[others[0]] = {one.verdict: None}\n",
-        ("tests/pages/test_verdicts.py::test_several_claims_are_joined_where_their_words_differ",),
+        "            said.setdefault(others[0], []).append(one)\n",
+        "            said[others[0]] = [one]\n",
+        ("tests/pages/test_verdicts.py::test_several_claims_have_their_names_where_their_words_differ",),
     ),
     Defect(
         "a statement is shown with one of its rows alone",

@@ -68,10 +68,31 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     # trainers of somebody else's
     Defect(
+        "who reads beside a trainer reads what is left of its epoch",
+        DATA,
+        "if trainer is None or trainer.state.status != TrainerStatus.RUNNING or trainer.train_dataloader is not self:",
+        "if trainer is None:",
+        (f"{READS}test_who_reads_beside_a_trainer_and_after_it_reads_whole_epochs",),
+    ),
+    Defect(
+        "a perplexity that no number holds is a score",
+        "repro/runs/execution.py",
+        '        if not all(math.isfinite(cast("float", of.scores["ppl"])) for of in (dev, test)):\n',
+        "        if False:\n",
+        ("tests/runs/test_run.py::test_a_perplexity_that_no_number_holds_counts_as_diverged",),
+    ),
+    Defect(
+        "a row's whole float stays one",
+        "repro/model/config.py",
+        "            object.__setattr__(self, field.name, value)\n",
+        "",
+        ("tests/model/test_config.py::test_numbers_are_kept_as_their_fields_have_them",),
+    ),
+    Defect(
         "every epoch has the order of the first",
         DATA,
-        "epoch, done = self.data.where() or (self.epoch, 0)",
-        "epoch, done = 0, (self.data.where() or (0, 0))[1]",
+        "epoch, done = self._where() or (self.epoch, 0)",
+        "epoch, done = 0, (self._where() or (0, 0))[1]",
         (
             f"{READS}test_epochs_end_and_each_has_its_own_order",
             f"{READS}test_part_of_an_epoch_is_another_part_the_next_time",
