@@ -143,7 +143,7 @@ def forecast_rows(asked: Sequence[Cell], scale: Scale, titles: str, ends: Iterab
         lines.append(
             f"{name:<{width}}{cell.seed:>5}{cell.hyper.steps:>9,}"
             f"{n_parameters(cell.hyper, expected_vocabulary(read, pair), system) / 1e6:>12.2f}M"
-            f"{n_parameters(cell.row.change(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
+            f"{n_parameters(cell.row.at(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
             f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
             f"{expected_flops(cell.hyper, read, pair, system):>10.1e}{end}"
         )

@@ -55,8 +55,16 @@ class Row:
     system: Any = None  # made from (hyper, vocabulary size): a class, or a partial of one; None: the Transformer
 
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
-        """What it is at a scale with this base: with as many updates as the base where all rows have them equal."""
+        """What it is at a scale with this base: with as many updates as the base where all rows have them equal.
+
+        Raises ValueError for a change that gives no row back.
+        """
         hyper = self.change(base)
+        if not isinstance(hyper, Hyper):
+            raise ValueError(
+                f"Row {self.name}: expected its change to return what it makes of the base, like replace(base, "
+                f"n_layers=2), got {hyper!r}."
+            )
         return replace(hyper, steps=base.steps) if equal_updates else hyper
 
 
@@ -196,7 +204,7 @@ def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False)
     """
     found = {}
     for of, position, row in _placed(tables):
-        at_paper_size = vars(row.change(BASE))
+        at_paper_size = vars(row.at(BASE))
         changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
         here = written(vars(row.at(base, equal_updates=equal_updates)))
         found[of, row.name] = Listed(position, row.paper.numbers, changes, here)

@@ -1,6 +1,7 @@
 """What it takes to make runs: their texts, opened once, and the tracker. Each process that makes runs has one."""
 
 import errno
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -57,7 +58,9 @@ class Workshop:
         )
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
+        from repro.data.datacard import NAME as CARD
         from repro.results.repeats import repeated
+        from repro.results.unlisted import unlisted
 
         options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
         prepared = task.prepare(
@@ -74,7 +77,8 @@ class Workshop:
             f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
-        for sentence in repeated(prepared.repeats):
+        card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
+        for sentence in (*repeated(prepared.repeats), *unlisted(card)):
             tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
 
@@ -104,7 +108,7 @@ class Workshop:
                 row=cell.row.name,
                 position=cell.position,
                 paper=cell.row.paper.numbers,
-                paper_hyper=cell.row.change(BASE),
+                paper_hyper=cell.row.at(BASE),
                 hyper=cell.hyper,
                 seed=cell.seed,
                 task=cell.task,

@@ -122,6 +122,11 @@ def test_a_row_changes_what_the_paper_says_and_nothing_else(name: str, changes: 
     assert vars(ROWS[name].change(BASE)) == vars(BASE) | changes
 
 
+def test_a_change_that_gives_nothing_back_is_named() -> None:
+    with pytest.raises(ValueError, match=r"Row forgot: expected its change to return .* got None\."):
+        Row("forgot", lambda base: None, Paper()).at(BASE)  # type: ignore[arg-type, return-value]
+
+
 def test_seeds_are_outer_and_rows_inner() -> None:
     one = Row("one", steps(1), Paper())
     other = Row("other", steps(0), Paper(), Translation("en-fr"))
