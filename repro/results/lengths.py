@@ -16,7 +16,7 @@ from repro.results.sentences import read_counts
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-EMPTY, RATIO = f"{SPLIT}/empty", f"{SPLIT}/length_ratio"
+EMPTY, RATIO = f"{SPLIT}/translations/empty", f"{SPLIT}/translations/length"  # no score of a task is called so
 
 
 def with_lengths(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
