@@ -62,13 +62,13 @@ class Hyper:
 def _as_kind(name: str, value: Any, kind: type) -> Any:
     """A number as its field has it, so that 2 and 2.0, NumPy's numbers and Python's make one run. Raises ValueError."""
     is_number = isinstance(value, Real) and not isinstance(value, bool)
-    if kind is bool and isinstance(value, bool):
+    if kind not in (int, float) and isinstance(value, kind):
         return value
     if kind is float and is_number:
         return float(value)
     if kind is int and is_number and value == value // 1:
         return int(value)
-    expected = {bool: "True or False", float: "a number", int: "a whole number"}[kind]
+    expected = {bool: "True or False", float: "a number", int: "a whole number"}.get(kind, f"a {kind.__name__}")
     raise ValueError(f"{name} must be {expected}, got {value!r}.")
 
 
