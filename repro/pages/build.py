@@ -14,7 +14,7 @@ from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes
 from repro.claims.layers import verdicts
-from repro.claims.statements import LISTED
+from repro.claims.statements import LADDER, LISTED
 from repro.pages import claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
@@ -72,7 +72,9 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     }
     to_project = "../../.." if result_set.own else "../.."
     of_claims = claims.page(judged, evidence, runs, over[claims.NAME], to_project=to_project)
-    of_statements = statements.page(data.stated, evidence, runs, over[statements.NAME], to_project=to_project)
+    of_statements = statements.page(
+        data.stated, evidence, runs, over[statements.NAME], ladder=frames.get(LADDER), to_project=to_project
+    )
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
     made |= {claims.NAME: Document(of_claims, claims.sheet(judged, over[claims.NAME])), scale.NAME: Document(of_scale)}
     made |= {statements.NAME: Document(of_statements, claims.sheet(data.stated, over[statements.NAME]))}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from repro.pages.columns import numbers, row_column, spreads
 from repro.pages.words import explained_table
 from repro.render.page import Block, Column, Heading, Text
-from repro.results.parts import LENGTHS, PLACES, THIRDS
+from repro.results.parts import KEPT, LENGTHS, PLACES, THIRDS
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ ABOUT_OPERATIONS = (
 ABOUT_PARTS = (
     "By source length: the sentences of dev, sorted by the tokens of their source, in three equal parts. "
     "By target position: the words of each translation in three parts, each compared with the same third of its "
-    "reference. BLEU is sacreBLEU's."
+    "reference. BLEU is sacreBLEU's; kept is that of the last third in per cent of that of the first."
 )
 
 
@@ -44,8 +44,8 @@ def section(frame: "DataFrame", ruled: frozenset[int]) -> tuple[Block, ...]:
     """Scores by third of source length and of target position, under a heading; nothing where no run has them."""
     if not {*THIRDS} <= {*frame.columns} or frame[THIRDS[0]].isna().all():
         return ()
-    groups = {"by third of source length": LENGTHS, "by third of target position": PLACES}
-    names = dict(zip((*LENGTHS, *PLACES), THIRDS, strict=True))
+    groups = {"by third of source length": LENGTHS, "by third of target position": (*PLACES, "kept (%)")}
+    names = dict(zip((*LENGTHS, *PLACES, "kept (%)"), (*THIRDS, KEPT), strict=True))
     shown = [
         Column(f"BLEU (dev) {group}", part, spreads(frame, names[part], 1))
         for group, parts in groups.items()

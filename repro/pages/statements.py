@@ -1,19 +1,27 @@
 """The verdicts on what teaching texts say, on a page like that of the claims and with an error rate of its own.
 
-Before them stand the questions that those texts ask and leave open, each with an answer made from the verdicts.
+Before them stand the questions that those texts ask and leave open, each with an answer made from the verdicts; the
+last, of which nothing was listed before its runs, is answered by what the ladder's table shows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from repro.claims.bootstrap import Place
+from repro.claims.claim import B0
 from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import SETTLES_NOTHING, Found, Judged
+from repro.claims.statements import ALIGNED, SIMPLE, STATIC
 from repro.pages import claims
+from repro.pages.columns import numbers, spreads
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
+from repro.results.parts import KEPT, PLACES, THIRDS
 from repro.results.resampled import Interval
 from repro.results.summary import Summary
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 NAME = "statements"
 UNDECIDED = (OF_SIZE.neither, OF_SIGN.neither)
@@ -44,6 +52,10 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
     ),
 }
 
+FADING = "Does the source fade as a translation goes on, and does a static context keep it?"
+FADES = (SIMPLE, STATIC, ALIGNED, B0)
+FLOOR = 5.0  # BLEU of the first third below which a last third has nothing to lose
+
 
 def page(
     judged: Sequence[Judged],
@@ -51,20 +63,27 @@ def page(
     runs: Summary,
     sentences: Mapping[Place, Interval] = claims.NO_SENTENCES,
     *,
+    ladder: "DataFrame | None" = None,
     to_project: str = "../..",
 ) -> Page:
-    """The verdicts of one scale, with intervals over sentences; `to_project` leads to the project's folder."""
-    return claims.page(judged, evidence, runs, sentences, to_project=to_project, of=OF_TEXTS, answers=answers(judged))
+    """The verdicts of one scale, with intervals over sentences and what the ladder's table shows.
+
+    `to_project` leads to the project's folder.
+    """
+    answered = answers(judged, ladder)
+    return claims.page(judged, evidence, runs, sentences, to_project=to_project, of=OF_TEXTS, answers=answered)
 
 
-def answers(judged: Sequence[Judged]) -> tuple[Block, ...]:
-    """A line for each question, from the verdicts; nothing where none of its statements is there."""
+def answers(judged: Sequence[Judged], ladder: "DataFrame | None" = None) -> tuple[Block, ...]:
+    """A line for each question, from the verdicts and the ladder's table; nothing where neither tells of any."""
     by_id = {one.claim.id: one for one in judged}
     lines: list[Words] = []
     for question, parts in QUESTIONS.items():
         known = [(part, by_id[part.claim]) for part in parts if part.claim in by_id]
         if known:
             lines.append((Strong(question), f" {' '.join(_sentences(known))}"))
+    if ladder is not None and (kept := _kept(ladder)):
+        lines.append((Strong(FADING), f" {kept}"))
     return (Heading("Questions that those texts leave open"), Listing(tuple(lines))) if lines else ()
 
 
@@ -98,3 +117,29 @@ def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
         way = "worse" if (value > 0) == part.is_worse else "better"
         is_open = found.verdict.outcome in UNDECIDED
         yield f"{name} {found.verdict.outcome}" if is_open else f"{abs(value):.{found.endpoint.decimals}f} {name} {way}"
+
+
+def _kept(ladder: "DataFrame") -> str:
+    """What the last third of translations keeps of the BLEU of the first, of the rows in `FADES`.
+
+    Not judged: these runs were looked at before anything was listed of it. Nothing where no row before soft alignment
+    was run, of which it is asked.
+    """
+    places = ladder["table"] + "/" + ladder["row"]
+    if KEPT not in ladder or not {SIMPLE, STATIC} & {*places[ladder[KEPT].notna()]}:
+        return ""
+    first, last = ladder[THIRDS[-len(PLACES)]], ladder[THIRDS[-1]]
+    written = (ladder["row"], spreads(ladder, KEPT, 0), numbers(last, ".1f"), numbers(first, ".1f"), first >= FLOOR)
+    lines = dict(zip(places, zip(*written, strict=True), strict=True))
+    told, too_low = list[str](), list[str]()
+    for place in FADES:
+        row, kept, of_last, of_first, tells = lines.get(place, ("", "", "", "", False))
+        if tells:
+            told.append(f"{row} {kept} % ({of_last} of {of_first})")
+        elif of_first:
+            too_low.append(f"{row} ({of_first} BLEU in the first third)")
+    said = (
+        ("Of the BLEU of their first third, translations have in their last", told),
+        ("Too little is right to tell", too_low),
+    )
+    return " ".join(f"{what}: {'; '.join(rows)}." for what, rows in said if rows)

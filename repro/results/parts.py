@@ -27,6 +27,7 @@ F1_THIRDS = tuple(f"{SPLIT}/f1/{part}" for part in LENGTHS)
 F1_OVER, F1_TO_FIRST = f"{SPLIT}/f1/sentences", f"{SPLIT}/f1_to_first/sentences"  # of a row; less the first row's
 MENDED = f"{SPLIT}/mended/"  # begins the name of a column, the kind ends it
 THIRDS = tuple(f"{SPLIT}/{SCORER}/{part}" for part in (*LENGTHS, *PLACES))
+KEPT = f"{SPLIT}/{SCORER}/kept"  # BLEU of the last third of translations in per cent of that of their first
 
 
 def by_length(counts: NgramCounts, source: Sequence[int], n: int = 3) -> list[float]:
@@ -46,10 +47,16 @@ def with_parts(frame: "DataFrame", records: Iterable[Record], results: Path) -> 
     for runs in runs_in(frame, records):
         found = [bleu_of_parts(record, results) for record in runs]
         whole = [one for one in found if one is not None]
-        values: Mapping[str, list[float]] = {name: [one[name] for one in whole] for name in THIRDS}
-        complete = len(whole) == len(found)
-        lines.append({key: x for name in THIRDS for key, x in spread(name, values[name] if complete else []).items()})
+        complete = whole if len(whole) == len(found) else []
+        values: Mapping[str, list[float]] = {name: [one[name] for one in complete] for name in THIRDS} | _kept(complete)
+        lines.append({key: x for name, of in values.items() for key, x in spread(name, of).items()})
     return widened(frame, lines, dtype=float)
+
+
+def _kept(parts: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """What the last third has of the first, a value a run; none where a run has nothing to lose."""
+    first, last = THIRDS[-len(PLACES)], THIRDS[-1]
+    return {KEPT: [100 * one[last] / one[first] for one in parts] if all(one[first] for one in parts) else []}
 
 
 def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":

@@ -70,10 +70,10 @@ def page_html(page: Page, frame: "DataFrame", data: ScaleData) -> Markup:
             return table_html(table)
         return table_html(table, links=links, facets=next(filters, None), bars=interval_bars(table, frame))
 
-    return Markup(html([_lower(block) for block in page.blocks[1:]], written))
+    return Markup(html([lower(block) for block in page.blocks[1:]], written))
 
 
-def _lower(block: Block) -> Block:
+def lower(block: Block) -> Block:
     """A heading of a page is one of a part in a report."""
     return replace(block, level=block.level + 1) if isinstance(block, Heading) else block
 

@@ -6,15 +6,17 @@ from markupsafe import Markup
 
 from repro.claims.bootstrap import Place, over_sentences
 from repro.claims.judge import Judged, may_judge_sizes
+from repro.claims.statements import LADDER
 from repro.pages import claims, statements
 from repro.pages.cells import with_minus
 from repro.pages.scale_data import ScaleData
 from repro.render.html import html
-from repro.render.page import Column, Table, Text, blocks
+from repro.render.page import Block, Column, Table, Text, blocks
 from repro.results.resampled import Interval
 from repro.web.grid import SCRIPT, outcome_html
 from repro.web.keys import FirstRuns, first_runs
 from repro.web.section import Section
+from repro.web.tables import lower
 
 BOUNDS = (
     "Beside the verdict stand the bounds that it was decided by. They allow for all that is judged on this page, so "
@@ -31,11 +33,18 @@ def claims_section(data: ScaleData) -> Section:
 def statements_section(data: ScaleData) -> Section:
     """What teaching texts say."""
     over = over_sentences(data.stated, data.evidence, data.result_set.folder.parent)
-    return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over)
+    answered = statements.answers(data.stated, data.frames.get(LADDER))
+    return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over, answered)
 
 
 def _section(
-    data: ScaleData, key: str, title: str, judged: Sequence[Judged], of: claims.Subject, over: Mapping[Place, Interval]
+    data: ScaleData,
+    key: str,
+    title: str,
+    judged: Sequence[Judged],
+    of: claims.Subject,
+    over: Mapping[Place, Interval],
+    answered: Sequence[Block] = (),
 ) -> Section:
     firsts = first_runs(data.result_set)
     groups: dict[str, list[Judged]] = {name: [] for name in claims.ABOUT}
@@ -44,6 +53,7 @@ def _section(
     body = Markup("<p>{} {}: {} Click one to see the numbers behind it.</p>").format(
         len(judged), of.name, claims.told_counts(judged)
     )
+    body += Markup(html(map(lower, answered)))
     if any(one.found for one in judged):
         said = Text((*claims.ABOUT_NUMBERS, f"{claims.OF_POWER * may_judge_sizes(data.runs.scale)}. ", BOUNDS))
         body += Markup(html(blocks(said, Text(claims.ABOUT_SENTENCES if over else ""))))

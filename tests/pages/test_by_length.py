@@ -46,7 +46,7 @@ def test_a_table_of_systems_shows_operations_and_parts(tmp_path: Path) -> None:
     assert "## By length" in page
     [head] = [line for line in page.split("\n") if "shortest" in line]
     assert [word.strip().rpartition("<br>")[2] for word in head.strip("|").split("|")][1:] == [
-        "shortest", "middle", "longest", "first", "second", "last",
+        "shortest", "middle", "longest", "first", "second", "last", "kept (%)",
     ]  # fmt: skip
     assert "FLOPs" in page
     assert "dev/bleu/longest" in sheet.partition("\n")[0]

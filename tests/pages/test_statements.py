@@ -1,11 +1,15 @@
 """The questions that teaching texts leave open are answered by the verdicts, with their numbers."""
 
+import pandas as pd
+
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.claims.statements import STATEMENTS
 from repro.pages.statements import QUESTIONS, answers
 from repro.render.page import Heading, Listing, plain
+from repro.results.frame import spread
+from repro.results.parts import KEPT, THIRDS
 
 CLAIMS = {claim.id: claim for claim in STATEMENTS}
 
@@ -72,3 +76,31 @@ def test_a_verdict_without_numbers_that_count_has_none_beside_it() -> None:
     [found] = lines(judged("S25a", "not judged", 0.3, 4.0))  # of runs that only explore
     assert found == "Is softmax needed? Not known yet: sigmoid weights in its place (S25a)."
     assert answers([judged("S18", "open")]) == (), "of no question"
+
+
+def ladder(**rows: tuple[list[float], list[float]]) -> pd.DataFrame:
+    """A frame of the ladder from the BLEU of the first and of the last third, a value a run."""
+    lines = []
+    for name, (first, last) in rows.items():
+        kept = [100 * end / begin for begin, end in zip(first, last, strict=True)]
+        scores = {THIRDS[3]: first, THIRDS[5]: last, KEPT: kept}
+        line = {key: x for score, values in scores.items() for key, x in spread(score, values).items()}
+        table = "base" if name == "base" else "ladder"
+        lines.append({"table": table, "row": name.replace("_", ", "), "n": len(first), **line})
+    return pd.DataFrame(lines)
+
+
+def test_what_fades_is_told_beside_the_base_and_not_of_a_row_that_has_nothing_to_lose() -> None:
+    base = ([60.0, 60.0, 60.0], [35.4, 36.0, 36.6])
+    static = ([20.0, 40.0, 25.0], [8.0, 20.0, 7.5])  # 40, 50, 30 %: 40 ± 4.303 * 10 / sqrt(3)
+    match answers([], ladder(base=base, simple=([0.8, 0.4, 0.6], [0.4, 0.1, 0.1]), static_mean=static)):
+        case (Heading(), Listing((line,))):
+            assert plain(line) == (
+                "Does the source fade as a translation goes on, and does a static context keep it? Of the BLEU of "
+                "their first third, translations have in their last: static, mean 40 ± 25 % (11.8 of 28.3); base "
+                "60 ± 2 % (36.0 of 60.0). Too little is right to tell: simple (0.6 BLEU in the first third)."
+            )
+        case other:
+            raise AssertionError(other)
+    assert answers([], ladder(base=base)) == (), "where no row fades"
+    assert answers([], ladder(base=base, simple=static).drop(columns=[KEPT])) == (), "without counts"

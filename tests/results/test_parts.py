@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from kept_sentences import ladder_run
 
+from repro.results import parts
 from repro.results.frame import table
-from repro.results.parts import THIRDS, by_length, by_position, with_parts
+from repro.results.parts import KEPT, THIRDS, by_length, by_position, with_parts
 from repro.results.sentences import NgramCounts
 
 
@@ -44,4 +45,16 @@ def test_rows_show_means_and_those_without_counts_nothing(tmp_path: Path) -> Non
     assert {*THIRDS} <= {*frame.columns}
     one = frame.loc["One"]
     assert one[THIRDS[0]] == pytest.approx((one[f"{THIRDS[0]}_min"] + one[f"{THIRDS[0]}_max"]) / 2)
-    assert frame.loc["Other", [*THIRDS]].isna().all()
+    assert frame.loc["Other", [*THIRDS, KEPT]].isna().all()
+
+
+@pytest.mark.parametrize(("firsts", "kept"), [((20.0, 40.0), 37.5), ((20.0, 0.0), np.nan)])
+def test_a_row_keeps_the_mean_of_its_runs_and_nothing_where_one_has_nothing_to_lose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, firsts: tuple[float, ...], kept: float
+) -> None:
+    records = [ladder_run("One", 1, tmp_path), ladder_run("One", 3, tmp_path)]
+    of = iter([{name: first if name == THIRDS[3] else 10.0 for name in THIRDS} for first in firsts])
+    monkeypatch.setattr(parts, "bleu_of_parts", lambda record, results: next(of))
+    line = with_parts(table(records), records, tmp_path).set_index("row").loc["One"]
+    assert line[THIRDS[3]] == np.mean(firsts)
+    assert line[KEPT] == pytest.approx(kept, nan_ok=True)

@@ -1,8 +1,11 @@
 """What stands behind a verdict in the report: the numbers, and no word of what the line above them has said."""
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from repro.claims.claim import B0, BLEU, H1, LOG_PPL, direction
 from repro.claims.decisions import Outcome, Verdict
@@ -38,3 +41,11 @@ def test_the_facts_of_a_claim_have_their_names() -> None:
     text = text_of("open", "open", "open")
     assert "kind: direction; in the paper: 6.2 (A)" in text
     assert " 8, 5 " in text, "runs of each row"
+
+
+def test_questions_of_texts_are_answered_before_the_statements(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    answers = page.locator("#statements h3", has_text="Questions that those texts leave open")
+    expect(answers.locator("+ ul > li").first).to_contain_text("Is softmax needed?")
+    assert answers.evaluate("one => one.compareDocumentPosition(document.querySelector('#statements .grid'))") == 4
+    assert page.locator("#claims h3", has_text="Questions").count() == 0
