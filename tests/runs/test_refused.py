@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from repro.model.attention import MultiHeadAttention, ScaledDotProduct
 from repro.model.build import build
 from repro.model.config import Hyper
 from repro.model.layers import PostNorm
+from repro.model.protocol import Plain
 from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.transformer import Transformer
@@ -79,10 +80,40 @@ def test_what_cannot_be_made_read_or_searched_is_refused_in_one_sentence(system:
     assert "\n" not in str(refused.value)
 
 
+class Forgetful(Transformer):
+    """Its hypotheses change places, its state does not: translations alone would be wrong."""
+
+    def start(self, source: torch.Tensor) -> Any:
+        return Unmoved(super().start(source))
+
+    def advance(self, ids: torch.Tensor, state: Any) -> Any:
+        hidden, grown = super().advance(ids, state.of)
+        return hidden, Unmoved(grown)
+
+
+class Unmoved(NamedTuple):
+    of: Any
+
+    def reorder(self, rows: torch.Tensor) -> "Unmoved":
+        return self if rows.tolist() == [1, 0] else Unmoved(self.of.reorder(rows))
+
+
+class TwoLevelAnew(Plain, Transformer):  # type: ignore[misc]
+    """Reads its prefix anew, so its segments are those of the sentence."""
+
+
+@pytest.mark.parametrize(("system", "length"), [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")])
+def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any, length: str) -> None:
+    said = f"expected a search that reads what training reads, but after {length} tokens its state differs by "
+    with pytest.raises(ValueError, match=f"^Row 'x' of t .*: {said}"):
+        refuse_systems([cell(system)], SMOKE, Options())
+
+
 @pytest.mark.parametrize(
     "system",
-    [None, partial(Transformer, mix_source=TwoLevel), StaticMixing, partial(Restricted, r=1), partial(Restricted, r=7),
-     partial(RelativePositions, clip=0), partial(ConvS2S, kernel=1), Toy],
+    [None, partial(Transformer, mix_source=TwoLevel), partial(TwoLevelAnew, mix=TwoLevel), StaticMixing,
+     partial(Restricted, r=1), partial(Restricted, r=7), partial(RelativePositions, clip=0),
+     partial(ConvS2S, kernel=1), Toy],
 )  # fmt: skip
 def test_others_are_not_and_no_number_is_drawn(system: Any) -> None:
     before = torch.get_rng_state()

@@ -18,6 +18,7 @@ from repro.model.transformer import Transformer
 class Restricted(Plain, Transformer):  # type: ignore[misc]
     """Self-attention to r positions: the nearest in the encoder, half of them on each side; the last in the decoder.
 
+    r is odd: of an even one the encoder would see a position more than the decoder.
     Cached keys do not stand in the order of the sentence, so a search reads the prefix anew.
     """
 
@@ -44,7 +45,8 @@ def distances(ids: Tensor) -> Tensor:
 class TwoLevel(Mixing):
     """Softmax over segments of keys by their mean score, times softmax inside each (Yang et al. 2016).
 
-    The mean of q k^T over the seen keys of a segment is q times their mean key.
+    The mean of q k^T over the seen keys of a segment is q times their mean key. Segments are of keys as they stand: in
+    the decoder only of a model that is `Plain` as well, since cached keys do not stand in the order of the sentence.
     """
 
     def __init__(self, *, n_heads: int, d_k: int, d_v: int, segment: int = 4) -> None:
