@@ -84,51 +84,51 @@ class Update:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Runs:
-    """All pairs in the order of their kinds. Pairs of equal lengths are one kind and stand together, as a run."""
+class PairKinds:
+    """All pairs in the order of their kinds: pairs of equal lengths are one kind and stand together."""
 
-    kinds: NDArray[np.int64]  # [n_runs] ascending
-    ends: NDArray[np.int64]  # [n_runs] where each run ends: the number of pairs up to there
-    source: NDArray[np.int64]  # [n_runs] tokens of the source of each pair in the run
-    target: NDArray[np.int64]  # [n_runs]
+    keys: NDArray[np.int64]  # [n_kinds] ascending
+    ends: NDArray[np.int64]  # [n_kinds] where each kind ends: the number of pairs up to there
+    source: NDArray[np.int64]  # [n_kinds] tokens of the source of each pair of the kind
+    target: NDArray[np.int64]  # [n_kinds]
 
     @property
     def longest(self) -> NDArray[np.int64]:
-        """[n_runs] tokens of the longer side, ascending."""
+        """[n_kinds] tokens of the longer side, ascending."""
         return np.maximum(self.source, self.target)
 
 
-BatchBy = Callable[[Runs, int], Ints]  # from the sorted pairs and a budget a side to where batches begin, and the end
+BatchBy = Callable[[PairKinds, int], Ints]  # from sorted pairs and a budget a side to where batches begin, and the end
 
 
-def by_padded_tokens(runs: Runs, budget: int) -> Ints:
+def by_padded_tokens(kinds: PairKinds, budget: int) -> Ints:
     """As many pairs as keep each side within `budget` padded tokens: what a device holds.
 
     A batch whose longest sentence has n tokens has room for budget // n sentences, and cannot reach beyond
     the last sentence of n tokens. The best n is taken.
     """
-    longest = runs.longest
-    last = np.flatnonzero(np.diff(longest, append=0))  # of the runs that agree in it
-    up_to, room = runs.ends[last], budget // longest[last]
+    longest = kinds.longest
+    last = np.flatnonzero(np.diff(longest, append=0))  # of the kinds that agree in it
+    up_to, room = kinds.ends[last], budget // longest[last]
     bounds = [0]
     while bounds[-1] < up_to[-1]:
         bounds.append(int(np.minimum(up_to, bounds[-1] + room).max()))
     return np.array(bounds)
 
 
-def by_tokens(runs: Runs, budget: int) -> Ints:
+def by_tokens(kinds: PairKinds, budget: int) -> Ints:
     """As many pairs as keep each side within `budget` real tokens. Paper: "approximately 25000" of each."""
-    ends = runs.ends.tolist()
-    sizes = np.diff(runs.ends, prepend=0)
-    # of each side: the length in each run, and the tokens up to the end of each run
-    sides = [(side.tolist(), np.cumsum(sizes * side).tolist()) for side in (runs.source, runs.target)]
+    ends = kinds.ends.tolist()
+    sizes = np.diff(kinds.ends, prepend=0)
+    # of each side: the length in each kind, and the tokens up to the end of each
+    sides = [(side.tolist(), np.cumsum(sizes * side).tolist()) for side in (kinds.source, kinds.target)]
 
     def reach(begin: int, lengths: list[int], tokens: list[int]) -> int:
         """Where a batch from pair `begin` on is full on this side."""
-        run = bisect_right(ends, begin)
-        limit = tokens[run] - (ends[run] - begin) * lengths[run] + budget
-        run = bisect_right(tokens, limit)  # the first that does not fit whole
-        return ends[-1] if run == len(ends) else ends[run] + (limit - tokens[run]) // lengths[run]
+        kind = bisect_right(ends, begin)
+        limit = tokens[kind] - (ends[kind] - begin) * lengths[kind] + budget
+        kind = bisect_right(tokens, limit)  # the first that does not fit whole
+        return ends[-1] if kind == len(ends) else ends[kind] + (limit - tokens[kind]) // lengths[kind]
 
     bounds = [0]
     while bounds[-1] < ends[-1]:
@@ -144,7 +144,7 @@ class Group:
     """Shards whose pairs are batched with each other, and the batches before they are shuffled."""
 
     shards: Sequence[int]
-    runs: Runs
+    kinds: PairKinds
     bounds: Ints  # [n_batches + 1] where each begins among the sorted pairs, and the end
     source_tokens: Ints  # [n_batches] tokens, without padding
     target_tokens: Ints  # [n_batches]
@@ -237,12 +237,12 @@ class Plan:
     def _group(self, shards: Sequence[int]) -> Group:
         counts = merged(self.lengths.counts(shard) for shard in shards)
         self._check(counts)
-        runs = _runs(counts)
-        bounds = self.batch_by(runs, self.budget)
-        source_tokens, target_tokens, slots = _counts(runs, bounds)
+        kinds = _pair_kinds(counts)
+        bounds = self.batch_by(kinds, self.budget)
+        source_tokens, target_tokens, slots = _counts(kinds, bounds)
         return Group(
             shards=shards,
-            runs=runs,
+            kinds=kinds,
             bounds=bounds,
             source_tokens=source_tokens,
             target_tokens=target_tokens,
@@ -351,7 +351,7 @@ def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: st
     random, bounds = _philox(name), group.bounds
 
     # 1. sort by length, in random order among equals
-    by_length = _sort(source_lengths, target_lengths, group.runs, random)
+    by_length = _sort(source_lengths, target_lengths, group.kinds, random)
 
     # 2. shuffle the batches
     shuffled = np.argsort(random.random_raw(len(bounds) - 1), kind="stable")
@@ -368,12 +368,12 @@ def _shuffled(source_lengths: Ints, target_lengths: Ints, group: Group, name: st
     )
 
 
-def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.random.Philox) -> NDArray[np.uint64]:
+def _sort(source_lengths: Ints, target_lengths: Ints, kinds: PairKinds, random: np.random.Philox) -> NDArray[np.uint64]:
     """Sentence numbers by their kinds, in random order among equals."""
     # One number a sentence: its kind in the high bits, random bits below, its own number lowest. No two are
     # equal, so the order depends on no sorting algorithm; and numbers alone sort faster than `argsort`.
-    n, most = len(source_lengths), int(runs.longest[-1])
-    kind_bits, index_bits = int(runs.kinds[-1]).bit_length(), (n - 1).bit_length()
+    n, most = len(source_lengths), int(kinds.longest[-1])
+    kind_bits, index_bits = int(kinds.keys[-1]).bit_length(), (n - 1).bit_length()
     if kind_bits + index_bits > 64:
         raise ValueError(
             f"{n} sentences of up to {most} tokens cannot be planned: expected keys of at most 64 bits, "
@@ -381,9 +381,9 @@ def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.ran
         )
     keys = random.random_raw(n)  # the one array of 64 bits a sentence: all that follows happens in its place
     for part in chunks(n):
-        chunk, kinds = keys[part], _kinds(source_lengths[part], target_lengths[part], most)
+        chunk, kind = keys[part], _keys(source_lengths[part], target_lengths[part], most)
         chunk >>= kind_bits
-        chunk |= kinds.view(np.uint64) << (64 - kind_bits)
+        chunk |= kind.view(np.uint64) << (64 - kind_bits)
         chunk >>= index_bits
         chunk <<= index_bits
         chunk |= np.arange(part.start, part.stop, dtype=np.uint64)
@@ -392,25 +392,25 @@ def _sort(source_lengths: Ints, target_lengths: Ints, runs: Runs, random: np.ran
     return keys
 
 
-def _runs(counts: Counts) -> Runs:
+def _pair_kinds(counts: Counts) -> PairKinds:
     """The kinds of pairs in their order."""
-    kinds = _kinds(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
-    ascending = np.argsort(kinds)
+    keys = _keys(counts[:, 0], counts[:, 1], int(counts[:, :2].max()))
+    ascending = np.argsort(keys)
     source, target, sizes = counts[ascending].T
-    return Runs(kinds=kinds[ascending], ends=np.cumsum(sizes), source=source, target=target)
+    return PairKinds(keys=keys[ascending], ends=np.cumsum(sizes), source=source, target=target)
 
 
-def _counts(runs: Runs, bounds: Ints) -> tuple[Ints, Ints, Ints]:
+def _counts(kinds: PairKinds, bounds: Ints) -> tuple[Ints, Ints, Ints]:
     """Source tokens, target tokens and slots of both sides, [n_batches] each, of batches cut at `bounds`."""
-    edges = np.union1d(bounds, runs.ends)  # between two neighbours all pairs are of one run and in one batch
-    sizes, run = np.diff(edges), np.searchsorted(runs.ends, edges[:-1], side="right")
+    edges = np.union1d(bounds, kinds.ends)  # between two neighbours all pairs are of one kind and in one batch
+    sizes, kind = np.diff(edges), np.searchsorted(kinds.ends, edges[:-1], side="right")
     first = np.searchsorted(edges, bounds[:-1])
-    source, target = runs.source[run], runs.target[run]
+    source, target = kinds.source[kind], kinds.target[kind]
     widths = np.maximum.reduceat(source, first) + np.maximum.reduceat(target, first)
     return np.add.reduceat(sizes * source, first), np.add.reduceat(sizes * target, first), np.diff(bounds) * widths
 
 
-def _kinds(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.int64]:
+def _keys(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.int64]:
     """One number for both lengths: it sorts by the longer of the two sides, then by the sides' difference.
 
     The difference runs up for even lengths and down for odd ones, so neighbours are alike on *both* sides
@@ -420,9 +420,9 @@ def _kinds(source_lengths: Ints, target_lengths: Ints, most: int) -> NDArray[np.
     """
     source, target = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
     longest, difference = np.maximum(source, target), source - target
-    kinds = np.where(longest & 1, -difference, difference)
-    kinds += longest * (2 * most) + most
-    return kinds
+    keys = np.where(longest & 1, -difference, difference)
+    keys += longest * (2 * most) + most
+    return keys
 
 
 def _philox(name: str) -> np.random.Philox:
