@@ -99,13 +99,15 @@ class Growth(NamedTuple):
 def growth(lines: Sequence[Any], value: Callable[[Any], int]) -> Growth:
     """Whether the value is constant, grows with the logarithm of n (to the base of the window) or with n (n / window).
 
-    Without a window the logarithm is natural.
+    Without a window the logarithm is natural. Raises ValueError where fewer than three lengths would have to tell.
     """
     import numpy as np
 
     values = np.array([float(value(line)) for line in lines])
     if len(set(values)) == 1:
         return Growth("1", float(values[0]), 1.0)
+    if (n := len({(line.n, line.window) for line in lines})) < 3:  # two lie on a line of either law
+        raise ValueError(f"expected at least 3 sizes to tell n from its logarithm, got {n}. Measure more.")
     laws: dict[str, list[float]] = {
         "log": [math.log(line.n) / math.log(line.window or math.e) for line in lines],
         "n": [line.n / (line.window or 1) for line in lines],

@@ -59,7 +59,7 @@ class Distances:
             return None
         if claimed := next(self._claimed(row, endpoint), None):
             return replace(claimed, runs=runs)
-        ours, base = ([endpoint.of(run) or 0.0 for run in of] for of in runs)
+        ours, base = ([score for run in of if (score := endpoint.of(run)) is not None] for of in runs)
         value = statistics.fmean(ours) - statistics.fmean(base)
         over_seeds = self._interval(row, endpoint, look, taken) if look and counts else None
         return ToBase(value=value, over_seeds=over_seeds, runs=runs, counts=counts)
@@ -97,7 +97,8 @@ def _with_score(runs: Runs, row: str, endpoint: Endpoint) -> tuple[list[Record],
 
 def _turned(found: Found, claim: str, *, is_better: bool) -> ToBase:
     """The numbers of a claim, of which the difference is positive where the paper is right, as row less base."""
-    value, low, high = found.value or 0.0, found.low, found.high
+    value, low, high = found.value, found.low, found.high
+    assert value is not None  # `_claimed` takes no other
     over_seeds = None if low is None or high is None else (low, high) if is_better else (-high, -low)
     return ToBase(
         value=value if is_better else -value,

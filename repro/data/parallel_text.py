@@ -213,6 +213,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         try:
             if reader.peek(3)[:3] == codecs.BOM_UTF8:
                 reader.read(3)
+            if reader.peek(2)[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise ValueError(f"{path} is UTF-16: expected UTF-8. Convert it: iconv -f UTF-16 -t UTF-8.")
             yield reader
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} is not a whole gzip file ({error}). Get it again.") from error

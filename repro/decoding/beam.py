@@ -71,11 +71,11 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
 
         # 1. Extend every live hypothesis by its likeliest tokens. The best candidates of a sentence are among them.
         more_RK, token_RK, state = step(last_R, state, n_candidates)
-        total_BWK = live.log_prob[:, :, None] + more_RK.view(*live.log_prob.shape, n_candidates)
+        total_BWK = live.log_prob[:, :, None] + more_RK.reshape(*live.log_prob.shape, n_candidates)
 
         # 2. The best candidates of each sentence, best first.
         value_BK, place_BK = _best_first(total_BWK.flatten(1), n_candidates)
-        parent_BK, token_BK = place_BK // n_candidates, token_RK.view(len(place_BK), -1).gather(1, place_BK)
+        parent_BK, token_BK = place_BK // n_candidates, token_RK.reshape(len(place_BK), -1).gather(1, place_BK)
         ids_BKT = torch.cat([_pick(live.ids, parent_BK), token_BK[:, :, None]], dim=2)
 
         # 3. Those that end compete for the answer. They are equally long, so the likeliest scores best.

@@ -78,6 +78,8 @@ def score_tokens(model: TranslationSystem, batches: Iterable[Batch]) -> TokenSco
         total += nll.item()
         n_correct += int(correct.item())
         n += batch.n_target
+    if not n:
+        raise ValueError("expected at least one sentence to score, got none.")
     return TokenScores(nll=total / n, accuracy=n_correct / n)
 
 

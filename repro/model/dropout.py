@@ -16,6 +16,8 @@ class Dropout(nn.Module):
         super().__init__()
         self.p = p
         self.dropped = round(p * 2**16)  # of 65,536 equally likely values
+        if not 0 <= self.dropped < 2**16:
+            raise ValueError(f"dropout: expected a probability below {1 - 2**-17:.6f}, got {p}: nothing would be kept.")
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.dropped == 0:

@@ -34,7 +34,7 @@ class TiedEmbedding(nn.Module):
 def sinusoids(length: int, d_model: int) -> Tensor:
     """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); float32 [length, d_model].
 
-    Paper: section 3.5, as printed: sines and cosines interleaved. Computed in float64.
+    Paper: section 3.5, as printed: sines and cosines interleaved, of an even d_model. In float64.
     """
     position = torch.arange(length, dtype=torch.float64).unsqueeze(1)
     angle = position / 10_000 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)

@@ -75,7 +75,7 @@ def with_brackets(frame: "DataFrame", records: Iterable[Record], results: Path) 
         thirds = {name: [of[k] for of in parts] for k, name in enumerate(F1_THIRDS)}
         line = {key: x for name, values in thirds.items() for key, x in spread(name, values).items()}
         line |= _over_sentences(complete, first if i else [])
-        lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(whole).items()})
+        lines.append(line | {f"{MENDED}{kind}": share for kind, share in shares_of_mendings(complete).items()})
     return widened(frame, lines, dtype=float)
 
 

@@ -36,6 +36,11 @@ def average(states: Iterable[dict[str, Tensor]]) -> dict[str, Tensor]:
             odd = ", ".join(sorted(state.keys() ^ total.keys()))
             raise ValueError(f"Checkpoint {n} of the average has other weights than the first: {odd}.")
         for name, tensor in state.items():
+            if tensor.shape != total[name].shape:
+                raise ValueError(
+                    f"Checkpoint {n} of the average has another shape of {name} than the first: expected "
+                    f"{[*total[name].shape]}, got {[*tensor.shape]}."
+                )
             total[name] += tensor
     if n == 0:
         raise ValueError("Nothing to average: expected at least one checkpoint, got none.")

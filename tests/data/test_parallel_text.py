@@ -90,6 +90,17 @@ def test_half_a_gzip_file_is_refused(tmp_path: Path) -> None:
             text_fingerprint(path)
 
 
+@pytest.mark.parametrize("mark", [codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE])
+def test_text_of_another_encoding_is_called_by_its_name(tmp_path: Path, mark: bytes) -> None:
+    text = mark + "a\nb\n".encode("utf-16-le" if mark == codecs.BOM_UTF16_LE else "utf-16-be")
+    for content in (text, gzip.compress(text)):
+        path = written(tmp_path, "text.en", content)
+        with pytest.raises(ValueError, match=r"text\.en is UTF-16: expected UTF-8\. Convert it: iconv"):
+            text_fingerprint(path)
+        with pytest.raises(ValueError, match=r"text\.en is UTF-16"):
+            list(Parallel(path, path).pairs())
+
+
 # Bad lines -------------------------------------------------------------------------------------------------
 
 BAD = {
@@ -123,9 +134,9 @@ def test_a_pair_bad_on_both_sides_is_counted_once(tmp_path: Path) -> None:
     assert dropped == {"source is empty": 2}
 
 
-@pytest.mark.parametrize("content", [b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", "a".encode("utf-16")])
+@pytest.mark.parametrize("content", [b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", "ä".encode("latin-1")])
 def test_utf8_is_strict(tmp_path: Path, content: bytes) -> None:
-    # an overlong slash, a surrogate, a character beyond Unicode, UTF-16
+    # an overlong slash, a surrogate, a character beyond Unicode, Latin-1
     dropped: Counter[str] = Counter()
     assert list(parallel(tmp_path, content + b"\n", b"x\n").pairs(dropped)) == []
     assert dropped == {"source is not UTF-8": 1}

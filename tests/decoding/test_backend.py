@@ -53,6 +53,11 @@ def test_nothing_is_dropped_out_of_a_model_that_comes_from_training(model: Trans
     assert translate(copy.deepcopy(model).train(), text, Search(beam=1)) == translate(model, text, Search(beam=1))
 
 
+def test_nothing_has_no_perplexity(model: Transformer) -> None:
+    with pytest.raises(ValueError, match="expected at least one sentence to score, got none"):
+        score_tokens(model, [])
+
+
 def test_the_perplexity_of_batches_is_that_of_their_pieces(model: Transformer) -> None:
     # unequal batches, each sentence by itself, and token by token from the softmax
     whole = pairs()

@@ -361,6 +361,24 @@ def test_half_precision_is_summed_in_single() -> None:
     assert found.log_prob == pytest.approx(40 * rounded, rel=1e-6)
 
 
+def test_a_step_may_give_parts_of_wider_tensors() -> None:
+    chances = [IMPOSSIBLE, -1.5, -0.9, -1.2, -4.0, -5.0, -6.0, -7.0, -8.0]  # A first, and then the end
+
+    def step(last: Tensor, state: Prefixes, k: int) -> tuple[Tensor, Tensor, Prefixes]:
+        value, token = torch.tensor([chances] * len(last)).sort(dim=1, descending=True)
+        assert not token[:, :k].is_contiguous()
+        return value[:, :k], token[:, :k], Prefixes(state.sentence, torch.cat([state.tokens, last[:, None]], dim=1))
+
+    start = torch.tensor([0, 1])
+    found = beam_search(step, Prefixes(start, start.new_zeros(2, 0)), torch.tensor([2, 2]), Search(2, 2.0))
+    whole = beam_search(
+        lambda last, state, k: tuple(x.contiguous() if isinstance(x, Tensor) else x for x in step(last, state, k)),
+        Prefixes(start, start.new_zeros(2, 0)), torch.tensor([2, 2]), Search(2, 2.0),
+    )  # fmt: skip
+    assert found == whole
+    assert len({one.ids for one in found}) == 1
+
+
 def test_no_sentences_no_hypotheses() -> None:
     assert search(LURE, []) == []
 

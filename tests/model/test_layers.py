@@ -144,6 +144,13 @@ def test_dropout_scales_by_the_rate_that_it_rounds_to(p: float) -> None:
     assert dropped == pytest.approx(p, abs=1 / 65_536)
 
 
+@pytest.mark.parametrize("p", [1.0, 0.999995, -0.1])
+def test_dropout_keeps_something(p: float) -> None:
+    with pytest.raises(ValueError, match=f"expected a probability below 0.999992, got {p}"):
+        Dropout(p)
+    Dropout(0.99999)(torch.ones(8))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.99])
 def test_dropout_keeps_what_reaches_the_threshold(p: float, dtype: torch.dtype) -> None:

@@ -209,6 +209,12 @@ def test_the_factor_of_a_law() -> None:
     assert growth(powers, lambda line: line.path) == ("log", pytest.approx(2), pytest.approx(1))
 
 
+def test_two_sizes_tell_no_law() -> None:
+    assert growth([Path("x", n, None, 1) for n in (2, 4)], lambda line: line.path).law == "1"
+    with pytest.raises(ValueError, match="expected at least 3 sizes to tell n from its logarithm, got 2"):
+        growth([Path("x", n, None, n) for n in (2, 4)], lambda line: line.path)
+
+
 def test_orders_are_written_as_the_paper_writes_them() -> None:
     assert [order(law, "k") for law in ("1", "log", "n")] == ["O(1)", "O(log_k(n))", "O(n/k)"]
     assert [order(law, None) for law in ("1", "log", "n")] == ["O(1)", "O(log(n))", "O(n)"]

@@ -120,5 +120,16 @@ def test_a_row_on_another_text_is_not_held_against_the_first(tmp_path: Path) -> 
     assert F1_TO_FIRST not in frame.columns or frame[F1_TO_FIRST].isna().all()
 
 
+def test_a_row_with_a_run_that_kept_no_brackets_shows_nothing_of_the_other(tmp_path: Path) -> None:
+    mended = [of._replace(mended={"never closed": np.ones_like(LENGTHS)}) for of in ONE]
+    records = [left(tmp_path, "WSJ only", 0, seed, of) for seed, of in zip((4, 5), mended, strict=True)]
+    whole = with_brackets(table(records), records, tmp_path)
+    told = [name for name in whole if name.startswith(("dev/mended/", "dev/f1/"))]
+    assert any("mended" in name for name in told)
+    assert whole[[name for name in told if "half_width" not in name]].notna().all(axis=None)
+    next(tmp_path.rglob("*seed5*brackets*")).unlink()
+    assert with_brackets(table(records), records, tmp_path).reindex(columns=told).isna().all(axis=None)
+
+
 def replace_words(of: Brackets) -> Brackets:
     return Brackets(of.words + 1, of.found, of.gold, of.right, of.mended)

@@ -63,3 +63,10 @@ def test_other_weights_are_refused() -> None:
 def test_nothing_has_no_mean() -> None:
     with pytest.raises(ValueError, match="expected at least one checkpoint, got none"):
         average([])
+
+
+def test_weights_of_other_shapes_are_refused_and_not_spread() -> None:
+    with pytest.raises(
+        ValueError, match=r"Checkpoint 2 .* another shape of w than the first: expected \[3\], got \[1\]"
+    ):
+        average([{"w": torch.zeros(3)}, {"w": torch.ones(1)}])
