@@ -85,8 +85,8 @@ class Facts:
 
     The facts of a shard: `part`, `lines` (raw), `pairs` (kept), `dropped` (pairs by reason), `seen` and `seen_pairs`
     (see Overlap), `same_sides` (pairs whose source is their target), and of each side [source, target] `words`,
-    `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and `byte_pieces` (how many of the tokens
-    are those), `lengths` (how many sentences have i tokens, for each i).
+    `characters`, `pieces` (tokens, an end symbol in each sentence), `unknown` and `byte_pieces` (tokens that are
+    unknown, or a lone byte), `lengths` (how many sentences have i tokens, for each i).
     The facts of dev and test: the same from `pairs` on, none dropped and none seen.
     """
 
@@ -324,7 +324,7 @@ def _sides(card: Mapping[str, Any]) -> list[str]:
 
 
 def _splits(card: Mapping[str, Any]) -> tuple[Table, ...]:
-    headings = ["text", "words", "characters", "pieces", "tokens a word", "characters a token"]
+    headings = ["text", "words", "characters", "tokens", "tokens a word", "characters a token"]
     rates = ["unknown a million", "bytes a million"]
     lines = []
     for split in ("train", "dev", "test"):
@@ -389,7 +389,7 @@ def _quantiles(train: Mapping[str, Any]) -> tuple[Table, ...]:
 
 
 def _padding(train: Mapping[str, Any]) -> tuple[Table, ...]:
-    headings = ["pieces", *(f"{side} {what}" for side in SIDES for what in ("sentences", "pieces", "padding"))]
+    headings = ["tokens", *(f"{side} {what}" for side in SIDES for what in ("sentences", "tokens", "padding"))]
     columns = [train[side]["buckets"] for side in SIDES]
     lines = []
     for buckets in itertools.zip_longest(*columns):

@@ -156,7 +156,7 @@ class TranslationData(L.LightningDataModule):
         return self._held_out(self.dev)
 
     def test_dataloader(self) -> DevBatches:
-        """Likewise."""
+        """Batches of test, of the size of those of dev. ValueError: there is no test text."""
         if self.test is None:
             raise ValueError(
                 "There is no test text here: expected a third pair of sides, TranslationData(train, dev, test)."
@@ -279,12 +279,12 @@ class CorpusData(TranslationData):
         return super().train_dataloader()
 
     def val_dataloader(self) -> DevBatches:
-        """Likewise."""
+        """Batches of dev; the text is opened first where no trainer did."""
         self.setup()
         return super().val_dataloader()
 
     def test_dataloader(self) -> DevBatches:
-        """Likewise."""
+        """Batches of test; the text is opened first where no trainer did."""
         self.setup()
         return super().test_dataloader()
 

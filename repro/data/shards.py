@@ -87,7 +87,7 @@ class Side(Protocol):
 
     @property
     def n_tokens(self) -> int:
-        """Of all sentences."""
+        """The tokens of all sentences, each with its EOS."""
         ...
 
     def __len__(self) -> int: ...

@@ -15,7 +15,7 @@ class Summary:
     n: int
     n_rows: int
     hours: float  # of training and decoding
-    rows_here: tuple[str, ...]  # the names of rows that say another value than stands here, with it
+    rows_here: tuple[str, ...]  # rows whose name says the paper's size, with the size here: N=2 (here 1)
 
 
 def summary(result_set: ResultSet) -> Summary | None:

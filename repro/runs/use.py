@@ -119,7 +119,7 @@ class SentenceScores:
 
     @property
     def n_tokens(self) -> int:
-        """Of all sentences."""
+        """The tokens of all targets."""
         return sum(self.n_each)
 
     @property

@@ -47,7 +47,7 @@ class ShardedStrategy(DDPStrategy):
         return state
 
     def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
-        """Likewise."""
+        """Whole, in every process."""
         inner = optimizer._optimizer if isinstance(optimizer, LightningOptimizer) else optimizer
         state: dict[str, Any] = whole(inner.state_dict())
         return state

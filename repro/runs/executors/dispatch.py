@@ -34,7 +34,7 @@ class Worker(Protocol):
     log: str
 
     def send(self, message: Message) -> None:
-        """Tell it; one that is gone hears nothing."""
+        """Tell the worker; one that is gone hears nothing."""
         ...
 
     def messages(self) -> Iterator[Message]:
@@ -82,7 +82,7 @@ class Dispatcher(ExitStack):
             self.start_one()
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
-        """In the order given, as workers have time."""
+        """Make the runs in the order given, each as soon as a worker has time."""
         self.n_workers = min(self.n_workers, len(work))
         self.begin()
         for unused in self.workers[self.n_workers :]:

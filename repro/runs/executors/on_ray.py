@@ -119,7 +119,7 @@ class RayWorker:
         threading.Thread(target=self._pass_on, name="orders", daemon=True).start()
 
     def send(self, message: Message) -> None:
-        """Tell it."""
+        """Tell the worker."""
         self._orders.put(message)
 
     def kill(self) -> None:
@@ -327,7 +327,7 @@ class OnRay(Dispatcher):
             self.begin()  # else the workers begin when there is a text to send them
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
-        """In the order given, as workers have time."""
+        """Make the runs in the order given, each as soon as a worker has time."""
         if not self.cluster.sees_text:
             self.cluster.files = luggage.texts(
                 self._workshop.texts.values(), self._workshop.options.cache_dir, self._data

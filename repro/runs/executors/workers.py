@@ -43,7 +43,7 @@ class LocalWorker:
         self.pid = self._process.pid
 
     def send(self, message: Message) -> None:
-        """Tell it."""
+        """Tell the worker."""
         self._channel.send(message)
 
     def messages(self) -> Iterator[Message]:
