@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from repro.figures import style
 from repro.figures.numbers import save_numbers
 from repro.results.curves import Band, bands, compared, over_operations, rows_of
+from repro.results.labels import command_of
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
     """The training loss of every row of a table, and that of dev."""
     train, dev = bands(records, "train"), bands(records, "dev")
     if not train and not dev:
-        again = f"python experiments/{table}.py --scale {records[0].scale}"
-        raise ValueError(f"no finished run of committed code, so no curve. Run `{again}`.")
+        raise ValueError(
+            f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
+        )
     paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
     return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
 
@@ -29,8 +31,9 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     """The dev loss of all rows over updates and over operations, and where they cross the Transformer's."""
     updates, operations = bands(records, "dev"), over_operations(records)
     if len(updates) < 2 or updates[0].row != BASE:
-        again = f"python experiments/{table}.py --scale {records[0].scale}"
-        raise ValueError(f"no base beside another row, so nothing to compare. Run `{again}`.")
+        raise ValueError(
+            f"no base beside another row, so nothing to compare. Run `{command_of(table, records[0].scale)}`."
+        )
     found = [one for of in compared([*rows_of(records).values()]).values() for one in of]
     said = [(one.row, one.beside, one.over, one.places(), one.gap) for one in found]
     columns = ("row", "seeds", "update", "FLOPs", "dev loss", "lowest", "highest")

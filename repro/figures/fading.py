@@ -14,7 +14,7 @@ from repro.figures import style
 from repro.figures.numbers import save_numbers
 from repro.results.curves import rows_of
 from repro.results.frame import interval
-from repro.results.labels import label
+from repro.results.labels import command_of, label
 from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
 
@@ -55,8 +55,9 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     """Both panels of a table. Raises ValueError where no row has what it takes."""
     found = fading_rows(records, results)
     if not found:
-        again = f"python experiments/{table}.py --scale {records[0].scale}"
-        raise ValueError(f"no run has its counts by length beside its record. Run `{again}`.")
+        raise ValueError(
+            f"no run has its counts by length beside its record. Run `{command_of(table, records[0].scale)}`."
+        )
 
     def paint(figure: "Figure") -> None:
         left, right = figure.subplots(1, 2, sharey=True)

@@ -30,8 +30,9 @@ from repro.pages.words import (
 )
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import Code, Heading, Listing, Page, Table, Text, blocks
+from repro.results.labels import command_of
 from repro.results.places import RETIRED
-from repro.results.record import BASE, PROGRAM
+from repro.results.record import BASE
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,8 +49,7 @@ def page(
     if systems := has_systems(frame):
         sizes = [*sizes, operations_column(frame)]
     size, ruled = [row, *settings, *sizes], frozenset({int((frame["table"] == BASE).sum())})
-    command = "repro.run" if name == PROGRAM else f"python experiments/{name}.py --scale {scale}"
-    again = Code(command), " leaves a record of each run; "
+    again = Code(command_of(name, scale)), " leaves a record of each run; "
     before = ("These runs were made by an earlier version, and no command of today makes them again; ",)
     made = (
         *(before if scale in RETIRED else again),

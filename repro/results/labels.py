@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from repro.model.config import BASE as PAPER_BASE
+from repro.results.record import PROGRAM
 
 SYMBOLS = {  # the fields of Hyper, as Table 3 heads its columns
     "n_layers": "N",
@@ -61,6 +62,11 @@ def both(here: Any, paper: Any, name: str = "") -> str:
     """1 (2): a value here, and that at the paper's size where it is another."""
     texts = setting(here, name), setting(paper, name)
     return texts[0] if here is None or paper is None or here == paper else f"{texts[0]} ({texts[1]})"
+
+
+def command_of(table: str, scale: str) -> str:
+    """What makes the runs of a table: its experiment file, or a call in the program that brought the rows."""
+    return "repro.run" if table == PROGRAM else f"python experiments/{table}.py --scale {scale}"
 
 
 def listed_rows(rows: Iterable[str]) -> str:

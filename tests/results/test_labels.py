@@ -23,7 +23,7 @@ from repro.render.latex import latex
 from repro.results import frame as frames
 from repro.results.curves import bands
 from repro.results.frame import ResultSet, note_rows, noted_rows
-from repro.results.labels import FIELDS, SYMBOLS, both, label, relation, setting, system_label
+from repro.results.labels import FIELDS, SYMBOLS, both, command_of, label, relation, setting, system_label
 from repro.results.record import Record, path
 from repro.results.summary import summary
 from repro.runs.forecast import forecast
@@ -279,3 +279,8 @@ def test_rows_with_a_comma_in_their_name_are_told_apart_where_departures_name_th
     ]
     told = departure_notes(frames.table(rows))
     assert 'precision: bf16 ("one, small", "two, small"). Paper: fp32.' in told.items
+
+
+def test_the_command_of_a_table_and_of_the_rows_of_a_program() -> None:
+    assert command_of("ladder", "laptop") == "python experiments/ladder.py --scale laptop"
+    assert command_of("own", "laptop") == "repro.run", "no experiment file has these rows"
