@@ -184,6 +184,24 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/pages/test_statements.py::test_a_statement_that_says_better_turns_the_word",),
     ),
     Defect(
+        "what a translation keeps is taken the other way round",
+        "repro/results/parts.py",
+        "100 * one[last] / one[first] for one",
+        "100 * one[first] / one[last] for one",
+        (
+            "tests/results/test_parts.py::test_a_row_keeps_the_mean_of_its_runs_and_nothing_where_one_has_nothing_to_lose[firsts0-37.5]",
+        ),
+    ),
+    Defect(
+        "a row with nothing right is said to forget",
+        "repro/pages/statements.py",
+        "first >= FLOOR)",
+        "first >= 0)",
+        (
+            "tests/pages/test_statements.py::test_what_fades_is_told_beside_the_base_and_not_of_a_row_that_has_nothing_to_lose",
+        ),
+    ),
+    Defect(
         "lines of a picture are of other thirds",
         "repro/figures/fading.py",
         "part[name] for part in whole) for name in THIRDS)",

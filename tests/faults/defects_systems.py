@@ -215,4 +215,21 @@ DEFECTS: tuple[Defect, ...] = (
         "if of > MUCH",
         ("tests/pages/test_by_length.py::test_rows_that_took_a_tenth_more_or_less_are_named",),
     ),
+    Defect(
+        "a search that reads another prefix than training is let through",
+        "repro/runs/refused.py",
+        "if difference > TOLERANCE * size:",
+        "if difference != difference:",
+        (
+            "tests/runs/test_refused.py::test_a_search_that_reads_another_prefix_than_training_is_refused[segments]",
+            "tests/runs/test_refused.py::test_a_search_that_reads_another_prefix_than_training_is_refused[forgetful]",
+        ),
+    ),
+    Defect(
+        "hypotheses of the trial never change places",
+        "repro/runs/refused.py",
+        "torch.tensor([1, 0])",
+        "torch.tensor([0, 1])",
+        ("tests/runs/test_refused.py::test_a_search_that_reads_another_prefix_than_training_is_refused[forgetful]",),
+    ),
 )

@@ -102,7 +102,11 @@ class TwoLevelAnew(Plain, Transformer):  # type: ignore[misc]
     """Reads its prefix anew, so its segments are those of the sentence."""
 
 
-@pytest.mark.parametrize(("system", "length"), [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")])
+@pytest.mark.parametrize(
+    ("system", "length"),
+    [(partial(Transformer, mix=TwoLevel), r"\d"), (Forgetful, "3")],
+    ids=["segments", "forgetful"],
+)
 def test_a_search_that_reads_another_prefix_than_training_is_refused(system: Any, length: str) -> None:
     said = f"expected a search that reads what training reads, but after {length} tokens its state differs by "
     with pytest.raises(ValueError, match=f"^Row 'x' of t .*: {said}"):
