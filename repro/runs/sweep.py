@@ -40,6 +40,7 @@ from repro.runs.task import Task
 from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
 from repro.storage.turn import in_turn
+from repro.tracking.mirror import finish_mirror
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
 from repro.training.peer import Peer
@@ -194,6 +195,7 @@ class Sweep:
             with progress.beside() as lane:
                 watch = functools.partial(_watch, lane, outcome.run.settings.name)
                 keep_further(outcome.run, outcome.record, self.results, tracker, tell, watch)
+            finish_mirror(tracker, outcome.run.folder)
             progress.say(_summary(outcome.record))
 
     def _views(self, runs: "Sequence[Run]") -> dict[View, None]:

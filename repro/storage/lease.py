@@ -100,6 +100,23 @@ class Lease:
         self.close()
 
 
+def was_killed(run: Path) -> bool:
+    """Whether the owner of the last attempt at a run never let go. It may live: who asks looks for that as well."""
+    return (last := _last(run)) is not None and _heard(last) > 0
+
+
+def let_go(run: Path) -> None:
+    """Say it for the owner of the last attempt, once all is done that it left."""
+    if (last := _last(run)) is not None and _heard(last) > 0:
+        os.utime(last / _OWNER, (0, 0))
+
+
+def _last(run: Path) -> Path | None:
+    attempts = run / "attempts"
+    numbers = _numbers(attempts) if attempts.is_dir() else []
+    return attempts / _name(numbers[-1]) if numbers else None
+
+
 def _name(number: int) -> str:
     return f"{number:06}"
 

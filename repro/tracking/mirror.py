@@ -9,13 +9,14 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from repro.storage import atomic
+from repro.storage import atomic, lease
 from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain_values
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.run_folder import (
@@ -26,6 +27,7 @@ from repro.tracking.run_folder import (
     Point,
     describe,
     further_points,
+    is_training,
     measured,
     outcome,
     printed_points,
@@ -187,19 +189,26 @@ def sync(uri: str, folder: Path) -> str:
     return remote.run_id
 
 
-def sync_soon(tracker: Tracker, folder: Path) -> None:
+def sync_soon(tracker: Tracker, folder: Path, done: Callable[[], object] = lambda: None) -> None:
     """The same for who has other work: in a thread that is left behind where MLflow does not answer in time.
 
-    The run keeps its status and its end, whenever more came of it.
+    The run keeps its status and its end, whenever more came of it. `done` is called when MLflow has all.
     """
 
     def work() -> None:
         try:
             sync(tracker.uri, folder)
+            done()
         except Exception as error:  # whatever the tracker does, the run has its record
             tracker.fails(error)
 
     tracker.ask(work)
+
+
+def finish_mirror(tracker: Tracker, folder: Path) -> None:
+    """Give MLflow the end of a finished run whose process was killed after its record and before its mirror was."""
+    if lease.was_killed(folder) and not is_training(folder):
+        sync_soon(tracker, folder, done=partial(lease.let_go, folder))
 
 
 def restore(uri: str, run_id: str, folder: Path) -> None:
@@ -218,7 +227,7 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     journals: dict[str, dict[tuple[str, int], Line]] = {name: {} for name in JOURNALS}
     for key in data.metrics:
         kind, _, name = key.partition("/")
-        if kind in DERIVED:
+        if kind in DERIVED or not name:  # without a kind are the numbers of a row, for its views
             continue
         lines = journals[JOURNALS[kind == "system"]]
         for metric in client.get_metric_history(run_id, key):

@@ -9,7 +9,7 @@ import pytest
 
 from repro.storage import lease, signed_json
 from repro.storage.journal import Journal, encoded, read, read_all
-from repro.storage.lease import Lease, NoProgress, Superseded
+from repro.storage.lease import Lease, NoProgress, Superseded, let_go, was_killed
 
 
 @pytest.fixture(autouse=True)
@@ -161,3 +161,18 @@ def test_a_clock_that_begins_in_1970_lets_nobody_go(tmp_path: Path) -> None:
     for seconds in (-0.5, 0.25):
         os.utime(owner(tmp_path, 1), (seconds, seconds))
         assert lease._heard(owner(tmp_path, 1).parent) not in (0, -1)
+
+
+def test_who_was_killed_is_told_until_somebody_lets_go_for_it(tmp_path: Path) -> None:
+    assert not was_killed(tmp_path), "nobody was ever there"
+    let_go(tmp_path)
+    with Lease(tmp_path, step=0):
+        assert was_killed(tmp_path), "it lives: who asks looks for its lock"
+    assert not was_killed(tmp_path)
+    abandoned(tmp_path, 2)
+    assert was_killed(tmp_path)
+    let_go(tmp_path)
+    assert not was_killed(tmp_path)
+    (tmp_path / "attempts" / "000003").mkdir()  # killed before it said who it is: it did nothing
+    assert not was_killed(tmp_path)
+    let_go(tmp_path)
