@@ -95,7 +95,7 @@ def mirrored(uri: str, folder: Path) -> dict[str, str]:
 
 
 def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
-    """Bring each run folder or record, then save the view of each table among them; 1 if one failed."""
+    """Bring each run folder or record, then save the view of each table among them; 1 if one of these failed."""
     failed, views = 0, {}
     for place in places:
         try:
@@ -108,6 +108,5 @@ def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
         except Exception as error:  # the next one may well be sound
             say(f"{place}: {reason(error)}")
             failed = 1
-    for _, view in sorted(views.items()):
-        install_view(uri, view)
-    return failed
+    installed = [install_view(uri, view) for _, view in sorted(views.items())]
+    return 1 if None in installed else failed

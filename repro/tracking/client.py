@@ -13,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 import warnings
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import cache
 from itertools import count
@@ -149,6 +150,7 @@ def connect(uri: str) -> Any:
 
     for name in ("mlflow", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # a traceback of what is raised as well
     if not uri.startswith("sqlite:"):
         return MlflowClient(uri)
     return _opened(sqlite_path(uri))[0]
@@ -232,14 +234,22 @@ class Broken(Exception):
 SURROUNDINGS = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_READONLY", "SQLITE_IOERR", "SQLITE_CANTOPEN")
 
 
-def _is_of_the_surroundings(error: BaseException | None) -> bool:
+def _is_of_the_surroundings(error: BaseException) -> bool:
     """Whether a database failed for what will pass or can be mended: another program, a full disk, a missing right."""
+    return any(isinstance(one, OSError) or _sqlite_name(one).startswith(SURROUNDINGS) for one in _all_of(error))
+
+
+def _all_of(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what libraries have packed in it, and what led to it."""
     while error:
-        for one in (error, getattr(error, "orig", None)):
-            if isinstance(one, OSError) or str(getattr(one, "sqlite_errorname", "")).startswith(SURROUNDINGS):
-                return True
+        yield error
+        if isinstance(packed := getattr(error, "orig", None), BaseException):
+            yield packed
         error = error.__cause__ or error.__context__
-    return False
+
+
+def _sqlite_name(error: BaseException) -> str:
+    return str(getattr(error, "sqlite_errorname", ""))
 
 
 def experiment_id(client: Any, uri: str, scale: str) -> str:
@@ -267,7 +277,9 @@ def say(message: str) -> None:
 
 
 def reason(error: object) -> str:
-    """The first line of what an error says, without secrets."""
+    """The first line of what an error says, without secrets; of a database, what it says and not its layers above."""
     if isinstance(error, Broken):
         return str(error)  # whole: it ends with what to type
+    if isinstance(error, BaseException):
+        error = next(filter(_sqlite_name, _all_of(error)), error)
     return hide(str(error).strip() or repr(error)).partition("\n")[0][:200]

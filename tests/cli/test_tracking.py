@@ -44,3 +44,11 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     assert main(["sync", "--tracking-uri", "file:x", str(folder)]) == 2
     assert main(["restore", "--tracking-uri", store, "none", "runs/restored"]) == 2
     assert "cannot read run none" in capsys.readouterr().err
+
+
+def test_a_view_that_is_not_saved_is_a_failure(
+    store: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
+    assert main(["sync", "--tracking-uri", store, str(folder)]) == 1
+    assert "lacks the view of table3_A (division by zero)" in capsys.readouterr().err

@@ -17,7 +17,7 @@ import pytest
 from sqlalchemy import Engine, event
 from tracked_runs import ROOT, python, same, shown, stored
 
-from repro.tracking.client import Broken, check_store, connect, experiment_id, repair, sqlite_path
+from repro.tracking.client import Broken, check_store, connect, experiment_id, reason, repair, sqlite_path
 from repro.tracking.mirror import sync
 
 
@@ -276,3 +276,16 @@ def test_a_database_that_others_hold_is_not_called_broken(
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(RuntimeError, match="as MLflow words it"):
             connect(uri)
+
+
+def test_of_a_database_that_fails_it_is_told_what_that_says() -> None:
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import OperationalError
+
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorname = "SQLITE_BUSY"
+    packed = OperationalError("SELECT password FROM runs", {}, busy)
+    above = MlflowException("(raised as a result of Query-invoked autoflush; consider using a session.no_autoflush")
+    above.__cause__ = packed
+    assert reason(above) == reason(packed) == reason(busy) == "database is locked"
+    assert reason(MlflowException("no such run\nat all")) == "no such run"
