@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, ours, python, release, script
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, held_interrupts, ours, python, release, script
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -63,7 +63,8 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli import ui
 
             return ui.main
-    from repro.cli import decode
+    with held_interrupts():  # NumPy comes with it
+        from repro.cli import decode
 
     return {"translate": decode.translate, "parse": decode.parse, "score": decode.score, "export": decode.export}[name]
 

@@ -16,9 +16,9 @@ from repro.data.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
-from repro.runs.load import finished, open_run
+from repro.runs.load import Trained, finished, open_run
 from repro.runs.options import RENAMED, add_options
 from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
 
@@ -103,13 +103,20 @@ def _said(options: argparse.Namespace) -> Path:
     return folder
 
 
+def _opened(folder: Path, options: argparse.Namespace) -> Trained:
+    """The run, ready for work."""
+    with held_interrupts():
+        import torch  # noqa: F401  # which takes seconds
+    return open_run(folder, options.cache_dir)
+
+
 def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
     folder = _said(options)
     lines = list(read_lines(options.source))  # what is no text is named before the model is built
-    trained = open_run(folder, options.cache_dir)
+    trained = _opened(folder, options)
     for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
 
@@ -133,7 +140,7 @@ def _parse(options: argparse.Namespace) -> None:
     _check_files(options.source)
     folder = _said(options)
     sentences = [line.split() for line in read_lines(options.source)]
-    trained = open_run(folder, options.cache_dir)
+    trained = _opened(folder, options)
     n_mended = 0
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
@@ -147,7 +154,7 @@ def _score(options: argparse.Namespace) -> None:
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
-    trained = open_run(folder, options.cache_dir)
+    trained = _opened(folder, options)
     found = score_text(trained, sources, targets, **_by(options))
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
@@ -156,5 +163,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: open_run(_said(options), options.cache_dir), options.to, options.folder)
+    export_run(run, lambda: _opened(_said(options), options), options.to, options.folder)
     print(f"{options.folder}: run {run.run} for {options.to}; README.md there says how to open it")

@@ -8,7 +8,9 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -159,6 +161,23 @@ def ended(command: Callable[[], int | None]) -> int:
     except KeyboardInterrupt:
         print("\nStopped.", file=sys.stderr)
         return 128 + signal.SIGINT
+
+
+@contextmanager
+def held_interrupts() -> Iterator[None]:
+    """Ctrl-C is answered at the end of the block: an import of compiled code loses it, or leaves half a module."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+        yield
+        return
+    received: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if received:
+        raise KeyboardInterrupt
 
 
 def _is_somewhere() -> bool:

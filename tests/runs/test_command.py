@@ -4,8 +4,12 @@ import argparse
 import os
 import pty
 import shlex
+import signal
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import pytest
 from first_words import ROOT, lines_until_heavy
 
 from repro.runs import command
-from repro.runs.command import GONE_FOLDER, Parser, command_line, modern, unknown_option
+from repro.runs.command import GONE_FOLDER, Parser, command_line, held_interrupts, modern, unknown_option
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
@@ -278,3 +282,40 @@ def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path, words: li
 )
 def test_something_is_said_before_what_takes_seconds(command: list[str], first: str) -> None:
     assert lines_until_heavy(*command)[0] == first
+
+
+def interrupted(then: Callable[[], object] = lambda: None) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1_000):  # where an interrupt is answered at once
+        then()
+
+
+def test_an_interrupt_that_is_held_is_answered_at_the_end() -> None:
+    done: list[int] = []
+
+    def held(then: Callable[[], object]) -> None:
+        with held_interrupts():
+            interrupted(then)
+
+    with pytest.raises(KeyboardInterrupt):
+        held(lambda: done.append(1))
+    assert len(done) == 1_000
+    with pytest.raises(KeyboardInterrupt):  # as before
+        interrupted(lambda: time.sleep(0.01))
+    with pytest.raises(ZeroDivisionError):  # an error goes before
+        held(lambda: 1 / 0)
+
+
+def test_an_interrupt_that_is_ignored_stays_so() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with held_interrupts():
+            os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    held = []
+    thread = threading.Thread(target=lambda: held.append(held_interrupts().__enter__()))  # no other may set a handler
+    thread.start()
+    thread.join()
+    assert held == [None]
