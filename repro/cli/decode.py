@@ -150,6 +150,9 @@ def _parse(options: argparse.Namespace) -> None:
 
 def _score(options: argparse.Namespace) -> None:
     _check_files(options.source, options.target)
+    for file in (options.source, options.target):
+        if not file.is_file():
+            raise ValueError(f"{file}: expected a file, which can be read twice; got a pipe. Save it as a file first.")
     folder = _said(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]

@@ -23,8 +23,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from repro.cli.run import unknown_experiment
+from repro.results.places import PUBLISHED
 from repro.runs.command import Parser, code_of, ours, python, script
 from repro.runs.options import add_options
+from repro.runs.scales import SCALES
 from repro.tracking.client import (
     QUIET,
     check_store,
@@ -134,10 +136,10 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         found = find_view(address, scale, table, published=True)
         if found and found[1]:
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
-    if found is None or (published and found[1] is None):
+    if (found is None or (published and found[1] is None)) and (PUBLISHED / scale).is_dir():
         print(f"To bring in the published runs, type: {ours('tracking', 'sync', '--results', f'results/{scale}')}")
     if found is None:
-        how = unknown_experiment(table) or f"Type: {python()} {script(table)} --scale {scale}"
+        how = unknown_experiment(table) or _unknown_scale(scale) or f"Type: {python()} {script(table)} --scale {scale}"
         print(f"There are no runs at scale {scale} yet. {how}")
     elif found[1] is None:
         why = unknown_experiment(table) or "Its experiment saves one when it ends."
@@ -147,6 +149,14 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
     # without a desktop the browser would be one of text, in this very terminal
     if browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         webbrowser.open(link)
+
+
+def _unknown_scale(scale: str) -> str | None:
+    """What to say of a name that no scale has; "laptop-en-fr" is a world of a scale, for which options stand."""
+    if scale in SCALES:
+        return None
+    options = "Options of the command make it one of its own." if scale.split("-")[0] in SCALES else ""
+    return f"It is none of {', '.join(SCALES)}. {options}".strip()
 
 
 def main(argv: list[str] | None = None) -> int:

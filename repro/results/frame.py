@@ -97,7 +97,10 @@ def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
             for row in rows
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file}: expected tables and their rows, got {error!r}. Restore it from git.") from error
+        raise ValueError(
+            f"{file}: expected tables and their rows, got {error!r}. Restore it from git; of your own results delete "
+            "it, and type the command of each table again, which keeps finished runs."
+        ) from error
 
 
 def program_place(folder: Path, row: str) -> int:
@@ -166,6 +169,11 @@ class ResultSet:
         for name in dict.fromkeys(one.table for one in gone):
             rows = seeds_of_rows(one for one in gone if one.table == name)
             notes[name].append(f"Left out: {rows}, which {name}.py has no more.")
+        for name in found.tables.keys() - tables:
+            notes[name].append(
+                "rows.json beside this table does not list its rows, so none is missed. Type the command of the table "
+                "again; finished runs are kept."
+            )
         return replace(
             found,
             tables={name: [record for record in kept if record.table == name] for name in found.tables},

@@ -3,7 +3,7 @@
 Paper: none; it is what makes a published cell a mean over seeds of one thing that anybody can make again.
 """
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from repro.results import layer_costs, provenance, sentences
@@ -64,7 +64,7 @@ def publish_layers(own: Path, published: Path) -> None:
 
 
 def _refusals(
-    own: Sequence[Record], rows: Container[tuple[str, str]], published: Sequence[Record], experiments: Path
+    own: Sequence[Record], rows: Collection[tuple[str, str]], published: Sequence[Record], experiments: Path
 ) -> Iterator[str]:
     """Why these records may not stand among the published ones."""
     again = "Type its command again: finished runs are kept."
@@ -75,8 +75,11 @@ def _refusals(
             yield f"{table}: expected {file}, which has its rows, found none. Publish in a clone, with --from."
         elif not is_committed:
             yield f"{table}: {file} is not committed, so nobody else has its rows. Commit it. {again}"
+    tables = {of for of, _ in rows}
     for record in own:
-        if (record.table, record.row) not in rows:
+        if record.table not in tables:
+            yield f"{_of(record)}: rows.json beside the tables does not list those of {record.table}. {again}"
+        elif (record.table, record.row) not in rows:
             yield f"{_of(record)}: {experiments / record.table}.py has no such row any more. Delete its record."
         if record.stamp["dirty"]:
             yield f"{_of(record)} is of code that is in no commit ({record.stamp['why_dirty']}). Commit it. {again}"

@@ -2,6 +2,7 @@
 
 import errno
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -198,6 +199,13 @@ def test_the_score_is_the_mean_over_all_pieces(
     assert f"4 pairs, {n} target tokens: nll " in said
     assert float(said.split("nll ")[1].split()[0]) == pytest.approx(total / n, abs=1e-5)
     assert float(said.split("ppl ")[1]) == pytest.approx(math.exp(total / n), rel=1e-4)
+
+
+def test_a_pipe_is_not_scored(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "news.en").write_bytes(b"the dog\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert asked(run, "score", tmp_path / "news.en", tmp_path / "pipe") == 2
+    assert "pipe: expected a file, which can be read twice; got a pipe." in capsys.readouterr().err
 
 
 def test_an_exported_model_is_whole_and_says_whose_it_is(

@@ -161,6 +161,22 @@ def test_a_row_that_the_experiment_has_no_more_is_refused(project: Path, capsys:
     assert "lab, row 'x', seed 1: experiments/lab.py has no such row any more. Delete its record." in said
 
 
+@pytest.mark.parametrize("content", [None, b"{}"])
+def test_without_the_list_of_rows_no_record_is_called_gone(
+    project: Path, capsys: pytest.CaptureFixture[str], content: bytes | None
+) -> None:
+    own(run("base", 1), run("x", 1))
+    rows = Path("results/own/lab/rows.json")
+    rows.unlink()
+    if content is not None:
+        rows.write_bytes(content)
+    said = refused(capsys)
+    assert "row 'x', seed 1: rows.json beside the tables does not list those of lab. Type its command again" in said
+    assert "Delete its record" not in said
+    assert report.main(["--own"]) == 0
+    assert "rows.json beside this table does not list its rows" in Path("results/own/lab/lab.md").read_text("utf-8")
+
+
 def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None:
     own(run("base", 1), run("x", 1))
     assert report.main(["--own"]) == 0
