@@ -72,11 +72,10 @@ class _Code:
             raise ValueError(f"{' -> '.join([*self.begun, module])}: expected no circle of imports. Cut it.")
         if module not in self.digests:
             self.begun.append(module)
-            tree = ast.parse(self._text(module) or b"")
+            imports, text = _parsed(self._text(module) or b"", self._package(module))
             meanings: dict[str, set[str]] = {}
-            for name, origin in _imports(tree, self._package(module)):
+            for name, origin in imports:
                 meanings.setdefault(name, set()).add(self._meaning(*origin))
-            text = _syntax(tree, meanings.keys())
             linked = re.sub(r"Imported\((\w+)\)", lambda name: ",".join(sorted(meanings.get(name[1], ()))), text)
             self.alone[module] = hashlib.sha256(text.encode()).hexdigest()
             self.digests[module] = hashlib.sha256(linked.encode()).hexdigest()
@@ -123,6 +122,14 @@ def cleared(stamp: S, system: Any = None) -> S:
 
 def _file(module: str) -> str:
     return f"{module.replace('.', '/')}.py"
+
+
+@functools.cache  # most files are those of every row
+def _parsed(source: bytes, package: str) -> tuple[tuple[tuple[str, tuple[str, str | None]], ...], str]:
+    """The imports of a module, and its syntax."""
+    tree = ast.parse(source)
+    imports = tuple(_imports(tree, package))
+    return imports, _syntax(tree, {name for name, _ in imports})
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[tuple[str, tuple[str, str | None]]]:
@@ -176,7 +183,7 @@ def _with(own: tuple[tuple[str, Path], ...], parts: tuple[Any, ...]) -> _Code:
         places = [PACKAGE.parent] if top == PACKAGE.name else beside
         return next(((place / path).read_bytes() for place in places if (place / path).is_file()), None)
 
-    return _read(source, [module for module, _ in own])
+    return _read(functools.cache(source), [module for module, _ in own])
 
 
 def _code_of(system: Any) -> _Code:
