@@ -58,9 +58,12 @@ def main_of(*experiments: ModuleType, argv: Sequence[str] | None = None) -> None
 def made_here(table: Table, options: Options) -> Record:
     """Make one run of a table in this process, or find it made; its record. For programs, as `repro.run`.
 
-    Raises ValueError for what cannot be, KeyboardInterrupt where it was stopped, and RuntimeError where the run failed,
-    for a reason that it printed.
+    PyTorch's number of threads and its precision of matrix products are those of the run meanwhile, and afterwards what
+    they were. Raises ValueError for what cannot be, KeyboardInterrupt where it was stopped, and RuntimeError where the
+    run failed, for a reason that it printed.
     """
+    import torch
+
     from repro.runs.sweep import Sweep
 
     options = spelled_out(options)
@@ -70,12 +73,15 @@ def made_here(table: Table, options: Options) -> Record:
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
     sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()
+    threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
         code = sweep.run(signals)
     except SystemExit as asked:  # before training a signal ends a command
         raise KeyboardInterrupt from asked
     finally:
         signals.leave()
+        torch.set_num_threads(threads)
+        torch.set_float32_matmul_precision(products)
     if signals.received:
         raise KeyboardInterrupt
     record = sweep.workshop.run(cell).finished()

@@ -109,8 +109,16 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     rows = {name: Row(name, partial(with_d_ff, d_ff=d_ff), Paper()) for name, d_ff in (("z", 8), ("a", 16), ("m", 24))}
-    for name in ("z", "a", "m"):
-        assert repro.run(rows[name], scale="smoke", steps=1).row == name
+    before = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    torch.set_num_threads(2)
+    torch.set_float32_matmul_precision("high")
+    try:
+        for name in ("z", "a", "m"):
+            assert repro.run(rows[name], scale="smoke", steps=1).row == name
+        assert (torch.get_num_threads(), torch.get_float32_matmul_precision()) == (2, "high"), "the program goes on"
+    finally:
+        torch.set_num_threads(before[0])
+        torch.set_float32_matmul_precision(before[1])
     repro.run(rows["a"], scale="smoke", steps=1, seed=2)
     noted = noted_rows(Path("results/own/smoke-1-steps"))
     assert {name: one.position for (of, name), one in noted.items() if of == "own"} == {"z": 0, "a": 1, "m": 2}
