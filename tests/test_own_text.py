@@ -62,7 +62,7 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = written(tmp_path / "text", "en", "es", {"train": PAIRS[:30], "dev": PAIRS[29:33], "test": PAIRS[33:]})
-    done = trained(tmp_path, text, "en-es")
+    done = trained(tmp_path, text, "en-es", "--vocab-size=5000", "--batch-tokens=4096")
     assert done.status == "finished"
     for score in (done.scores["dev"], done.scores["test"]):
         assert score["bleu"] is not None
@@ -79,6 +79,8 @@ def test_a_language_that_the_authors_never_scored_is_trained_to_the_end(
     assert note in said
     seen = "folder en-es: 25.0 % of the dev pairs and 25.0 % of the dev source sentences are in the training text."
     assert f"Note on {seen}" in said
+    assert f"Note on folder en-es: it has {done.tokenizer['size']} tokens to learn, fewer than the 5,000 ask" in said
+    assert "tokens a side, and no update reads more of it: fewer than the 4,096 asked for." in said
 
 
 def test_text_in_pieces_of_a_language_with_a_tag(

@@ -2,7 +2,7 @@
 
 import errno
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,9 +78,18 @@ class Workshop:
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
         card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-        for sentence in (*repeated(prepared.repeats), *unlisted(card)):
+        for sentence in (*repeated(prepared.repeats), *unlisted(card), *self._too_small(prepared, scale)):
             tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
+
+    def _too_small(self, prepared: "Prepared", scale: Scale) -> Iterator[str]:
+        """What was asked for and is more than the text has."""
+        asked, learned = self.options.vocab_size, prepared.tokenizer.size
+        if asked is not None and learned < asked:
+            yield f"it has {learned:,} tokens to learn, fewer than the {asked:,} asked for."
+        asked, whole = scale.batch_tokens, max(prepared.train.source.n_tokens, prepared.train.target.n_tokens)
+        if whole < asked:
+            yield f"it has {whole:,} tokens a side, and no update reads more of it: fewer than the {asked:,} asked for."
 
     def _named_after_text(self) -> Scale:
         """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes.
