@@ -88,7 +88,7 @@ def training(records: dict[str, Record]) -> list[str]:
             "",
             f"### {size}, {precision}, {record['threads']} thread(s)",
             "",
-            f"{ratio:.2f} times the best peer, {NAMES.get(best, best)} (the target: {TARGETS[size, precision]}). "
+            f"{ratio:.2f} times the best peer, {NAMES.get(best, best)} (our own target: {TARGETS[size, precision]}). "
             f"Medians of {record['passes']} passes of {clock} time. {machine(record)}.",
             "",
             *grid(
@@ -388,14 +388,15 @@ def reliability(records: dict[str, Record]) -> list[str]:
         lines += [
             "",
             *prose(
-                "A step of a small network with one line of the journal, trackers in turns; ratios are to the turn "
-                "without a tracker, `none again` is a second turn without one: what two turns differ by when nothing "
-                f"differs. Medians over the turns, of {record['steps']:,} steps each. `python benchmarks/tracker.py`. "
+                "A step of a small network with one line of the journal, trackers in turns. A ratio is the median over "
+                "the turns of that to the turn without a tracker, so it need not be the ratio of the medians; "
+                "`none again` is a second turn without one: what two turns differ by when nothing differs. Turns are "
+                f"of {record['steps']:,} steps each. `python benchmarks/tracker.py`. "
                 f"{machine(record)}."
             ),
             "",
             *grid(
-                ("tracker", "median ms", "ratio", "p99 ms", "ratio", "lowest to highest"),
+                ("tracker", "median ms", "ratio", "p99 ms", "ratio of p99", "its lowest to highest"),
                 [
                     (
                         name,

@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 ABOUT = (
-    "The dev loss of a row, the mean over its seeds, held against that of the Transformer which made as many updates, "
-    "the base for most: where the two curves cross, and by how much the row's is higher (+) or lower (−) where the "
-    "shorter of them ends, in nats per word-piece. Over operations, a row whose updates cost more has made fewer of "
-    "them at the same place; nothing stands where the two have no stretch in common. Between two measurements curves "
-    "are straight lines."
+    "The dev loss of a row, the mean over its seeds, compared with that of a Transformer trained for as many "
+    "updates, named beside it: where the two curves cross, and by how much the row's is higher (+) or lower (−) where "
+    "the shorter of them ends, in nats per word-piece. Over operations, a row whose updates cost more has made fewer "
+    "of them at the same place; nothing stands where the two have no stretch in common. Between two measurements "
+    "curves are straight lines."
 )
 
 

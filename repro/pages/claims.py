@@ -85,6 +85,10 @@ ABOUT_NUMBERS: Words = (
     Strong("detectable"),
     " is the size of a difference that this many runs find with a chance of 80 %",
 )
+ABOUT_BOUNDS = (
+    "With a verdict stand the bounds that it was decided by. They allow for all that is judged on this page, so "
+    "they are wider than the intervals: an interval may leave out 0 where the verdict is still open."
+)
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
 ABOUT_SENTENCES: Words = (
     Strong(OVER_SENTENCES),
@@ -146,7 +150,7 @@ def page(
             _counts(groups, of),
             answers,
             Text(sizes_here(runs)),
-            Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}.")),
+            Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}. ", ABOUT_BOUNDS)),
             Text(ABOUT_SENTENCES if sentences else ""),
             (
                 part
@@ -177,8 +181,8 @@ def _simulated(scale: str, of: Subject) -> str:
     if (found := worst(scale)) is None:
         return f" {RULES} has what simulations of them show; none is of this scale and this list of claims."
     return (
-        f" In simulations, {found.pages:,} pages for each of several known truths, at most {100 * found.share:.1f} % "
-        f"of pages held one: so many with {found.truth} ({RULES})."
+        f" In simulations, {found.pages:,} pages for each of several known truths, at worst {100 * found.share:.1f} % "
+        f"of pages held one ({found.truth}; {RULES})."
     )
 
 
@@ -189,14 +193,15 @@ def _incomplete(trained: Iterable[Judged], evidence: Evidence, scale: str) -> st
     if len(last) == len(rows):
         return ""
     counts = {
-        f"the seeds of the last look ({LOOKS[-1].seeds}; the base {BASE_SEEDS})": len(last),
-        f"those of the first ({LOOKS[0].seeds})": len(first) - len(last),
-        "too few": len(rows) - len(first),
+        f"have all their seeds ({LOOKS[-1].seeds}; the base {BASE_SEEDS})": len(last),
+        f"those of the first look ({LOOKS[0].seeds})": len(first) - len(last),
+        "too few or none": len(rows) - len(first),
     }
-    told = ", ".join(f"{n} with {which}" for which, n in counts.items() if n)
+    told = ", ".join(f"{n} {which}" for which, n in counts.items() if n)
     return (
-        f" The page is incomplete. The {len(rows)} rows that this scale may judge are {told}. Its verdicts may change "
-        "as rows come, since the spread between seeds is pooled over those that are there."
+        f" The page is incomplete: of the {len(rows)} rows that this scale may judge {told}. Verdicts may change as "
+        "rows come, since the spread between seeds is pooled over those that are there; "
+        f"{RULES} says which of the published ones were decided against."
     )
 
 

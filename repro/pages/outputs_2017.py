@@ -36,7 +36,7 @@ def page(scored: Outputs2017) -> Page:
             Table(tuple(shown), rules_between([one.kind for one in systems])),
             Text(
                 f"{scored.sentences:,} sentences, sorted by the words of their source, in {QUARTERS} equal parts; "
-                "BLEU is sacreBLEU's."
+                "BLEU is sacreBLEU's, and differences are of scores that are not rounded."
             ),
             Heading("What they show"),
             Listing(tuple(_said(systems))),

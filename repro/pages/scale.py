@@ -41,9 +41,10 @@ NAME = "README"
 PICTURES = {  # by the name of the file: what a reader sees. The paper's first, then ours
     "figure1_architecture": "The architecture, drawn from the modules of the model (figure 1)",
     "figure2_attention": "Scaled dot-product and multi-head attention, from the operations executed (figure 2)",
-    "figure3_long_distance": "What the heads of the second-to-last encoder layer see from “making” (figure 3)",
-    "figure4_sharp_heads": "The two heads that are sharpest at “its” (figure 4)",
-    "figure5_different_heads": "The two heads that differ most (figure 5)",
+    "figure3_long_distance": "What the heads of the second-to-last encoder layer see from “making” (figure 3), in "
+    "the paper's sentence, which is unlike the text that this model was trained on",
+    "figure4_sharp_heads": "The two heads that are sharpest at “its” of the paper's sentence (figure 4)",
+    "figure5_different_heads": "The two heads that differ most on the paper's sentence (figure 5)",
     "figure3_long_distance_own": "The same layer on a sentence of the model's own text",
     "figure4_sharp_heads_own": "The two heads that are sharpest at a word of that sentence",
     "figure5_different_heads_own": "The two heads that differ most on that sentence",
@@ -56,10 +57,12 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "softmax_of_unequal": "The softmax of two equal scores and one twice as large, and its Jacobian",
     "position_codes": "Position codes, and how similar that of one position is to those around it",
     "where_the_source_enters": "Three decoders unrolled: where the source enters each of them",
-    "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3)",
+    "soft_alignment": "Where soft alignment looks while it translates, beside the base's mean head (section 3.2.3); "
+    "the paper's own sentences are unlike what these models were trained on, and their translations are poor",
     "source_gradients": "Which positions of the source the first word written depends on, in three systems",
     "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
-    "head_similarity": "How similar the heads of our base model are, within a layer and between layers (section 3.2.2)",
+    "head_similarity": "How similar the heads of our base model are on the sentences that its runs kept, within a "
+    "layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 against the base, beside what the paper prints",
     "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",

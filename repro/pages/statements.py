@@ -12,7 +12,7 @@ from repro.claims.claim import B0
 from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import SETTLES_NOTHING, Found, Judged
-from repro.claims.statements import ALIGNED, SIMPLE, STATIC
+from repro.claims.statements import ALIGNED, LADDER, SIMPLE, STATIC
 from repro.pages import claims
 from repro.pages.columns import numbers, spreads
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
@@ -53,7 +53,7 @@ QUESTIONS: Mapping[str, Sequence[Part]] = {
 }
 
 FADING = "Does the source fade as a translation goes on, and does a static context keep it?"
-FADES = (SIMPLE, STATIC, ALIGNED, B0)
+FADES = (SIMPLE, STATIC, ALIGNED, f"{LADDER}/ByteNet", f"{LADDER}/ConvS2S", B0)
 FLOOR = 5.0  # BLEU of the first third below which a last third has nothing to lose
 
 
@@ -142,4 +142,5 @@ def _kept(ladder: "DataFrame") -> str:
         ("Of the BLEU of their first third, translations have in their last", told),
         ("Too little is right to tell", too_low),
     )
-    return " ".join(f"{what}: {'; '.join(rows)}." for what, rows in said if rows)
+    kept = [f"{what}: {'; '.join(rows)}." for what, rows in said if rows]
+    return " ".join([*kept, "The base sees the whole source at each step: only what a row keeps less can be fading."])

@@ -55,7 +55,8 @@ ABOUT_EXPLORATORY: Words = (
 )
 ABOUT_VERDICT: Words = (
     Strong("verdict"),
-    " is the outcome of the claims that compare the row with the base; the numbers behind it are in ",
+    " is the outcome of the claims that compare the row with the base, and may rest on one score alone; blank where no "
+    "claim does. Why one was not judged, and the numbers behind the others, are in ",
     Link("claims.md", "claims", to_page=True),
     ".",
 )
@@ -79,6 +80,12 @@ ABOUT_SIZE: Words = (
     ", with 40,960 word-pieces.",
 )
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
+ABOUT_RATE: Words = (Strong("rate factor"), " multiplies the learning rate of section 5.3.")
+ABOUT_SECONDS: Words = (
+    "Seconds are those of the machines that made the runs, and compare where that was one: ",
+    Strong("How reproducible these runs are"),
+    " says which had which.",
+)
 
 
 EXPLORED = "explored"  # what a frame is told by of which no run, nor any other of its scale, is evidence
@@ -116,6 +123,8 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_has(SIZE), ABOUT_SIZE),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
+    (_has("seconds a run"), ABOUT_SECONDS),
+    (_has("rate factor"), ABOUT_RATE),
     (_in_cells(MISSING), ABOUT_MISSING),
     (_in_cells(f" {EXPLORATORY}"), ABOUT_EXPLORATORY),
     (_in_cells("diverged)"), ABOUT_DIVERGED),

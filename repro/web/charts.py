@@ -67,16 +67,17 @@ def differences_section(data: ScaleData) -> Section | None:
     }
     said = Markup(
         '<p>Each row against the base; further right is better. <span class="key this">ours, with the '
-        "95 % interval over seeds</span> that the verdicts rest on, of the runs that count; where too few do there is "
+        "95 % interval over seeds</span>, of the runs that count; where too few do there is "
         'none, and the point is of all runs; <span class="key over">95 % interval over sentences</span> where '
         'translations were kept; <span class="key of-paper">what the paper prints</span>. '
-        "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Click a row "
-        "to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and Enter "
-        "opens one.</p>"
+        "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Verdicts rest on "
+        "wider bounds, which allow for all that is judged: a bar may leave out 0 where the verdict is open. Click a "
+        "row to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and "
+        "Enter opens one.</p>"
     )
     places = [_place(f"differences/{name}", chart["height"] + AXIS) for name, chart in charts.items()]
     if len(groups) > 1:
-        said += Markup("<p>Rows that the paper prints come first, then those of our own, on another scale.</p>")
+        said += Markup("<p>Rows that the paper prints come first, then those of our own, on axes of their own.</p>")
     return Section(
         key="differences",
         title="Differences",

@@ -49,8 +49,10 @@ def tables_section(data: ScaleData) -> Section | None:
     for name, frame in data.frames.items():
         if name != table3.NAME:
             page = page_of_table(frame, data.runs.scale, name, data.judged, data.stated)
-            n = int((frame["table"] == name).sum())
-            about = Markup("<summary>{} <small>{} row{}</small></summary>").format(name, n, "s" * (n != 1))
+            own = frame["table"] == name
+            n, n_run = int(own.sum()), int((own & (frame["n"] > 0)).sum())
+            run = f", {n_run} run" * (n_run < n)
+            about = Markup("<summary>{} <small>{} row{}{}</small></summary>").format(name, n, "s" * (n != 1), run)
             body += Markup('<details class="many" id="{}">').format(name) + about
             body += page_html(page, frame, data) + Markup("</details>")
             sheets[f"{name}.csv"] = sheet(frame)

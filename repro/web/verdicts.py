@@ -18,11 +18,6 @@ from repro.web.keys import FirstRuns, first_runs
 from repro.web.section import Section
 from repro.web.tables import lower
 
-BOUNDS = (
-    "Beside the verdict stand the bounds that it was decided by. They allow for all that is judged on this page, so "
-    "they are wider than the intervals: an interval may leave out 0 where the verdict is still open."
-)
-
 
 def claims_section(data: ScaleData) -> Section:
     """What the paper claims."""
@@ -55,7 +50,8 @@ def _section(
     )
     body += Markup(html(map(lower, answered)))
     if any(one.found for one in judged):
-        said = Text((*claims.ABOUT_NUMBERS, f"{claims.OF_POWER * may_judge_sizes(data.runs.scale)}. ", BOUNDS))
+        of_power = f"{claims.OF_POWER * may_judge_sizes(data.runs.scale)}. "
+        said = Text((*claims.ABOUT_NUMBERS, of_power, claims.ABOUT_BOUNDS))
         body += Markup(html(blocks(said, Text(claims.ABOUT_SENTENCES if over else ""))))
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')
     for name, members in groups.items():

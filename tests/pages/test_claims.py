@@ -71,7 +71,7 @@ def test_the_page_says_what_was_judged(results: Path) -> None:
     assert "any wrong verdict about trained rows on this page to 5 %" in page
     found = worst("paper")
     assert found
-    assert f"at most {100 * found.share:.1f} % of pages held one: so many with {found.truth} (docs/claims.md)." in page
+    assert f"at worst {100 * found.share:.1f} % of pages held one ({found.truth}; docs/claims.md)." in page
     assert "✓ reproduced" in page
 
 
@@ -189,9 +189,9 @@ def test_an_incomplete_page_says_how_far_it_is_and_that_verdicts_may_change() ->
     found = small([*base, *heads, *depth, *keys])
     text = markdown(claims.page(judge(found, claims=chosen), found, LAPTOP))
     assert (
-        "The page is incomplete. The 4 rows that this scale may judge are 2 with the seeds of the last look (5; the "
-        "base 8), 1 with those of the first (3), 1 with too few. Its verdicts may change as rows come, since the "
-        "spread between seeds is pooled over those that are there."
+        "The page is incomplete: of the 4 rows that this scale may judge 2 have all their seeds (5; the base 8), 1 "
+        "those of the first look (3), 1 too few or none. Verdicts may change as rows come, since the spread between "
+        "seeds is pooled over those that are there; docs/claims.md says which of the published ones were decided against."
     ) in text
     whole = small([*base, *heads])
     page = markdown(claims.page(judge(whole, claims=chosen[:1]), whole, LAPTOP))

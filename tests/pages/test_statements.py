@@ -98,7 +98,8 @@ def test_what_fades_is_told_beside_the_base_and_not_of_a_row_that_has_nothing_to
             assert plain(line) == (
                 "Does the source fade as a translation goes on, and does a static context keep it? Of the BLEU of "
                 "their first third, translations have in their last: static, mean 40 ± 25 % (11.8 of 28.3); base "
-                "60 ± 2 % (36.0 of 60.0). Too little is right to tell: simple (0.6 BLEU in the first third)."
+                "60 ± 2 % (36.0 of 60.0). Too little is right to tell: simple (0.6 BLEU in the first third). The base "
+                "sees the whole source at each step: only what a row keeps less can be fading."
             )
         case other:
             raise AssertionError(other)
