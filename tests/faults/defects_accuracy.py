@@ -76,10 +76,9 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "accuracy is a share of slots",
         TRANSLATE,
-        "        n_correct += int(correct.item())\n        n += batch.n_target\n    return TokenScores(nll=total / n,"
-        " accuracy=n_correct / n)",
+        "        n_correct += int(correct.item())\n        n += batch.n_target\n    if not n:",
         "        n_correct += int(correct.item()) * batch.n_target / target.numel()\n        n += batch.n_target\n"
-        "    return TokenScores(nll=total / n, accuracy=n_correct / n)",
+        "    if not n:",
         (SHARE, PADDED, *BATCHED[2:]),
     ),
     Defect(

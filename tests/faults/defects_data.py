@@ -104,7 +104,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "nobody is told of repeated text when a table is made",
         "repro/runs/workshop.py",
-        "        for sentence in (*repeated(prepared.repeats), *unlisted(card)):\n",
+        "        for sentence in (*repeated(prepared.repeats), *unlisted(card), *self._too_small(prepared, scale)):\n",
         "        for sentence in ():\n",
         (SPANISH,),
     ),

@@ -22,8 +22,10 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a file's place decides",
         STAMP,
-        "            text = _syntax(tree, meanings.keys())\n",
-        "            text = module + _syntax(tree, meanings.keys())\n",
+        "            self.alone[module] = hashlib.sha256(text.encode()).hexdigest()\n"
+        "            self.digests[module] = hashlib.sha256(linked.encode()).hexdigest()\n",
+        "            self.alone[module] = hashlib.sha256(text.encode()).hexdigest()\n"
+        "            self.digests[module] = hashlib.sha256((module + linked).encode()).hexdigest()\n",
         (f"{OF_STAMP}a_moved_file_changes_nothing",),
     ),
     Defect(
