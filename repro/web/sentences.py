@@ -81,10 +81,17 @@ def sentences_section(data: ScaleData) -> Section | None:
 
 
 def compared(data: ScaleData) -> list[Side]:
-    """A run of each row that learned from the base's text and kept its translations, the base first."""
-    alike = {*map(id, comparable(data))}
-    found: list[Side] = []
+    """A run of each row that learned from the base's text and kept its translations, the base first.
+
+    Of a row the first that counts; where none does, the first.
+    """
+    alike, counting = ({*map(id, records)} for records in (comparable(data), data.evidence.records))
+    by_row: dict[tuple[str, str], list[tuple[str, Record]]] = {}
     for key, record in run_keys(data.result_set).items():
+        by_row.setdefault((record.table, record.row), []).append((key, record))
+    runs = [one for of in by_row.values() for one in sorted(of, key=lambda one: id(one[1]) not in counting)]
+    found: list[Side] = []
+    for key, record in runs:
         place = path(data.result_set.folder.parent, record)
         n = sum((side.record.table, side.record.row) == (record.table, record.row) for side in found)
         wanted = SEEDS_OF_BASE if record.table == BASE else 1

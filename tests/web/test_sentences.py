@@ -180,6 +180,14 @@ def test_the_row_least_like_the_base_is_no_second_seed_of_it_and_one_of_table_3(
     assert [farthest(sides) for sides in ([base], [base, unlike], [one_head, worse])] == [None, None, None]
 
 
+def test_of_a_row_the_first_run_that_counts_is_shown(told: tuple[ScaleData, Corpus]) -> None:
+    data = told[0]
+    base, again, one_head = compared(data)
+    assert (base.record.seed, again.record.seed) == (1, 2)
+    counting = replace(data, evidence=replace(data.evidence, records=[again.record]))
+    assert [side.record for side in compared(counting)] == [again.record, base.record, one_head.record]
+
+
 def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, opened: Any) -> None:
     page = opened(file)
     figures = page.locator("#sentences figure")
