@@ -1,6 +1,7 @@
 """How the rows of a table learned, from their records alone."""
 
 import functools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,12 @@ from repro.results.record import BASE, Record
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+TICKS = {  # by how many times the highest loss of an axis is its lowest: what of each decade has a tick
+    3.0: (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9),
+    8.0: (1, 1.5, 2, 2.5, 3, 4, 5, 7),
+    math.inf: (1, 1.5, 2, 3, 5, 7),
+}
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -62,7 +69,7 @@ def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Seq
         axes.set(xlabel=name, yscale="log")
         _plain_ticks(axes)
         axes.grid(True)
-    left.set_ylabel("dev loss (nats per word-piece, unsmoothed)")
+    left.set_ylabel("dev loss (nats per word-piece, unsmoothed; log scale)")
     _legend(figure, left, title)
 
 
@@ -80,7 +87,7 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
         axes.set(xlabel="optimizer step", title=name, yscale="log")
         _plain_ticks(axes)
         axes.grid(True)
-    left.set_ylabel("loss (nats per word-piece, unsmoothed)")
+    left.set_ylabel("loss (nats per word-piece, unsmoothed; log scale)")
     _legend(figure, right, title)
 
 
@@ -104,10 +111,12 @@ def _band(axes: "Axes", band: Band, i: int, *, dots: bool) -> None:
 
 
 def _plain_ticks(axes: "Axes") -> None:
-    """1, 1.5, 2 as they are written, not as powers of ten."""
+    """1, 1.5, 2 as they are written, not as powers of ten, and as many as the axis has room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    low, high = axes.get_ylim()
+    steps = next(steps for reach, steps in TICKS.items() if high / low <= reach)
+    axes.yaxis.set_major_locator(LogLocator(subs=steps))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.locator_params(axis="x", nbins=5)

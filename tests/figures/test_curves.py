@@ -4,8 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
-from repro.figures.curves import draw_curves, draw_over_operations
+from repro.figures.curves import _plain_ticks, draw_curves, draw_over_operations
 from repro.results.record import Record
 
 Make = Callable[..., Record]
@@ -33,3 +34,19 @@ def test_nothing_beside_the_base_is_no_comparison(a_record: Make, tmp_path: Path
         ValueError, match="no base beside another row.*Run `python experiments/ladder.py --scale laptop`"
     ):
         draw_over_operations(tmp_path, "ladder", [a_record("base", dev={"step": [10], "nll": [5.0]})])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [
+        (1.85, 4.7, ["2", "2.5", "3", "3.5", "4"]),
+        (1.0, 5.2, ["1", "1.5", "2", "2.5", "3", "4", "5"]),
+        (0.7, 9.5, ["0.7", "1", "1.5", "2", "3", "5", "7"]),
+    ],
+)
+def test_an_axis_has_ticks_where_its_losses_are(low: float, high: float, shown: list[str]) -> None:
+    axes = Figure().subplots()
+    axes.set(yscale="log", ylim=(low, high))
+    _plain_ticks(axes)
+    ticks = [tick for tick in axes.yaxis.get_majorticklocs() if low <= tick <= high]
+    assert [axes.yaxis.get_major_formatter()(tick) for tick in ticks] == shown
