@@ -80,16 +80,16 @@ ABOUT_SIZE: Words = (
     ", with 40,960 word-pieces.",
 )
 ABOUT_PRINTED_SIZE: Words = ("Parameters of the ", Strong("paper"), ": as printed in Table 3.")
+MADE_AGAIN = "How reproducible these runs are"
 ABOUT_RATE: Words = (Strong("rate factor"), " multiplies the learning rate of section 5.3.")
 ABOUT_SECONDS: Words = (
     "Seconds are those of the machines that made the runs, and compare where that was one: ",
-    Strong("How reproducible these runs are"),
+    Strong(MADE_AGAIN),
     " says which had which.",
 )
 
 
 EXPLORED = "explored"  # what a frame is told by of which no run, nor any other of its scale, is evidence
-MADE_AGAIN = "How reproducible these runs are"
 
 
 def _in_cells(sign: str) -> Callable[[Sequence[Column]], bool]:
