@@ -44,11 +44,10 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         sections=sections,
         style=Markup(asset(STYLE)),
         policy=policy([library, *scripts] if library else scripts),
-        library=Markup(library),
         scripts=[Markup(script) for script in scripts],
         embedded=[
             *(part for section in sections for part in section.embedded),
-            *([("charts", packed_in_html(charts))] if charts else []),
+            *([("charts", packed_in_html(charts)), ("library", packed_in_html(library))] if charts else []),
         ],
     )
 

@@ -20,10 +20,10 @@ from repro.results.task import SPLITS, number, signature
 from repro.web.again import again, is_of_today
 from repro.web.grid import table_html
 from repro.web.keys import run_keys
-from repro.web.section import Section
+from repro.web.section import Section, fold
 from repro.web.sentences import Pairs, is_of_generated, own_text
 
-KEY, SCRIPT = "runs", "runs.js"
+KEY, LIST, SCRIPT = "runs", "all-runs", "runs.js"
 SAMPLE = 12  # lines of dev that a run shows, evenly spread
 LONGEST = 400  # characters of one of them
 DECIMALS = {"ppl": 2, "nll": 3, "accuracy": 3}  # of scores, as in tables; those that are percentages have one
@@ -96,10 +96,8 @@ def runs_section(data: ScaleData) -> Section:
     return Section(
         key=KEY,
         title="Runs",
-        body=said
-        + Markup('<details class="many"><summary>{} runs</summary>').format(len(runs))
-        + table
-        + Markup("</details>"),
+        body=said + fold(LIST, Markup("{} runs").format(len(runs))),
+        folded={LIST: table},
         data=values,
         script=SCRIPT,
         csv={f"{KEY}.csv": sheet},

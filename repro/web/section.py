@@ -30,6 +30,9 @@ class Section:
     # charts of Vega-Lite by name: <div class="chart" data-chart="KEY/NAME"> shows one, see assets/charts.js
     charts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     csv: Mapping[str, str] = field(default_factory=dict)  # file name -> comma-separated values, offered as downloads
+    # by the id of a <details data-folded> of the body what follows its summary, escaped like the body: a browser makes
+    # it when it has shown what is not folded. `assets/grid.js` does
+    folded: Mapping[str, Markup] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.key.isidentifier() or not self.key.isascii():
@@ -40,8 +43,13 @@ class Section:
     @cached_property
     def embedded(self) -> tuple[tuple[str, Markup], ...]:
         """Its values and its files, packed, each with its id in the page."""
-        values = ((f"data-{self.key}", self.data), (f"csv-{self.key}", dict(self.csv) or None))
-        return tuple((id, packed_in_html(value)) for id, value in values if value is not None)
+        values = {"data": self.data, "csv": dict(self.csv) or None, "folded": dict(self.folded) or None}
+        return tuple((f"{name}-{self.key}", packed_in_html(one)) for name, one in values.items() if one is not None)
+
+
+def fold(id: str, summary: Markup) -> Markup:
+    """What is seen of a folded part: its summary, which unfolds what its section has in `folded` under this id."""
+    return Markup('<details class="many" id="{}" data-folded><summary>{}</summary></details>').format(id, summary)
 
 
 def packed_in_html(value: Any) -> Markup:

@@ -17,7 +17,7 @@ from repro.render.html import html
 from repro.render.page import Block, Heading, Page, Table
 from repro.web.grid import SCRIPT, bars_of, table_html
 from repro.web.keys import first_runs
-from repro.web.section import Section
+from repro.web.section import Section, fold
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -45,18 +45,19 @@ def table3_section(data: ScaleData) -> Section | None:
 
 def tables_section(data: ScaleData) -> Section | None:
     """Every other table of the scale, folded."""
-    body, sheets = Markup(), {}
+    body, folded, sheets = Markup(), {}, {}
     for name, frame in data.frames.items():
         if name != table3.NAME:
             page = page_of_table(frame, data.runs.scale, name, data.judged, data.stated)
             own = frame["table"] == name
             n, n_run = int(own.sum()), int((own & (frame["n"] > 0)).sum())
             run = f", {n_run} run" * (n_run < n)
-            about = Markup("<summary>{} <small>{} row{}{}</small></summary>").format(name, n, "s" * (n != 1), run)
-            body += Markup('<details class="many" id="{}">').format(name) + about
-            body += page_html(page, frame, data) + Markup("</details>")
+            body += fold(name, Markup("{} <small>{} row{}{}</small>").format(name, n, "s" * (n != 1), run))
+            folded[name] = page_html(page, frame, data)
             sheets[f"{name}.csv"] = sheet(frame)
-    return Section(key="tables", title="Tables", body=body, script=SCRIPT, csv=sheets) if sheets else None
+    if not sheets:
+        return None
+    return Section(key="tables", title="Tables", body=body, folded=folded, script=SCRIPT, csv=sheets)
 
 
 def page_html(page: Page, frame: "DataFrame", data: ScaleData) -> Markup:

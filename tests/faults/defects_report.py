@@ -161,13 +161,31 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "the library of charts runs when a report is opened",
-        "repro/web/assets/report.html.j2",
-        '<script type="text/plain" id="library">',
-        '<script id="library">',
-        (
-            f"{OF_FRAME}charts_bring_their_library_once_and_nothing_else_does",
-            f"{OF_OPENING}is_made_before_it_is_looked_at",
-        ),
+        "repro/web/assets/charts.js",
+        "  const waiting = new Map();",
+        "  start();\n  const waiting = new Map();",
+        (f"{OF_OPENING}is_made_before_it_is_looked_at",),
+    ),
+    Defect(
+        "a folded table waits for a look, and a search through the page does not find it",
+        "repro/web/assets/report.js",
+        "(window.requestIdleCallback ?? setTimeout)(() => see(at));",
+        "",
+        ("tests/web/test_opening.py::test_what_is_folded_is_made_without_a_look_when_there_is_time",),
+    ),
+    Defect(
+        "a print has only those folded tables that were made",
+        "repro/web/assets/report.js",
+        "    for (const at of unseen.keys()) see(at);",
+        "    for (const at of unseen.keys()) if (at.tagName !== 'DETAILS') see(at);",
+        (f"{OF_PRINT}paper_has_what_is_folded_however_early",),
+    ),
+    Defect(
+        "a folded table is made and cannot be worked with",
+        "repro/web/assets/grid.js",
+        "      gridsIn(folded);\n",
+        "",
+        ("tests/web/test_opening.py::test_what_is_folded_is_made_without_a_look_when_there_is_time",),
     ),
     Defect(
         "every view is made when a report is opened",

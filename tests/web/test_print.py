@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from looked_inside import its_record, looked_at
+from packed_values import packed_at
 from playwright.sync_api import expect
 from report_records import fill
 
@@ -84,6 +85,16 @@ def test_paper_has_what_is_folded_and_nothing_to_press(made: Path, opened: Any) 
     expect(choice).not_to_be_visible()
     arrow = "getComputedStyle(document.querySelector('.sort'), '::after').content"
     assert page.evaluate(arrow) == "none"
+
+
+def test_paper_has_what_is_folded_however_early(made: Path, opened: Any) -> None:
+    page = opened(made / REPORT, height=300, before="window.requestIdleCallback = () => 0;")
+    rows = ("#table3_A tbody tr", "#all-runs tbody tr")
+    page.evaluate(PRINTED, rows)
+    page.pdf()
+    of_table, of_runs = page.evaluate("printed")
+    assert of_table >= 3
+    assert of_runs == len(packed_at(page, "data-runs")["runs"])
 
 
 def test_on_paper_what_is_said_of_a_chart_stands_whole_above_it(made: Path, opened: Any) -> None:

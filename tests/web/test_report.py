@@ -93,14 +93,12 @@ def test_charts_bring_their_library_once_and_nothing_else_does() -> None:
     one = section(charts={"cost": {"mark": "point"}}, body=Markup('<div class="chart" data-chart="one/cost"></div>'))
     plain, with_charts = made(section()), made(one, section("two", charts={"cost": {"mark": "bar"}}))
     assert len(plain) < 50_000
-    assert len(with_charts) < 1_000_000
+    assert len(with_charts) < 500_000
     scripts = dict(Scripts(with_charts).found)
-    assert "vegaEmbed" in scripts["library"], "a text, until a chart is looked at"
+    library = unpacked(scripts["library"])
+    assert "vegaEmbed" in library, "packed, until a chart is looked at"
     assert not any(len(text) > 100_000 for name, text in Scripts(with_charts).found if name != "library")
-    assert f"sha256-{base64.b64encode(hashlib.sha256(scripts['library'].encode()).digest()).decode()}" in unescape(
-        with_charts
-    )
-    assert '<script type="text/plain" id="library">' in with_charts
+    assert f"sha256-{base64.b64encode(hashlib.sha256(library.encode()).digest()).decode()}" in unescape(with_charts)
     charts = unpacked(scripts["charts"])
     assert charts == {"one/cost": {"mark": "point"}, "two/cost": {"mark": "bar"}}
 

@@ -1,6 +1,6 @@
 /* Charts of Vega-Lite, drawn when they come into sight, in the colours of the theme, as wide as there is room.
 
-   The library that draws them stands in the page as text, and becomes a script with the first chart that is looked at.
+   The library that draws them stands in the page packed, and becomes a script with the first chart that is looked at.
    `<div class="chart" data-chart="KEY/NAME">` shows the chart NAME of section KEY. Where its data is a name, the rows are
    made from the columns of that name in report.data(KEY).columns. A script that wants the view: report.onChart("KEY/NAME", act).
 
@@ -15,10 +15,10 @@
   const BESIDE = 66; // pixels: the axis and its labels, beside a chart that stands among others
   const LEGEND = { symbol: 28, letter: 6.8 }; // pixels of an entry: its symbol with the gaps, and a letter of its name
 
-  /** Makes `vegaEmbed` of what the page holds as text; once. */
+  /** Makes `vegaEmbed` of what the page holds packed; once. */
   function start() {
     const library = document.getElementById("library");
-    library?.replaceWith(report.element("script", {}, library.textContent));
+    library?.replaceWith(report.element("script", {}, report.values("library")));
   }
 
   /** {a: [1, 2], b: [3, 4]} -> [{a: 1, b: 3}, {a: 2, b: 4}] */

@@ -1,4 +1,4 @@
-/* Tables and lists that a reader sorts and filters: every `.grid` of the page.
+/* Tables and lists that a reader sorts and filters: every `.grid` of the page, folded or not.
 
    Its items are the rows of its table, or its elements `.item`. `data-facets="table kind"` names the attributes
    (data-table, data-kind) by which they can be chosen; a heading with `data-sort` sorts. A row with data-run leads to #run=. */
@@ -101,7 +101,19 @@
     if (table) makeRows(table);
   }
 
-  for (const grid of document.querySelectorAll(".grid")) report.whenSeen(grid, () => makeGrid(grid));
+  function gridsIn(place) {
+    for (const grid of place.querySelectorAll(".grid")) report.whenSeen(grid, () => makeGrid(grid));
+  }
+
+  gridsIn(document);
+
+  /** Tens of tables are most of a page, and few are looked at: they are made after what is seen at once. */
+  for (const folded of document.querySelectorAll("details[data-folded]")) {
+    report.whenSeenOrIdle(folded, () => {
+      folded.insertAdjacentHTML("beforeend", report.values(`folded-${folded.closest("section").id}`)[folded.id]);
+      gridsIn(folded);
+    });
+  }
 
   /** What is folded opens when an address leads into it. */
   function unfold() {

@@ -3,7 +3,8 @@
    What sections hold stands in the page packed, as gzip in base64. Each value is unpacked and read when it is asked for,
    and at once: a print waits for nothing, and has all of it however early it comes.
 
-   Nothing here, and nothing in a section's script, reads text as HTML: `report.element` makes elements and sets text. */
+   No script reads text as HTML: `report.element` makes elements and sets text. Only what is folded is HTML as it comes,
+   written and escaped like the rest of the page (`assets/grid.js` unfolds it). */
 "use strict";
 
 const report = (() => {
@@ -72,6 +73,12 @@ const report = (() => {
   const sight = new IntersectionObserver((found) => {
     for (const one of found) if (one.isIntersecting) see(one.target);
   }, { rootMargin: "300px" });
+
+  /** The same, or else when the browser has nothing to do: then a reader's search through the page finds it too. */
+  function whenSeenOrIdle(at, act) {
+    whenSeen(at, act);
+    (window.requestIdleCallback ?? setTimeout)(() => see(at)); // Safari has none
+  }
 
   function see(at) {
     sight.unobserve(at);
@@ -150,7 +157,7 @@ const report = (() => {
       wear("light");
       addEventListener("afterprint", () => wear(theme), { once: true });
     }
-    [...unseen.keys()].forEach(see);
+    for (const at of unseen.keys()) see(at); // those too that one of them brings
   }
 
   function start() {
@@ -176,5 +183,5 @@ const report = (() => {
   }
 
   start();
-  return { data, values, unpacked, element, colour, onTheme, whenSeen, route, go, download, isDark };
+  return { data, values, unpacked, element, colour, onTheme, whenSeen, whenSeenOrIdle, route, go, download, isDark };
 })();
