@@ -238,25 +238,42 @@ class _Cell:
 def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: float) -> _Cell:
     """The numbers; the verdict too, where it needs no p-value."""
     samples = suite.samples(claim, endpoint)
-    weights = _weights(claim, endpoint)
-    paper = [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in claim.rows]
-    printed = _sum(weights, paper)
-    means = [statistics.fmean(runs.values) if runs.values else None for runs in samples.values()]
-    refused = _refusal(suite, claim, samples, noise)
     values = {row: runs.values for row, runs in samples.items()}
+    weights = _weights(claim, endpoint)
+    refused = _refusal(suite, claim, samples, noise)
     total = contrast(values, claim.rows, weights, noise) if weights and not refused else None
-    low, high = total.interval() if total else (None, None)
-    explored = suite.explored.get(endpoint.name, {})
+    found = _found(suite, claim, endpoint, noise, total)
+    if not may_judge(suite.scale, claim):
+        or_larger = " or a larger one" * (claim.scale != SCALE_ORDER[-1])
+        outcome: Verdict | Tested = _not_judged(f"needs scale {claim.scale}{or_larger}")
+    elif refused:
+        outcome = refused
+    elif claim.kind == "best of family":
+        outcome = Best(rows=values, named=claim.named, noise=noise, sized=suite.sized).verdict(level)
+    else:
+        outcome = _outcome(claim, endpoint, suite, total, found.printed, level)
+    if isinstance(outcome, Verdict):
+        return _Cell(replace(found, verdict=outcome))
+    return _Cell(found, outcome)
+
+
+def _found(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, total: Contrast | None) -> Found:
+    """What the runs of its rows came to; where a row has none that counts, what those of exploration came to."""
+    samples, weights = suite.samples(claim, endpoint), _weights(claim, endpoint)
+    paper = [endpoint.printed(suite.printed[row]) if row in suite.printed else None for row in claim.rows]
+    means = [statistics.fmean(runs.values) if runs.values else None for runs in samples.values()]
     if is_explored := None in means:
+        explored = suite.explored.get(endpoint.name, {})
         means = [explored.get(row) for row in claim.rows]
-    found = Found(
+    low, high = total.interval() if total else (None, None)
+    return Found(
         endpoint=endpoint,
         runs=tuple(len(runs.values) for runs in samples.values()),
         verdict=_not_judged("not tested"),
         value=_sum(weights, means),
         low=low,
         high=high,
-        printed=printed,
+        printed=_sum(weights, paper),
         df=total.df if total else None,
         wider=tuple(row for row in claim.rows if row in noise.by_itself and row != noise.reference),
         steps=_steps(means) if claim.kind == "trend" else (),
@@ -264,25 +281,22 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, noise: Noise, level: f
         explored=is_explored and None not in means,
     )
 
-    def cell(verdict: Verdict) -> _Cell:
-        return _Cell(replace(found, verdict=verdict))
 
-    if not may_judge(suite.scale, claim):
-        or_larger = " or a larger one" * (claim.scale != SCALE_ORDER[-1])
-        return cell(_not_judged(f"needs scale {claim.scale}{or_larger}"))
-    if refused:
-        return cell(refused)
-    if claim.kind == "best of family":
-        return cell(Best(rows=values, named=claim.named, noise=noise, sized=suite.sized).verdict(level))
+def _outcome(
+    claim: Claim, endpoint: Endpoint, suite: Suite, total: Contrast | None, printed: float | None, level: float
+) -> Verdict | Tested:
+    """The verdict on one number of several rows, or the test that waits for a level."""
     if total and claim.kind == "direction":  # of which the paper need not print a size
-        return _Cell(found, Sign(contrast=total, reported=printed, sized=suite.sized))
+        return Sign(contrast=total, reported=printed, sized=suite.sized)
     if total is None or printed is None:
-        return cell(_not_judged("the paper prints no number for it"))
+        return _not_judged("the paper prints no number for it")
     if claim.kind == "magnitude":
-        return cell(Magnitude(contrast=total, reported=printed).verdict(level))
+        return Magnitude(contrast=total, reported=printed).verdict(level)
     if claim.kind == "point value":
-        return cell(PointValue(contrast=total, reported=printed, widest=endpoint.widest).verdict(level))
-    return _Cell(found, _test(claim, endpoint, suite, total, printed))
+        return PointValue(contrast=total, reported=printed, widest=endpoint.widest).verdict(level)
+    if claim.kind == "equivalence":
+        return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
+    return Sign(contrast=total, reported=printed, sized=suite.sized, of="least-squares slope per doubling")
 
 
 def _diverged(samples: Mapping[str, Sample]) -> str:
@@ -335,12 +349,6 @@ def _refusal(suite: Suite, claim: Claim, samples: Mapping[str, Sample], noise: N
     fixed = [row for row, runs in samples.items() if not noise_of_row(runs.values, noise, row).variance]
     no_error = len(fixed) > 1 if claim.kind == "best of family" else len(fixed) == len(samples)
     return _not_judged("every seed gave the same number") if no_error else None
-
-
-def _test(claim: Claim, endpoint: Endpoint, suite: Suite, total: Contrast, printed: float) -> Tested:
-    if claim.kind == "equivalence":
-        return Equivalence(contrast=total, margin=endpoint.margin, reported=printed)
-    return Sign(contrast=total, reported=printed, sized=suite.sized, of="least-squares slope per doubling")
 
 
 def _judge_family(cells: Sequence[_Cell], suite: Suite, m: int) -> None:

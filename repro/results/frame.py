@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 import statistics
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CONFIDENCE = 0.95
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
+TO_BASE = ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu")  # scores whose difference to the base has a column
 BESIDE = [  # of a published table, what stands beside one's own
     "n",
     *(f"{score}{end}" for score in ("dev/ppl", "dev/bleu", "test/bleu") for end in ("", "_half_width", "_min", "_max")),
@@ -260,30 +261,53 @@ def table(
         raise ValueError("A table: expected records or the names of its rows, got neither.")
     shown = [record for record in everything if own or not record.stamp["dirty"]]
     runs = {key: [record for record in shown if (record.table, record.row) == key] for key in known}
+    listed = [*itertools.chain(*runs.values())]
     scores = _scores(shown)
     settings = {key: (rows[key].here if key in rows else None) or {} for key in known}
     frame = pd.DataFrame([_line(key, known[key], runs[key], scores, settings[key]) for key in known], dtype=object)
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
-    sizes = [at_paper_size(rows[key].changes if key in rows else None) for key in known]
-    beside_it = {name + AT_PAPER_SIZE: pd.Series([size[name] for size in sizes], dtype=object) for name in SYMBOLS}
-    for score in ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu"):
-        of_base = frame.loc[frame["table"] == BASE, score]
-        beside_it[f"{score}_to_base"] = frame[score] - (of_base.iloc[0] if len(of_base) else math.nan)
-    frame = pd.concat([frame, pd.DataFrame(beside_it)], axis="columns")  # at once: one by one it warns of their number
+    changes = [rows[key].changes if key in rows else None for key in known]
+    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame)], axis="columns")
     if published is not None:
-        beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
-        frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
-        frame["published/n"] = frame["published/n"].fillna(0).astype(int)
-    facts = facts_of(itertools.chain(*runs.values()))
-    frame.attrs["own"] = own
-    frame.attrs["corpora"] = [*dict.fromkeys(record.corpus["name"] for record in itertools.chain(*runs.values()))]
-    frame.attrs["marks"] = [_mark(key, runs[key], uncommitted) for key in known] if own else [""] * len(known)
-    frame.attrs["shared"] = {fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}
-    frame.attrs["notes"] = notes_of(everything, shown, frame, facts)
-    frame.attrs["departures"] = departures(itertools.chain(*runs.values()))
-    frame.attrs["repeatable"] = repeatable(itertools.chain(*runs.values()))
-    frame.attrs = {name: _UNCOPIED[type(value)](value) for name, value in frame.attrs.items()}
+        frame = _beside(frame, published)
+    facts = facts_of(listed)
+    frame.attrs = {
+        "own": own,
+        "corpora": _List(dict.fromkeys(record.corpus["name"] for record in listed)),
+        "marks": _List(_mark(key, runs[key], uncommitted) if own else "" for key in known),
+        "shared": _Dict({fact: next(iter(values)) for fact, values in facts.items() if len(values) == 1}),
+        "departures": _List(departures(listed)),
+        "repeatable": _List(repeatable(listed)),
+    }
+    frame.attrs["notes"] = _List(notes_of(everything, shown, frame, facts))
+    return frame
+
+
+def _at_paper_size(changes: Sequence[Mapping[str, Any] | None]) -> "DataFrame":
+    """What each row would be at the size of the paper."""
+    import pandas as pd
+
+    sizes = [at_paper_size(one) for one in changes]
+    return pd.DataFrame({name + AT_PAPER_SIZE: [size[name] for size in sizes] for name in SYMBOLS}, dtype=object)
+
+
+def _to_base(frame: "DataFrame") -> "DataFrame":
+    """The differences of each row to the base; NaN where the base has no run, or the paper no number."""
+    import pandas as pd
+
+    is_base = frame["table"] == BASE
+    means = {score: frame.loc[is_base, score].iloc[0] if is_base.any() else math.nan for score in TO_BASE}
+    return pd.DataFrame({f"{score}_to_base": frame[score] - mean for score, mean in means.items()})
+
+
+def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":
+    """A frame with the published scores of its rows."""
+    import pandas as pd
+
+    beside = published.set_index(["table", "row"]).reindex(pd.MultiIndex.from_frame(frame[["table", "row"]]))
+    frame = frame.assign(**{f"published/{name}": beside[name].to_numpy() for name in BESIDE})
+    frame["published/n"] = frame["published/n"].fillna(0).astype(int)
     return frame
 
 
@@ -299,9 +323,6 @@ class _Dict(dict[Any, Any]):
 
     def __deepcopy__(self, _: object) -> "_Dict":
         return self
-
-
-_UNCOPIED: Mapping[type, Callable[[Any], Any]] = {list: _List, dict: _Dict, bool: bool}
 
 
 def _refuse_mixtures(records: Sequence[Record]) -> None:
