@@ -235,35 +235,17 @@ def chosen_scale(options: Options) -> Scale:
         raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
     _refuse_numbers(options)
     _refuse_forecasts(options)
-    rules, own = _rules(options.clean), replace(scale, corpus=corpus).subwords(options.pair)
+    own = replace(scale, corpus=corpus).subwords(options.pair)
     refuse_vocabulary(options.vocab_size, own, corpus)
-    base = replace(scale.base, steps=options.steps or scale.base.steps)
     batch_tokens = options.batch_tokens or scale.batch_tokens
     if batch_tokens < scale.max_length:
         raise ValueError(
             f"--batch-tokens {batch_tokens}: expected at least {scale.max_length}, since training pairs of up to that "
             f"many tokens a side are kept in the text of {scale.name}."
         )
-    batch_by = options.batch_by or scale.batch_by
-    # other settings than the scale's own have a name of their own, so that their records never stand among the scale's
-    departures = {
-        corpus: corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
-        options.pair: options.pair != USUAL.pair,
-        f"{base.steps}-steps": base.steps != scale.base.steps,
-        f"{batch_tokens}-tokens": batch_tokens != scale.batch_tokens,
-        f"{options.processes}-devices": options.processes != USUAL.processes,
-        options.strategy: options.strategy != USUAL.strategy,
-        f"{options.threads}-threads": options.threads != USUAL.threads,
-        options.precision: options.precision != USUAL.precision,
-        options.backend: options.backend != USUAL.backend,
-        f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
-        f"by-{RECORDED[batch_by]}": batch_by != scale.batch_by,
-        "-".join(["clean", *rules]): bool(rules),
-    }
-    return replace(
+    chosen = replace(
         scale,
-        name=short("-".join([scale.name, *(departure for departure, made in departures.items() if made)])),
-        base=base,
+        base=replace(scale.base, steps=options.steps or scale.base.steps),
         corpus=corpus,
         vocab_size=options.vocab_size or scale.vocab_size,
         trees=replace(
@@ -273,9 +255,29 @@ def chosen_scale(options: Options) -> Scale:
             silver_vocab_size=options.vocab_size or scale.trees.silver_vocab_size,
         ),
         batch_tokens=batch_tokens,
-        batch_by=batch_by,
-        rules=rules,
+        batch_by=options.batch_by or scale.batch_by,
+        rules=_rules(options.clean),
     )
+    return replace(chosen, name=_name(chosen, scale, own, options))
+
+
+def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
+    """Other settings than the scale's own have a name of their own: their records never stand among the scale's."""
+    departures = {
+        chosen.corpus: chosen.corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
+        options.pair: options.pair != USUAL.pair,
+        f"{chosen.base.steps}-steps": chosen.base.steps != scale.base.steps,
+        f"{chosen.batch_tokens}-tokens": chosen.batch_tokens != scale.batch_tokens,
+        f"{options.processes}-devices": options.processes != USUAL.processes,
+        options.strategy: options.strategy != USUAL.strategy,
+        f"{options.threads}-threads": options.threads != USUAL.threads,
+        options.precision: options.precision != USUAL.precision,
+        options.backend: options.backend != USUAL.backend,
+        f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
+        f"by-{RECORDED[chosen.batch_by]}": chosen.batch_by != scale.batch_by,
+        "-".join(["clean", *chosen.rules]): bool(chosen.rules),
+    }
+    return short("-".join([scale.name, *(departure for departure, made in departures.items() if made)]))
 
 
 def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:

@@ -109,18 +109,9 @@ class Sweep:
             for line in slow_bf16(self.options):
                 progress.say(line)
             self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
-            there = ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)
             work = [Work(cell=number, run=self.workshop.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
-            # names what is damaged before the work begins; what lies beside the records of these runs is made again
-            own = {(run.settings.table, run.settings.row, run.settings.seed) for run in runs}
-            others = [one for one in there.everything if (one.table, one.row, one.seed) not in own]
-            check_beside(others, self.results)
-            if self.is_first and not self.options.fork:
-                for run in runs:
-                    run.refuse_if_changed()
-            if self.is_first:
-                refuse_long_lines(runs)
+            self._refuse_runs(runs)
             expected = self._expected(executor, work, progress)
             progress.say(board(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):
@@ -181,6 +172,18 @@ class Sweep:
         for folder in (self.results, self.runs, self.cache):
             check_place(folder)
             atomic.sweep(folder, alone=False)
+
+    def _refuse_runs(self, runs: "Sequence[Run]") -> None:
+        """Raise for a damaged record or file beside one, for a run that changed, for lines too long for a row."""
+        there = ResultSet.read_own(self.results / self.workshop.scale.name, PUBLISHED)
+        made_again = {(run.settings.table, run.settings.row, run.settings.seed) for run in runs}  # with what is beside
+        others = [one for one in there.everything if (one.table, one.row, one.seed) not in made_again]
+        check_beside(others, self.results)
+        if self.is_first and not self.options.fork:
+            for run in runs:
+                run.refuse_if_changed()
+        if self.is_first:
+            refuse_long_lines(runs)
 
     def _keep(self, outcome: Made, progress: Progress, tracker: Tracker) -> None:
         """Put the record of a run where the tables are made from, and note which rows these have."""
