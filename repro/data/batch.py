@@ -24,7 +24,7 @@ class Batch:
 
     sentence: Tensor  # int64 [B] numbers in the corpus; -1 for the row that stands in for an empty micro-batch
     source: Tensor | Ragged  # int64 [B, S] x1 .. xm EOS PAD ..
-    decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn: what has been written before ...
+    decoder_in: Tensor | Ragged  # int64 [B, T] PAD y1 .. yn, of a shorter one EOS PAD .. as well: what came before ...
     target: Tensor | Ragged  # int64 [B, T] y1 .. yn EOS PAD ..: ... what comes next
     n_source: int  # tokens in `source` that are not padding
     n_target: int

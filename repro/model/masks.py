@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from repro.model.special_tokens import PAD
+from repro.model.special_tokens import EOS, PAD
 
 
 def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
@@ -25,6 +25,15 @@ def hidden_bias(may_see: Tensor, dtype: torch.dtype) -> Tensor:
 def padding_bias(ids: Tensor, dtype: torch.dtype) -> Tensor:
     """Hide the padding of ids [B, L] from every query: [B, 1, 1, L]."""
     return hidden_bias(ids != PAD, dtype)[:, None, None, :]
+
+
+def read_so_far(decoder_in: Tensor) -> Tensor:
+    """Which places of a target that was shifted right belong to its sentence, bool [B, T].
+
+    The padding that stands for a beginning, and tokens; not the end of a shorter sentence, after which nothing comes.
+    """
+    first = torch.arange(decoder_in.shape[1], device=decoder_in.device) == 0
+    return (decoder_in > EOS) | first
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import math
 import shutil
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from model.narrow_products import Products, both_ways
 from torch import Tensor, nn
 from training.tiny_run import digest, train
 
+from repro.data.batch import make_batch
 from repro.decoding.translate import translate
 from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, reads_ragged
@@ -102,6 +104,23 @@ def test_padding_changes_nothing(name: str, training: bool) -> None:
     if not (training and name == "batch norm"):  # whose sentences meet
         same(hidden(model, source[1:2, :4], decoder_in[1:2]), expected[1:2])
         same(hidden(model, source[2:], decoder_in[2:, :3]), expected[2:, :3])
+
+
+@everywhere
+def test_a_sentence_in_a_batch_is_read_as_it_is_alone(name: str) -> None:
+    """As training makes batches: a shorter sentence has its end among what the decoder reads."""
+    sentences = [np.array([*ids, EOS]) for ids in ([5, 7, 4], [9], [3, 8, 6, 2, 11])]
+
+    def read(*which: int) -> Tensor:
+        flat, lengths = np.concatenate([sentences[i] for i in which]), np.array([len(sentences[i]) for i in which])
+        side: Any = SimpleNamespace(gather=lambda _: (flat, lengths))
+        batch: Any = make_batch(side, side, np.array(which), n_update=len(flat))
+        return hidden(model, batch.source, batch.decoder_in)
+
+    model = made(name)
+    together = read(0, 1, 2)
+    for i, ids in enumerate(sentences):
+        same(together[i : i + 1, : len(ids)], read(i))
 
 
 @everywhere

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from repro.model.config import Hyper
 from repro.model.layers import NORM_EPS, PostNorm
+from repro.model.masks import read_so_far
 from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 
@@ -68,8 +69,7 @@ class BatchNormalised(Transformer):
         return super().encode(source)
 
     def decode(self, decoder_in: Tensor, memory: Tensor, source: Tensor) -> Tensor:  # type: ignore[override]
-        first = torch.arange(decoder_in.shape[1], device=decoder_in.device) == 0  # padding that stands for a beginning
-        tell(self.decoder.modules(), (decoder_in != PAD) | first)
+        tell(self.decoder.modules(), read_so_far(decoder_in))
         return super().decode(decoder_in, memory, source)
 
 

@@ -6,10 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from repro.model.config import Hyper
-from repro.model.masks import hidden_bias
+from repro.model.masks import hidden_bias, read_so_far
 from repro.model.protocol import Plain
 from repro.model.ragged import Sees
-from repro.model.special_tokens import PAD
 from repro.model.transformer import Transformer
 
 
@@ -41,5 +40,4 @@ class NoMask(Plain, Transformer):  # type: ignore[misc]
     """
 
     def _sees_past(self, read: Any) -> Sees:
-        first = torch.arange(read.longest, device=read.ids.device) == 0  # padding that stands for a beginning
-        return hidden_bias((read.ids != PAD) | first, self.embedding.weight.dtype)[:, None, None, :]
+        return hidden_bias(read_so_far(read.ids), self.embedding.weight.dtype)[:, None, None, :]

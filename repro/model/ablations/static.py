@@ -28,7 +28,7 @@ class ByPlace(SelfAttention):
         if x.shape[1] > LEARNED_POSITIONS:
             raise ValueError(
                 f"Static weights end at place {LEARNED_POSITIONS}, but {x.shape[1]} tokens were read. Use attention or "
-                "shorter sentences (--scale sets the longest in training)."
+                "shorter sentences."
             )
         q, k = self.places[:, None, :, : x.shape[1]].expand(-1, len(x), -1, -1, -1)
         return q, k, self._split(self.product("all", x), self.d_v)

@@ -10,7 +10,7 @@ from repro.model.ablations.batch_norm import BatchNormalised, TokenBatchNorm
 from repro.model.ablations.norms import NoNorm, NoResidual, PreNorm
 from repro.model.ablations.parts import NoFeedForward
 from repro.model.config import Hyper
-from repro.model.special_tokens import PAD
+from repro.model.special_tokens import EOS, PAD
 
 HYPER = Hyper(n_layers=2, d_model=6, d_ff=5, n_heads=2, d_k=3, d_v=3, dropout=0.0)
 X = torch.tensor([3.0, -3.0])  # whose norm is (1, -1)
@@ -65,7 +65,7 @@ def test_batch_norm_in_loops() -> None:
 
 def test_a_model_tells_its_norms_which_tokens_are_real() -> None:
     model = BatchNormalised(HYPER, 23)
-    source, decoder_in = torch.tensor([[2, 3, 1], [4, 1, PAD]]), torch.tensor([[PAD, 5, 6, 7], [PAD, 8, PAD, PAD]])
+    source, decoder_in = torch.tensor([[2, 3, 1], [4, 1, PAD]]), torch.tensor([[PAD, 5, 6, 7], [PAD, 8, EOS, PAD]])
     model.decode(decoder_in, model.encode(source), source)
     norms = {name: part.real for name, part in model.named_modules() if isinstance(part, TokenBatchNorm)}
     assert len(norms) == 2 * (2 + 3)
