@@ -12,6 +12,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -81,7 +82,8 @@ class Lease:
         """Let go, so that the next attempt need not wait."""
         self._closing.set()
         self._thread.join()
-        os.utime(self._folder / _OWNER, (0, 0))
+        with suppress(OSError):  # what went wrong before is to be told, and who comes next waits a little
+            os.utime(self._folder / _OWNER, (0, 0))
 
     def _beat(self) -> None:
         self._beats += 1
@@ -89,7 +91,8 @@ class Lease:
 
     def _keep_beating(self) -> None:
         while not self._closing.wait(EVERY):
-            self._beat()
+            with suppress(OSError):  # a server that does not answer now answers the next beat
+                self._beat()
 
     def __enter__(self) -> Self:
         return self

@@ -6,6 +6,7 @@ JSON in the file's own header, with the run's id. The last tensor is the SHA-256
 is code.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -79,12 +80,25 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
 
 def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str, Any]:
     """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`)."""
+    about = _checked(path, run, formats)
+    with safe_open(path, framework="pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
+    state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
+    return state
+
+
+def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
+    """The words of a checkpoint that is whole, of this run and of one of these formats, or `CheckpointError`.
+
+    A file that cannot be opened now, for want of memory or of a server, is not damaged: that raises OSError.
+    """
     try:
         whole = _has_own_digest(path)
         with safe_open(path, framework="pt") as file:
             about = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
     except (SafetensorError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.EIO:
+            raise
         raise DamagedCheckpoint(
             f"{path} is not a readable checkpoint ({error}). Delete it, and the run goes on from the one before."
         ) from error
@@ -104,8 +118,7 @@ def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str
             f"{path} is a checkpoint of run {about['run']}, expected run {run}: other settings, data or code. "
             f"Move it back to the folder of its own run."
         )
-    state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
-    return state
+    return about
 
 
 def prune(folder: Path, keep: Collection[int]) -> None:
@@ -151,7 +164,7 @@ def newest_whole(folder: Path, run: str) -> Path | None:
     """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
     for path in reversed(checkpoints(folder)):
         try:
-            load(path, run)
+            _checked(path, run, (FORMAT,))
         except DamagedCheckpoint as error:
             print(f"Warning: {error}\nGoing on from the checkpoint before it.", flush=True)
             path.rename(path.with_suffix(".damaged"))

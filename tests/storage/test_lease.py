@@ -1,6 +1,8 @@
 """One owner at a time, with locks or without; a file's time is its heartbeat."""
 
+import errno
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -50,6 +52,34 @@ def test_who_is_not_heard_of_is_replaced_and_may_write_no_more(tmp_path: Path) -
         with pytest.raises(Superseded):
             journal.sync()
     assert [line["step"] for line in read(tmp_path / "a.jsonl")] == [1]
+
+
+def test_one_beat_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    utime, failed = os.utime, threading.Event()
+
+    def stale(*of: object) -> None:
+        failed.set()
+        raise OSError(errno.ESTALE, "Stale file handle")
+
+    with Lease(tmp_path, step=0):
+        monkeypatch.setattr(os, "utime", stale)
+        assert failed.wait(20)
+        monkeypatch.setattr(os, "utime", utime)
+        heard = owner(tmp_path, 1).stat().st_mtime
+        until = time.monotonic() + 20
+        while owner(tmp_path, 1).stat().st_mtime == heard:
+            assert time.monotonic() < until
+            time.sleep(0.01)
+
+
+def test_an_error_is_told_though_the_folder_is_gone(tmp_path: Path) -> None:
+    def use() -> None:
+        with Lease(tmp_path, step=0):
+            shutil.rmtree(tmp_path / "attempts")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
 
 
 def test_a_line_that_comes_too_late_counts_as_early(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Checkpoints: what goes in comes out, and what is not what went in is refused."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -210,7 +212,7 @@ def test_another_kind_of_file_is_refused(path: Path, content: bytes) -> None:
 
 
 def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match=r"step-000000007\.safetensors"):
+    with pytest.raises(FileNotFoundError, match=r"step-000000007\.safetensors"):
         load(path_of(tmp_path, 7), RUN)
 
 
@@ -249,6 +251,26 @@ def test_training_does_not_go_on_from_an_older_format(tmp_path: Path, older: str
         with pytest.raises(CheckpointError, match=said) as caught:
             read()
         assert not isinstance(caught.value, DamagedCheckpoint)  # it is whole: going on from the one before is wrong
+
+
+@pytest.mark.parametrize(("why", "is_damage"), [(errno.EMFILE, False), (errno.ESTALE, False), (errno.EIO, True)])
+def test_what_cannot_be_opened_now_is_not_damaged(
+    path: Path, monkeypatch: pytest.MonkeyPatch, why: int, is_damage: bool
+) -> None:
+    def refused(*of: object, **how: object) -> Any:
+        raise OSError(why, os.strerror(why), str(path))
+
+    save(path_of(path.parent, 5), STATE, RUN)
+    monkeypatch.setattr(checkpoint, "safe_open", refused)
+    with pytest.raises(DamagedCheckpoint if is_damage else OSError, match=re.escape(os.strerror(why))) as caught:
+        load(path, RUN)
+    assert isinstance(caught.value, CheckpointError) == is_damage
+    if not is_damage:
+        with pytest.raises(OSError, match=re.escape(os.strerror(why))):
+            newest_whole(path.parent, RUN)
+        assert path.exists()
+        monkeypatch.undo()
+        assert newest_whole(path.parent, RUN) == path
 
 
 def test_the_weights_of_the_format_before_are_read(path: Path) -> None:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import islice
@@ -15,6 +15,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from lightning.fabric.accelerators.mps import MPSAccelerator
 from model.narrow_products import NoneOfBfloat16
 from torch import Tensor
 from training.tiny_run import (
@@ -140,14 +141,23 @@ def test_two_processes_train_a_system_before_the_transformer_as_one_does(system:
         torch.testing.assert_close(found, expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:GPU available but not used")
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """Lightning remembers whether there is a GPU of Apple's: nothing of a test is left to it, nor of those before."""
+    MPSAccelerator.is_available.cache_clear()
+    yield
+    MPSAccelerator.is_available.cache_clear()
+
+
+@pytest.mark.usefixtures("anew")
 def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # dev is summed in float64, which it lacks
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     monkeypatch.setattr("torch.backends.mps.is_available", lambda: True)
     monkeypatch.setattr("platform.processor", lambda: "arm")
     module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
-    trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None, "ddp")
+    with pytest.warns(match="GPU available but not used"):
+        trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None, "ddp")
     assert type(trainer.accelerator).__name__ == "CPUAccelerator"
 
 
