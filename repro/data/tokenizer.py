@@ -203,6 +203,8 @@ def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subword
     engine = _learned(pre_tokenizers.Sequence([apart, spelling]), learned_from, subwords.size - len(whole))
     contents = json.loads(engine.to_str())
     vocabulary = contents["model"]["vocab"]
+    # letters that spell a special token stay letters: between blanks nothing else cuts them
+    contents["model"]["merges"] = [pair for pair in contents["model"]["merges"] if "".join(pair) not in SPECIAL]
     for word in whole:
         [(spelled, _)] = spelling.pre_tokenize_str(f" {word}")
         vocabulary.setdefault(spelled, len(vocabulary))

@@ -473,3 +473,13 @@ def test_words_that_are_kept_whole_count_among_the_tokens_and_are_not_learned_fr
     assert beside.size <= 275
     with pytest.raises(ValueError, match="5 words that are never cut need byte-pair merges and 263 tokens"):
         train_tokenizer(words, Subwords("bpe", 262, whole=WHOLE))
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_kept_whole(name: str) -> None:
+    lines = [f"(NP Q{name}R )NP", f"{name} NN {name}{name}", f"x{name[:-1]} {name[1:]}y {name}"]
+    tokenizer = train_tokenizer(lines * 30, Subwords("bpe", 320, whole=WHOLE))
+    for line in lines:
+        ids, _ = tokenizer.encode([line])
+        assert [place for place, id in enumerate(ids) if id in (PAD, EOS)] == [len(ids) - 1], "but the end of the line"
+        assert tokenizer.decode(ids.tolist()) == line
