@@ -114,7 +114,9 @@ def _is_wider(widest: Sequence[float], others: RunScores) -> bool:
     if own <= RATIO * variance:
         return False
     among_all = (len(others) + 1) * special.fdtrc(len(widest) - 1, df, own / variance) if variance else 1.0
-    return bool(min(among_all, brown_forsythe([widest, *others.values()])) < ALPHA)
+    of_three = [values for values in (widest, *others.values()) if len(values) > 2]
+    by_medians = brown_forsythe(of_three) if len(widest) > 2 else 1.0  # two are as far from their median as each other
+    return bool(min(among_all, by_medians) < ALPHA)
 
 
 def brown_forsythe(rows: Sequence[Sequence[float]]) -> float:

@@ -115,6 +115,14 @@ def test_equivalence_is_two_one_sided_tests() -> None:
     assert test.p_inside == pytest.approx(max(above, below), rel=1e-9)
 
 
+def test_what_is_outside_its_margin_takes_its_place_in_a_family_by_that() -> None:
+    far = Equivalence(contrast=summed(2.0, 0.1), margin=0.3)
+    doubtful = Sign(contrast=summed(0.1, 0.1), reported=1.0, sized=False)
+    assert far.p == far.p_outside < doubtful.p < far.p_inside
+    (first, strict), (second, lax) = judged([far, doubtful])  # type: ignore[misc]
+    assert (first.outcome, strict, second.outcome, lax) == ("contradicted", ALPHA / 2, "open", ALPHA)
+
+
 def test_holm_by_hand() -> None:
     # m = 4: 0.001 < 0.05/4, 0.01 < 0.05/3, 0.03 > 0.05/2, so 0.04 is held against 0.05/2 as well
     assert holm([0.03, 0.001, 0.04, 0.01]) == pytest.approx([0.025, 0.0125, 0.025, 0.05 / 3])
@@ -140,6 +148,13 @@ def test_only_a_row_that_is_found_wider_is_taken_out() -> None:
     near = {**many, "wide": [1.6 * x for x in many["row 0"]]}
     assert brown_forsythe(list(near.values())) < ALPHA
     assert pool(near).taken_out == ()
+
+
+@pytest.mark.parametrize("sizes", [[2] * 10, [2] * 10 + [3], [2] * 5 + [3] * 5, [3] * 10])
+def test_equal_rows_of_two_runs_are_seldom_found_wider(sizes: list[int]) -> None:
+    random = np.random.default_rng(1)
+    drawn = ({f"{i}": list(random.normal(size=n)) for i, n in enumerate(sizes)} for _ in range(400))
+    assert sum(bool(pool(rows).taken_out) for rows in drawn) / 400 < 0.1
 
 
 def test_the_widest_of_seven_is_held_against_a_seventh_of_the_level() -> None:

@@ -14,6 +14,7 @@ from kept_sentences import REFERENCES, hypotheses, leave, with_scores
 from matplotlib.figure import Figure
 from paper_runs import that_counts
 from sacrebleu.metrics.bleu import BLEU as SACREBLEU
+from scipy import stats
 
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.claims.judge import evidence_of, judge
@@ -89,6 +90,25 @@ def test_runs_that_do_not_count_have_no_interval(a_record: Make, tmp_path: Path,
     found = line.found[BLEU]
     assert found.over_seeds is None
     assert found.n == ((8, 10) if few == "base" else (5, 11)), "all that there are"
+
+
+def test_a_row_of_no_claim_has_its_own_spread_where_that_is_larger(a_record: Make) -> None:
+    base = [59.0, 61.0, 60.0, 62.0, 60.5, 61.5, 59.5, 60.0]
+    rows = {"h=1": [58.0, 60.0, 59.0, 61.0, 59.5], "noisy": [50, 62, 55, 60, 58.0], "quiet": [58.1, 58, 58, 58, 57.9]}
+    runs = counting(a_record, "base", lambda seed: {"bleu": base[seed - 4]})
+    for row, values in rows.items():
+        runs += counting(a_record, row, lambda seed, values=values: {"bleu": values[seed - 4]})
+    evidence = evidence_of(runs)
+    distances = Distances(evidence, judge(evidence))
+    found = {row: distances(f"table3_A/{row}", BLEU) for row in ("noisy", "quiet")}
+    for row, one in found.items():
+        alone = stats.ttest_ind(rows[row], base, equal_var=False).confidence_interval()
+        assert one is not None
+        assert one.over_seeds is not None
+        if row == "noisy":
+            assert one.over_seeds == pytest.approx((alone.low, alone.high))
+        else:
+            assert one.over_seeds[1] - one.over_seeds[0] > 1.1 * (alone.high - alone.low), "that of h=1 counts as well"
 
 
 def test_the_numbers_beside_the_picture_are_those_of_the_claims(a_record: Make, tmp_path: Path) -> None:
