@@ -1,6 +1,7 @@
 """A reader's own text, of languages that the paper never saw: from a folder to a table, in a few steps."""
 
 import gzip
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +9,9 @@ from pathlib import Path
 import pytest
 from own_signals import own_signals
 
+from repro.data.corpora import open_corpus
+from repro.data.prepare import prepare
+from repro.data.vocabulary import Subwords
 from repro.experiment import Paper, Row, main
 from repro.results import record
 from repro.results.record import Record
@@ -107,3 +111,21 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     assert "Note on folder en-de-AT: 8.1 % of the target tokens of train are not in the vocabulary" in said  # 13 of 160
     assert "33.3 % of the target tokens of dev are not in the vocabulary" in said  # 2 of 6
     assert said.count("not in the vocabulary") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"caf\xe9\nx\n", "vocab is not UTF-8 (byte 4 of it). Convert it first: iconv -f ENCODING -t UTF-8."),
+        (b"the 100\n", "vocab: A vocabulary has one token a line, got 'the 100'"),
+        (b"", "vocab: A vocabulary has one token a line, got none"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_named_by_its_file(tmp_path: Path, content: bytes, said: str) -> None:
+    for split in ("train", "dev", "test"):
+        for language in ("en", "de"):
+            (tmp_path / f"{split}.{language}").write_text(f"a {split}\n" * 3, "utf-8")
+    (tmp_path / "vocab").write_bytes(content)
+    corpus = open_corpus("folder", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
+    with pytest.raises(ValueError, match=re.escape(f"{tmp_path}/{said}")):
+        prepare(corpus, subwords=Subwords("given", 0), cache=tmp_path / "cache", max_length=32)

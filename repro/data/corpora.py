@@ -12,7 +12,7 @@ from repro.data.pair import languages
 from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read
 from repro.data.subset import Subset, subset_of
 from repro.data.vocabulary import Subwords
-from repro.storage.folder_cache import MANIFEST, made_once, stated, verified
+from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
@@ -361,8 +361,10 @@ def _expected(stems: tuple[str, ...], pair: str) -> str:
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
     found = text.fingerprints()
-    if (text.source.parent / MANIFEST).exists():
-        _check_fetched(text.source.parent, found, pair, is_held_out=not text.may_drop)
+    place = text.source.parent
+    is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie
+    if (place / MANIFEST).exists() and (is_named or is_made(place)):
+        _check_fetched(place, found, pair, is_held_out=not text.may_drop)
         return found
     folder = CORPORA[name].folders.get(pair)
     for path, language, one in zip((text.source, text.target), languages(pair), found, strict=True):

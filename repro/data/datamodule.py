@@ -7,6 +7,7 @@ a sampler: the plan shares batches out itself, so that its processes read each s
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,9 @@ class TranslationData(L.LightningDataModule):
     def _choose(
         self, *, budget: int, seed: int, batch_by: BatchBy, accumulate: int, workers: int, packed: bool
     ) -> None:
+        for name, number, least in (("budget", budget, 1), ("accumulate", accumulate, 1), ("workers", workers, 0)):
+            if not isinstance(number, Integral) or number < least:
+                raise ValueError(f"{name}: expected a whole number from {least} on, got {number!r}.")
         self.budget, self.batch_by = budget, batch_by  # of a side of one update, over all processes and micro-batches
         self.seed, self.accumulate, self.workers = seed, accumulate, workers
         self.packed = packed  # training batches come without padding, as a GPU likes them
@@ -148,7 +152,7 @@ class TranslationData(L.LightningDataModule):
         )
 
     def train_dataloader(self) -> Epochs:
-        """An epoch each time it is iterated."""
+        """The next epoch each time it is iterated. Make it once: a new one begins with the first epoch."""
         return Epochs(self)
 
     def val_dataloader(self) -> DevBatches:

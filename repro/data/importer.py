@@ -136,7 +136,8 @@ def _found(text: Path, sides: Names) -> dict[str, Path]:
 
 def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:
     """The file of each language: named by what stands before it, or by one of the two."""
-    for name in (stem.name, *(stem.name.removesuffix(f".{side}") for side in sides)):
+    plain = stem.name.removesuffix(stem.suffix) if stem.suffix in PACKED else stem.name
+    for name in (stem.name, *(plain.removesuffix(f".{side}") for side in sides)):
         source, target = (
             next((path for end in ("", *PACKED) if (path := stem.with_name(f"{name}.{side}{end}")).is_file()), None)
             for side in sides

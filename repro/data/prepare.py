@@ -200,7 +200,13 @@ def _described(tokenizer: Tokenizer, corpus: Corpus, subwords: Subwords) -> dict
 
 def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> FolderFacts:
     if corpus.vocabulary:
-        made = given_tokenizer(_pieces(corpus.vocabulary))
+        try:
+            made = given_tokenizer(_pieces(corpus.vocabulary))
+        except UnicodeDecodeError as error:
+            where = f"{corpus.vocabulary} is not UTF-8 (byte {error.start + 1:,} of it)"
+            raise ValueError(f"{where}. Convert it first: iconv -f ENCODING -t UTF-8.") from None
+        except ValueError as error:
+            raise ValueError(f"{corpus.vocabulary}: {error}") from error
     else:
         chunks = (chunk for part in corpus.train for chunk in part.chunks())
         pairs = (islice(chunk.pairs(), -(-chunk.n_lines // every)) for chunk in chunks)

@@ -44,6 +44,9 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
 
     It is not looked after later: what is in it may be changed.
     """
+    folder = folder.resolve()  # a link gives its place
+    if folder == Path.cwd():
+        raise ValueError(f"Expected a folder of its own, got the one that you are in, {folder}. Name a new one.")
     _refuse_full(folder)
     with _making(folder) as work:
         made = make(work)
@@ -98,6 +101,15 @@ def stated(folder: Path) -> tuple[dict[str, Any], str]:
     """The facts of a folder that `made_once` made, and the hash of its manifest; its other files stay unread."""
     contents = _manifest(folder)
     return contents["facts"], _sha256_of_json(contents)
+
+
+def is_made(folder: Path) -> bool:
+    """Whether a manifest of `made_once` stands there: a file of that name may be anybody's."""
+    try:
+        contents = json.loads((folder / MANIFEST).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return isinstance(contents, dict) and contents.keys() >= {"files", "facts", "sha256"}
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

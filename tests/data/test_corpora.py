@@ -183,6 +183,13 @@ def test_a_generated_corpus_takes_no_folder(tmp_path: Path) -> None:
         opened(tmp_path, "grammar")
 
 
+@pytest.mark.parametrize("content", [b'{"my": "notes"}', b"[]", b"no JSON", b'{"facts": {}}'])
+def test_a_manifest_of_others_beside_ones_own_text_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    folder = six_files(tmp_path)
+    written(folder, "manifest.json", content)
+    assert opened(folder).name == "folder"
+
+
 @pytest.fixture
 def tiny_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """A named corpus whose test set is known by its hash."""

@@ -325,6 +325,13 @@ def test_a_corpus_is_opened_where_no_trainer_did_and_its_folders_stay(
     assert sum(len(seen(batch)) for batch in again.test_dataloader()) == 5
 
 
+@pytest.mark.parametrize("wrong", [{"accumulate": 0}, {"budget": "256"}, {"budget": 0}, {"workers": -1}])
+def test_a_number_that_cannot_be_is_named(wrong: dict[str, Any]) -> None:
+    [(name, value)] = wrong.items()
+    with pytest.raises(ValueError, match=f"^{name}: expected a whole number from [01] on, got {value!r}"):
+        CorpusData("grammar", "en-de", Subwords("bpe", 300), **{"budget": 200, "seed": 1} | wrong)
+
+
 def test_without_a_trainer_each_iteration_is_the_next_epoch() -> None:
     loader = translation(accumulate=2).train_dataloader()
     assert len(loader) == 2 * EPOCH

@@ -152,6 +152,29 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
     assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1)
 
 
+def test_one_of_two_packed_files_names_both(tmp_path: Path) -> None:
+    for language, i in (("en", 0), ("de", 1)):
+        put(tmp_path / f"train.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
+    by_each = [
+        import_text(tmp_path / name, tmp_path / f"to-{name}", pair="en-de", shares=SHARES)
+        for name in ("train.en.gz", "train.de.gz", "train")
+    ]
+    assert by_each[0] == by_each[1] == by_each[2]
+
+
+def test_an_empty_folder_may_be_a_link_but_not_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = put(tmp_path / "text.tsv", tsv(PAIRS))
+    (tmp_path / "place").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "place")
+    import_text(text, tmp_path / "link", pair="en-de", shares=SHARES)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "place" / "train.en").is_file()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(ValueError, match="expected a folder of its own, got the one that you are in|Expected a folder"):
+        import_text(text, Path(), pair="en-de", shares=SHARES)
+
+
 def test_what_was_written_is_a_corpus_and_may_be_changed(tmp_path: Path) -> None:
     imported(put(tmp_path / "a.tsv", tsv(PAIRS)), tmp_path)
     put(tmp_path / "made" / "dev.en", b"mine\n")
