@@ -22,8 +22,11 @@ from repro.model.config import BASE, divide
 from repro.pages import build
 from repro.results import record
 from repro.results.frame import ResultSet
+from repro.runs.options import Options, chosen_scale
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW
+from repro.runs.table import BASE_ROW, Table, cells
+from repro.runs.task import Translation
+from repro.runs.workshop import Workshop
 from repro.storage.journal import read as read_journal
 from repro.tracking.client import connect
 
@@ -243,6 +246,22 @@ def test_two_texts_of_ones_own_never_share_a_table(tmp_path: Path) -> None:
         assert one.scale == folder.name == f"smoke-folder-2-steps-270-pieces-{one.corpus['sha256'][:8]}"
 
 
+def test_two_vocabularies_of_one_text_never_share_a_table(tmp_path: Path) -> None:
+    text = own_text(tmp_path / "text", words=11)
+    options = Options.read("lab", places(tmp_path, *(word for word in text if not word.startswith("--vocab"))))
+    scale, names = chosen_scale(options), []
+    whole = cells(
+        [Table(name="lab", rows=(), title="")], scale.base, seeds=[1], chosen=["base"], task=Translation("en-de")
+    )
+    for vocabulary in (None, "en1\n", "en1\nde1\n"):
+        if vocabulary:
+            (tmp_path / "text" / "vocab").write_text(vocabulary, "utf-8")
+        workshop = Workshop((), scale, options, whole)
+        workshop.open_texts([Translation("en-de")], lambda said: None)
+        names.append(workshop.scale.name)
+    assert len({*names}) == 3
+
+
 def test_a_run_goes_by_the_names_it_has_today(made: Path, tmp_path: Path) -> None:
     # what a run is called decides nothing: the same row in another table is the same run
     shutil.copytree(made / "runs", tmp_path / "runs")
@@ -450,7 +469,16 @@ def test_the_published_folder_is_no_place_for_runs(
     options = [option for option in places(tmp_path) if not option.startswith("--results-dir")]
     said = fails([*options, "--results-dir=results", "--steps=1", "--rows", "base"], capsys)
     assert said == (2, "error: --results-dir results: these are the published results; yours are added to them with `")
+    said = fails([*options, "--results-dir=results/laptop", "--steps=1", "--rows", "base"], capsys)
+    assert said == (2, "error: --results-dir results/laptop: these are the published results; yours are added to them")
     assert list((tmp_path / "results").iterdir()) == []
+    (tmp_path / "results/own/smoke").mkdir(parents=True)
+    (tmp_path / "results/own/smoke/rows.json").touch()
+    said = fails([*options, "--results-dir=results/own/smoke", "--steps=1", "--rows", "base"], capsys)
+    assert said == (
+        2,
+        "error: --results-dir results/own/smoke: expected a folder of results, got that of one scale, which",
+    )
 
 
 @pytest.mark.parametrize(

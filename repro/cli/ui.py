@@ -29,6 +29,7 @@ from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
     QUIET,
+    RUNS,
     check_store,
     experiment_name,
     remove_twin,
@@ -36,7 +37,7 @@ from repro.tracking.client import (
     sqlite_path,
     sqlite_uri,
 )
-from repro.tracking.views import PUBLISHED_TAG, VIEW, view_path
+from repro.tracking.views import PUBLISHED_TAG, VIEW, is_of_table, view_path
 
 LOOPBACK = "127.0.0.1"
 START_PATIENCE = 120.0  # seconds until the server answers; 5 to 7 are usual
@@ -124,7 +125,7 @@ def find_view(address: str, scale: str, table: str, published: bool = False) -> 
     saved = {
         key: json.loads(views[VIEW + key])["updatedAt"]
         for key in (tag.removeprefix(VIEW) for tag in views)
-        if key == name or key.startswith(f"{name}-")
+        if (key == name or key.startswith(f"{name}-")) and is_of_table(views[VIEW + key], table)
     }
     return experiment["experiment_id"], max(saved, key=lambda key: saved[key], default=None)
 
@@ -184,7 +185,10 @@ def main(argv: list[str] | None = None) -> int:
             show(uri.rstrip("/"), wanted.scale, wanted.table, not wanted.no_browser, wanted.published)
             return 0
         if not sqlite_path(uri).exists():
-            how = unknown_experiment(wanted.table) or f"Type: {python()} {script(wanted.table)}"
+            how = f"Type: {python()} {script(wanted.table)}"
+            if any(RUNS.glob("*/run.json")):
+                how = f"To bring in the runs of {RUNS}, type: {repair(uri)}"
+            how = unknown_experiment(wanted.table) or how
             raise FileNotFoundError(
                 f"{sqlite_path(uri)} does not exist yet; expected --tracking-uri to name a store with runs in it. {how}"
             )

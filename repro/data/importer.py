@@ -358,8 +358,13 @@ class _Written:
     ) -> None:
         """Write the pairs of a text; of the training text each to the split that it falls to."""
         held: dict[str, list[tuple[str, str]]] = {name: [] for name in SPLITS}
-        for pair in pairs:
+        for number, pair in enumerate(pairs, start=1):
             source, target = (self._on_one_line(line) for line in pair)
+            if split != "train" and not (_is_sentence(source) and _is_sentence(target)):
+                raise ValueError(
+                    f"{split}, pair {number:,}: expected a sentence on both sides, as a score counts every line of "
+                    f"held-out text, got {source[:40]!r} and {target[:40]!r}. Correct the line, or leave the pair out."
+                )
             if split == "train" and not any(self.first):
                 self.first = source, target
             may_move = drawn and _is_sentence(source) and _is_sentence(target)

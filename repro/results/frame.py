@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 CONFIDENCE = 0.95
 FIGURES = "figures"  # the folder of pictures, and of the measurements behind them
+ROWS_FILE = "rows.json"  # beside the tables of a scale: the rows that its experiments have
 COSTS = ["train_seconds", "decode_seconds", "tokens_per_second", "padding", "flops", "gpu_hours"]
 TO_BASE = ("dev/ppl", "dev/bleu", "paper/ppl", "paper/bleu")  # scores whose difference to the base has a column
 BESIDE = [  # of a published table, what stands beside one's own
@@ -54,8 +55,9 @@ NO_ROWS: Rows = MappingProxyType({})
 
 
 def record_folders(folder: Path) -> list[Path]:
-    """The folders of one scale that hold records: every table's, but not that of the figures."""
-    return sorted({file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES})
+    """The folders of one scale that hold records: every table's, but not that of the figures, nor a scale's."""
+    found = {file.parent for file in folder.glob("*/*.json") if file.parent.name != FIGURES}
+    return sorted(one for one in found if not (one / ROWS_FILE).exists())
 
 
 def load_records(folder: Path) -> list[Record]:
@@ -82,7 +84,7 @@ def load_records(folder: Path) -> list[Record]:
 
 def noted_rows(folder: Path) -> dict[tuple[str, str], Listed]:
     """The rows that the experiments of this scale have, from rows.json: what is not there can be missed."""
-    file = folder / "rows.json"
+    file = folder / ROWS_FILE
     if not file.exists():
         return {}
     try:
@@ -132,7 +134,7 @@ def _note_rows(folder: Path, rows: Rows) -> None:
         here = {} if known.here is None else {"here": known.here}
         entry = {"row": row, "position": known.position, **known.paper, "paper_size": known.changes, **here}
         listed.setdefault(of, []).append(entry)
-    write_json(folder / "rows.json", listed)
+    write_json(folder / ROWS_FILE, listed)
 
 
 @dataclass(frozen=True, kw_only=True)

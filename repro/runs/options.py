@@ -15,6 +15,7 @@ from repro.data.batch_by import RECORDED
 from repro.data.corpora import CORPORA
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import SPECIAL
+from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
 from repro.runs.command import Parser, ours
@@ -348,8 +349,14 @@ def check_threads(threads: int) -> None:
 
 def refuse_published(results: Path) -> None:
     """Raise ValueError for the folder of the published results: one's own never go there by themselves."""
-    published = (PUBLISHED, PACKAGE.parent / PUBLISHED)  # here, and beside the code that runs
-    if results.resolve() in [folder.resolve() for folder in published]:
+    place = results.resolve()
+    if (place / ROWS_FILE).exists():
+        raise ValueError(
+            f"--results-dir {results}: expected a folder of results, got that of one scale, which has tables in it. "
+            f"Name the folder above, {results.parent}."
+        )
+    published = [folder.resolve() for folder in (PUBLISHED, PACKAGE.parent / PUBLISHED)]  # here, and beside this code
+    if any(place.is_relative_to(folder) and not place.is_relative_to(folder / OWN.name) for folder in published):
         raise ValueError(
             f"--results-dir {results}: these are the published results; yours are added to them "
             f"with `{ours('publish')}`. Leave the option out, or name another folder."

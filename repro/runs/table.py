@@ -1,5 +1,6 @@
 """The words of an experiment file: rows, and what the paper prints for them. Paper: tables 2 and 3."""
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +10,13 @@ from typing import Any
 from repro.model.config import BASE, Hyper, written
 from repro.paper import Pair, Training, parser, system
 from repro.results import systems
-from repro.results.frame import Listed
+from repro.results.frame import FIGURES, Listed
 from repro.results.record import BASE as BASE_TABLE
 from repro.results.record import FOLDER, PROGRAM, PaperNumbers
 from repro.results.task import TRANSLATION
 from repro.runs.task import Task
 
+TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # what else stands beside tables
 LONGEST_NAME = 80  # characters of a row's name: it stands in tables, in pictures and in each line of progress
 
 
@@ -156,10 +158,10 @@ def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
 def _refuse_names(tables: Sequence[Table]) -> None:
     """Tables are folders, and a row is found by its table and its name."""
     for table in tables:
-        if not re.fullmatch(FOLDER, table.name) or table.name == BASE_TABLE:
+        if not re.fullmatch(FOLDER, table.name) or table.name.lower() in TAKEN:
             raise ValueError(
                 f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
-                f"{BASE_TABLE!r}. Rename TABLE and the file."
+                f"what has its place already ({', '.join(TAKEN)}). Rename TABLE and the file."
             )
         if table.file and table.name == PROGRAM:
             raise ValueError(
@@ -178,11 +180,26 @@ def _refuse_names(tables: Sequence[Table]) -> None:
                     f"Table {table.name}: expected row names in one line of 1 to {LONGEST_NAME} visible characters, "
                     f"got {name[:LONGEST_NAME]!r}, {len(name)} long. Rename the row."
                 )
+        for row in table.rows:
+            _refuse_no_numbers(row, table.name)
         if twice := sorted({name for name in names if names.count(name) > 1 or name == BASE_ROW.name}):
             raise ValueError(
                 f"Table {table.name}: expected a name of its own for each row, and {BASE_ROW.name!r} for none, got "
                 f"{', '.join(map(repr, twice))} more than once. Rename a row."
             )
+
+
+def _refuse_no_numbers(row: Row, table: str) -> None:
+    """What the paper prints goes into each record, which holds numbers."""
+    if not isinstance(row.paper, Paper):
+        raise ValueError(
+            f"Row {row.name!r} of {table}: expected what the paper prints for it, Paper() where nothing, got "
+            f"{row.paper!r}."
+        )
+    for name, value in vars(row.paper).items():
+        is_number = isinstance(value, int | float) and math.isfinite(value)
+        if value is not None and not is_number:
+            raise ValueError(f"Row {row.name!r} of {table}: expected a number or None for {name}, got {value!r}.")
 
 
 def _refuse_twins(rows: Sequence[tuple[str, Hyper, Task, str]]) -> None:

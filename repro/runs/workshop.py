@@ -1,6 +1,7 @@
 """What it takes to make runs: their texts, opened once, and the tracker. Each process that makes runs has one."""
 
 import errno
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -92,7 +93,7 @@ class Workshop:
             yield f"it has {whole:,} tokens a side, and no update reads more of it: fewer than the {asked:,} asked for."
 
     def _named_after_text(self) -> Scale:
-        """The scale under a name that tells one's own texts apart; those of named corpora are known by their hashes.
+        """The scale under a name that tells one's own texts apart, and their vocabularies; named corpora have hashes.
 
         The text is one of the whole sweep's: all shards put their records into one folder.
         """
@@ -101,7 +102,10 @@ class Workshop:
         usual = Translation(self.options.pair)
         namesake = usual if usual in self._tasks else self._tasks[0]
         corpus = self.texts[namesake][0] if namesake in self.texts else self._open(namesake, lambda said: None)
-        return replace(self.scale, name=short(f"{self.scale.name}-{corpus.sha256[:8]}"))
+        known_by = corpus.sha256
+        if corpus.vocabulary:
+            known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
+        return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
     def run(self, cell: Cell) -> "Run":
         """The run of a cell, as it stands in its folder."""

@@ -82,7 +82,7 @@ class View:
         """Its runs, as MLflow is asked for them."""
         narrowed = [f" AND tags.{tag} = '{value}'" for tag, value in self.narrowed]
         whose = f" AND tags.current = 'true' AND tags.published = '{str(self.published).lower()}'"
-        return f"tags.tables LIKE '% {self.table} %'{whose}" + "".join(narrowed)
+        return _of(self.table) + whose + "".join(narrowed)
 
 
 def view_of(tags: Mapping[str, object], table: str, title: str) -> View:
@@ -100,6 +100,17 @@ def encode_view(name: str, state: Mapping[str, Any], time: int) -> str:
     """A view as MLflow stores it; `time` in milliseconds."""
     packed = base64.b64encode(zlib.compress(json.dumps(state).encode())).decode()
     return json.dumps({"name": name, "createdAt": time, "updatedAt": time, "state": f"deflate;{packed}"})
+
+
+def is_of_table(view: str, table: str) -> bool:
+    """Whether a view, as MLflow stores it, shows a table: keys do not tell, as "-" stands in names of tables too."""
+    state = json.loads(zlib.decompress(base64.b64decode(json.loads(view)["state"].removeprefix("deflate;"))))
+    return _of(table) in state["searchFilter"]
+
+
+def _of(table: str) -> str:
+    """The runs of a table, in MLflow's words."""
+    return f"tags.tables LIKE '% {table} %'"
 
 
 def view_path(experiment_id: str, key: str | None = None) -> str:
@@ -155,6 +166,8 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
             client.set_tag(run.info.run_id, "tables", table_names(run.data.tags.get("tables", ""), view.table))
         rows: dict[str, list[Any]] = {}
         for run in client.search_runs([experiment], view.filter):
+            if view.table not in run.data.tags["tables"].split():  # to LIKE, f_g is f-g as well
+                continue
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
         for runs in rows.values():
             _log_row(client, runs, rows.get(BASE, []))

@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from repro.cli import ui
-from repro.tracking.views import VIEW, encode_view
+from repro.tracking.views import VIEW, View, encode_view, view_state
 
 
 @pytest.fixture
@@ -79,9 +79,17 @@ class Experiments(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    views = {"table3_A": 5, "table3_A-multi30k-en-de": 7, "table3_A-grammar-en-de": 6, "table3_AB": 9}
-    views |= {"published-table3_A-grammar-en-de": 11, "published-table3_B-grammar-en-de": 12}
-    tags = [{"key": VIEW + key, "value": encode_view(key, {}, time)} for key, time in views.items()]
+    times = {"table3_A": 5, "table3_A-multi30k-en-de": 7, "table3_A-grammar-en-de": 6, "table3_AB": 9}
+    times |= {"table3_A-b-grammar-en-de": 13}  # of a table "table3_A-b"
+    times |= {"published-table3_A-grammar-en-de": 11, "published-table3_B-grammar-en-de": 12}
+    tables = {"table3_AB": "table3_AB", "table3_A-b-grammar-en-de": "table3_A-b"}
+    views = {
+        key: View(scale="laptop", table=tables.get(key, key.removeprefix("published-")[:8]), title="") for key in times
+    }
+    tags = [
+        {"key": VIEW + key, "value": encode_view(key, view_state(view.filter, []), times[key])}
+        for key, view in views.items()
+    ]
     Experiments.known = {
         "Attention Is All You Need / laptop": {
             "experiment_id": "3",
@@ -99,6 +107,7 @@ def address() -> Iterator[str]:
 
 def test_the_latest_view_of_the_table_is_found(address: str) -> None:
     assert ui.find_view(address, "laptop", "table3_A") == ("3", "table3_A-multi30k-en-de")
+    assert ui.find_view(address, "laptop", "table3_A-b") == ("3", "table3_A-b-grammar-en-de")
     assert ui.find_view(address, "laptop", "table2") == ("3", None)
     assert ui.find_view(address, "paper", "table2") is None
 

@@ -171,4 +171,21 @@ DEFECTS: tuple[Defect, ...] = (
 """,
         ("tests/data/test_corpora.py::test_large_gzip_is_warned_of_before_it_is_read",),
     ),
+    Defect(
+        "beside words that are kept whole, letters may become the end of a sentence",
+        "repro/data/tokenizer.py",
+        'if "".join(pair) not in SPECIAL]',
+        "if pair]",
+        (
+            "tests/data/test_tokenizer.py::"
+            "test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_kept_whole[</s>]",
+        ),
+    ),
+    Defect(
+        "two vocabularies of one text share a table",
+        "repro/runs/workshop.py",
+        "        if corpus.vocabulary:\n",
+        "        if not corpus.sha256:\n",
+        ("tests/test_experiment.py::test_two_vocabularies_of_one_text_never_share_a_table",),
+    ),
 )

@@ -324,4 +324,18 @@ DEFECTS: tuple[Defect, ...] = (
         "                raise\n",
         ("tests/storage/test_turn.py::test_a_disk_without_locks_keeps_nobody_waiting",),
     ),
+    Defect(
+        "a checkpoint that cannot be opened now is called damaged",
+        CHECKPOINT,
+        "        if isinstance(error, OSError) and error.errno != errno.EIO:\n            raise\n",
+        "",
+        (f"{SAVING}test_what_cannot_be_opened_now_is_not_damaged[24-False]",),
+    ),
+    Defect(
+        "one failed beat ends all",
+        "repro/storage/lease.py",
+        "            with suppress(OSError):  # a server that does not answer now answers the next beat\n",
+        "            with suppress():\n",
+        ("tests/storage/test_lease.py::test_one_beat_that_fails_ends_nothing",),
+    ),
 )

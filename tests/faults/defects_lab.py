@@ -167,4 +167,14 @@ DEFECTS: tuple[Defect, ...] = (
         "if parts > 99 and",
         ("tests/runs/test_system.py::test_nor_into_micro_batches",),
     ),
+    Defect(
+        "the end of a shorter sentence is read where nothing is masked",
+        "repro/model/masks.py",
+        "return (decoder_in > EOS) | first",
+        "return (decoder_in != PAD) | first",
+        (
+            f"{OF_ALL}a_sentence_in_a_batch_is_read_as_it_is_alone[no mask]",
+            f"{OF_LAB}norms.py::test_a_model_tells_its_norms_which_tokens_are_real",
+        ),
+    ),
 )

@@ -250,4 +250,18 @@ DEFECTS: tuple[Defect, ...] = (
         "    return [*values]\n",
         ("tests/pages/test_by_length.py::test_a_table_of_systems_says_where_curves_cross",),
     ),
+    Defect(
+        "a table takes the place of a page",
+        ROWS,
+        "table.name.lower() in TAKEN",
+        "table.name == BASE_TABLE",
+        (f"{OF_ROWS}a_table_that_cannot_be_a_folder_is_refused_before_anything_runs[claims]",),
+    ),
+    Defect(
+        "words are taken for what the paper prints until a run has ended",
+        ROWS,
+        "            _refuse_no_numbers(row, table.name)\n",
+        "            pass\n",
+        (f"{OF_ROWS}what_the_paper_prints_is_numbers[None]",),
+    ),
 )

@@ -252,4 +252,25 @@ DEFECTS = (
         "and found.df < 0",
         ("tests/pages/test_scale.py::test_a_wide_interval_is_explained_by_what_it_rests_on",),
     ),
+    Defect(
+        "what is outside its margin comes last in its family",
+        DECISIONS,
+        "return np.minimum(self.p_inside, self.p_outside)",
+        "return self.p_inside",
+        (f"{OF_STATISTICS}what_is_outside_its_margin_takes_its_place_in_a_family_by_that",),
+    ),
+    Defect(
+        "rows of two runs are held against medians",
+        STATISTICS,
+        "brown_forsythe(of_three) if len(widest) > 2 else 1.0",
+        "brown_forsythe([widest, *others.values()])",
+        (f"{OF_STATISTICS}equal_rows_of_two_runs_are_seldom_found_wider[sizes0]",),
+    ),
+    Defect(
+        "a row of no claim has the pooled spread, however much it varies",
+        "repro/claims/to_base.py",
+        "if row not in noise.by_itself and own.variance > noise.variance:",
+        "if row in noise.by_itself and own.variance > noise.variance:",
+        ("tests/figures/test_forest.py::test_a_row_of_no_claim_has_its_own_spread_where_that_is_larger",),
+    ),
 )

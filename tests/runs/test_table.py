@@ -1,8 +1,10 @@
 """All rows of all experiment files: they exist at every scale, and their sizes are the printed ones."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -10,9 +12,12 @@ from hypothesis import strategies as st
 
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters
+from repro.pages import claims, scale, statements, table3
+from repro.results.frame import FIGURES
+from repro.results.record import BASE as BASE_TABLE
 from repro.runs.load import experiment
 from repro.runs.scales import SCALES
-from repro.runs.table import BASE_ROW, Cell, Paper, Row, Table, cells, listed, shard_of
+from repro.runs.table import BASE_ROW, TAKEN, Cell, Paper, Row, Table, cells, listed, shard_of
 from repro.runs.task import Translation
 
 EXPERIMENTS = Path(__file__).parents[2] / "experiments"
@@ -198,7 +203,7 @@ def steps(n: int) -> Callable[[Hyper], Hyper]:
     return lambda base: replace(base, steps=base.steps + n)
 
 
-@pytest.mark.parametrize("name", ["my table", "", "base", "a/b", "..", "a" * 81, "é", "-x", "a\n"])
+@pytest.mark.parametrize("name", ["my table", "", "a/b", "..", "a" * 81, "é", "-x", "a\n", *TAKEN, "Claims"])
 def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: str) -> None:
     with pytest.raises(ValueError, match="expected a name for a folder"):
         asked(Row("longer", steps(1), Paper()), table=name)
@@ -208,6 +213,17 @@ def test_a_table_that_cannot_be_a_folder_is_refused_before_anything_runs(name: s
 def test_a_row_that_cannot_stand_in_a_line_of_progress_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected row names in one line of 1 to 80 visible characters, got"):
         asked(Row("fine", steps(1), Paper()), Row(name, steps(2), Paper()))
+
+
+@pytest.mark.parametrize("printed", [None, Paper(bleu="25.8"), Paper(ppl=math.nan), Paper(params=math.inf)])  # type: ignore[arg-type]
+def test_what_the_paper_prints_is_numbers(printed: Any) -> None:
+    with pytest.raises(ValueError, match=r"^Row 'odd' of lab: expected .*, got (None|'25.8'|nan|inf)\.$"):
+        asked(Row("fine", steps(1), Paper()), Row("odd", steps(2), printed))
+    assert asked(Row("whole", steps(1), Paper(bleu=25))) == ["base", "whole"]
+
+
+def test_what_stands_beside_tables_has_a_name_that_no_table_has() -> None:
+    assert {BASE_TABLE, FIGURES, claims.NAME, statements.NAME, table3.NAME, scale.NAME.lower()} == {*TAKEN}
 
 
 @pytest.mark.parametrize("names", [("a", "a"), ("a", "b", "a"), ("base",)])

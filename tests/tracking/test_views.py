@@ -220,3 +220,18 @@ def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_
     assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}
     runs = client.search_runs([experiment], "tags.current = 'true'")
     assert {run.data.metrics["ppl"] for run in runs if "ppl" in run.data.metrics} == {5.0}
+
+
+def test_a_table_whose_name_another_has_but_for_a_sign_has_its_own_numbers(
+    new_store: Callable[[], str], tmp_path: Path
+) -> None:
+    """To MLflow's LIKE an underscore is any sign."""
+    uri = new_store()
+    made(uri, tmp_path / "one", 4.0, 100, **OURS | {"table": "f_g"})
+    made(uri, tmp_path / "two", 8.0, 200, **OURS | {"table": "f-g", "seed": 2})
+    for table in ("f_g", "f-g"):
+        assert install_view(uri, View(scale="smoke", table=table, title="")) is not None
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
+    found = {run.data.tags["tables"].strip(): run.data.metrics["ppl"] for run in client.search_runs([experiment])}
+    assert found == {"f_g": 4.0, "f-g": 8.0}
