@@ -136,8 +136,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a folder is called by the new name of an old setting",
         "repro/runs/options.py",
-        'f"by-{RECORDED[batch_by]}"',
-        'f"by-{batch_by}"',
+        'f"by-{RECORDED[chosen.batch_by]}"',
+        'f"by-{chosen.batch_by}"',
         (f"{OF_OPTIONS}other_settings_have_a_name_of_their_own",),
     ),
     Defect(

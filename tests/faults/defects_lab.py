@@ -173,7 +173,7 @@ DEFECTS: tuple[Defect, ...] = (
         "return (decoder_in > EOS) | first",
         "return (decoder_in != PAD) | first",
         (
-            f"{OF_ALL}a_sentence_in_a_batch_is_read_as_it_is_alone[no mask]",
+            f"{OF_ALL}a_sentence_in_a_batch_is_read_as_it_is_alone[no mask (PPL means nothing)]",
             f"{OF_LAB}norms.py::test_a_model_tells_its_norms_which_tokens_are_real",
         ),
     ),
