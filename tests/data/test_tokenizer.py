@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+from string import ascii_lowercase
 
 import numpy as np
 import pytest
@@ -477,8 +478,9 @@ def test_words_that_are_kept_whole_count_among_the_tokens_and_are_not_learned_fr
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_kept_whole(name: str) -> None:
-    lines = [f"(NP Q{name}R )NP", f"{name} NN {name}{name}", f"x{name[:-1]} {name[1:]}y {name}"]
-    tokenizer = train_tokenizer(lines * 30, Subwords("bpe", 320, whole=WHOLE))
+    words = [f"{before}{name}{behind}" for before in ascii_lowercase for behind in ascii_lowercase]
+    tokenizer = train_tokenizer([" ".join(words)] * 3, Subwords("bpe", 300, whole=WHOLE))
+    lines = [f"(NP Q{name}R )NP", f"{name} NN {name}{name}", *words[::50]]
     for line in lines:
         ids, _ = tokenizer.encode([line])
         assert [place for place, id in enumerate(ids) if id in (PAD, EOS)] == [len(ids) - 1], "but the end of the line"
