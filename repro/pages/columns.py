@@ -146,13 +146,20 @@ def numbers(values: Iterable[float | None], form: str) -> list[str]:
 
 
 def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
-    """Mean ± half-width; of two runs mean [lowest, highest]; of one its number; nothing where no run has the score."""
+    """Mean ± half-width; of one run its number; nothing where no run has the score.
+
+    Of two runs, and where the interval would reach below zero, which no score does, mean [lowest, highest].
+    """
     form = f".{enough(frame, score, decimals)}f"
     parts = [numbers(frame[score + end], form) for end in ("", "_half_width", "_min", "_max")]
     texts = []
     for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
-        spread = f" ± {half_width}" if half_width else f" [{low}, {high}]" if n == 2 and mean else ""
-        texts.append(mean + spread if n else MISSING)
+        is_wide = bool(half_width) and float(half_width) > float(mean)
+        if is_wide or (n == 2 and mean):
+            mean += f" [{low}, {high}]"
+        elif half_width:
+            mean += f" ± {half_width}"
+        texts.append(mean if n else MISSING)
     return texts
 
 

@@ -21,8 +21,8 @@ ABOUT_LABELS: Words = (
 )
 ABOUT_SPREADS: Words = (
     Strong("a ± b"),
-    " is the mean over n seeds and the half-width of its 95 % t-interval; two seeds give their mean [lowest, highest], "
-    "one gives its number.",
+    " is the mean over n seeds and the half-width of its 95 % t-interval; two seeds, or an interval that would reach "
+    "below zero, give the mean [lowest, highest], one seed gives its number.",
 )
 ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
 ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for newstest2013.")

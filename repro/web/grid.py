@@ -26,7 +26,8 @@ def bars_of(frame: "DataFrame", score: str) -> list[Markup]:
     means = [float(value) for value in frame[score]]
     halves = [float(value) for value in frame[f"{score}_half_width"]]
     ends = zip(means, halves, frame[f"{score}_min"], frame[f"{score}_max"], strict=True)
-    both = [(low, high) if math.isnan(half) else (mean - half, mean + half) for mean, half, low, high in ends]
+    # as in the cell: no interval where there is none, nor one that reaches below zero
+    both = [(mean - half, mean + half) if half <= mean else (low, high) for mean, half, low, high in ends]
     lows, highs = [low for low, _ in both], [high for _, high in both]
     known = [value for value in (*lows, *highs) if not math.isnan(value)]
     if not known:

@@ -3,19 +3,23 @@
 import csv
 import io
 import json
+import math
+import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from paper_runs import changed, paper_run, that_counts, told_apart
 
 from repro.pages import build, table3
-from repro.pages.columns import columns
+from repro.pages.columns import columns, spreads
 from repro.pages.sheet import sheet
 from repro.render.page import Column, plain
 from repro.results import frame as frames
 from repro.results.frame import Listed, ResultSet, note_rows, noted_rows
 from repro.results.record import PaperNumbers, path
+from repro.web.grid import bars_of
 
 NUMBERS = PaperNumbers(ppl=5.16, bleu=25.1, params=58.0)
 
@@ -162,6 +166,27 @@ def test_a_mean_accuracy_is_over_all_seeds_of_a_row_or_there_is_none() -> None:
     [line] = csv.DictReader(io.StringIO(sheet(mixed)))
     assert (line["n"], line["dev/nll"]) == ("3", "1.25")
     assert [line[f"dev/accuracy{end}"] for end in ("", "_half_width", "_min", "_max")] == [""] * 4
+
+
+def test_an_interval_that_would_reach_below_zero_is_not_shown() -> None:
+    cells = {  # mean, half-width, lowest, highest of n runs
+        "2.00 ± 0.50": (3, 2.0, 0.5, 1.8, 2.2),
+        "184.51 [116.58, 312.36]": (3, 184.51, 275.23, 116.58, 312.36),
+        "0.00 ± 0.00": (3, 0.001, 0.003, 0.0, 0.004),  # as it is written, it does not
+        "3.00 [2.00, 4.00]": (2, 3.0, math.nan, 2.0, 4.0),
+        "7.00": (1, 7.0, math.nan, 7.0, 7.0),
+        "missing": (0, math.nan, math.nan, math.nan, math.nan),
+    }
+    names = ("n", "s", "s_half_width", "s_min", "s_max")
+    frame = pd.DataFrame([*cells.values()], columns=names)
+    assert spreads(frame, "s", 2) == [*cells]
+    frame["table"] = "base"
+    drawn = [re.search(r"M([\d.]+) 6H([\d.]+)", bar) for bar in bars_of(frame, "s")]
+    first, wide = drawn[0], drawn[1]
+    assert first is not None
+    assert wide is not None
+    assert float(first[1]) < 6, "about where the range begins, which is no less than zero"
+    assert float(wide[1]) == pytest.approx(4 + 64 * 116.58 / 312.36, abs=0.3)
 
 
 def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_on(tmp_path: Path) -> None:
