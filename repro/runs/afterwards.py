@@ -32,7 +32,10 @@ def kept_weights(run: "Run", tell: Say) -> "Mapping[str, Tensor] | None":
     folder = run.folder / "checkpoints"
     try:
         return averaged(folder, run.id, run.settings.hyper.averaged_steps)
-    except (CheckpointError, OSError) as error:
+    except OSError as error:  # for want of memory or of a server: nothing is damaged
+        tell(f"{run.settings.name}: finished; its checkpoints cannot be read now ({error}). Type the command again.")
+        return None
+    except CheckpointError as error:
         tell(
             f"{run.settings.name}: finished, but what is made of its checkpoints is left out, since they cannot be "
             f"read any more ({type(error).__name__} in {folder}). To be told no more of it delete that folder; to "

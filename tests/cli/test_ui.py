@@ -234,3 +234,18 @@ def test_ctrl_c_stops_it_also_where_the_shell_ignores_it(store: str, how: signal
     process.send_signal(how)
     said, _ = process.communicate(timeout=20)
     assert (process.returncode, said) == (0, b"\nStopped.\n")
+
+
+@pytest.mark.parametrize("runs", [False, True])
+def test_where_there_is_no_store_the_way_to_one_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, runs: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ui, "unknown_experiment", lambda table: None)
+    if runs:
+        (tmp_path / "runs/a").mkdir(parents=True)
+        (tmp_path / "runs/a/run.json").touch()
+    assert ui.main(["--tracking-uri", f"sqlite:///{tmp_path}/new.db", "--no-browser"]) != 0
+    said = capsys.readouterr().err
+    assert (f"tracking sync --tracking-uri sqlite:///{tmp_path}/new.db" in said) == runs
+    assert ("experiments/table3_A.py" in said) != runs, "what is finished is not made again by it"

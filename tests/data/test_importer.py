@@ -152,6 +152,14 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
     assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1)
 
 
+@pytest.mark.parametrize("pair", [("", "leer"), ("empty", ""), ("a\0b", "x")])
+def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, pair: tuple[str, str]) -> None:
+    train, dev = put(tmp_path / "a.tsv", tsv(PAIRS)), put(tmp_path / "dev.tsv", tsv([PAIRS[0], pair, PAIRS[1]]))
+    with pytest.raises(ValueError, match=r"^dev, pair 2: expected a sentence on both sides, .*Correct the line"):
+        import_text(train, tmp_path / "made", "en-de", held_out={"dev": dev}, shares={"test": 0.1})
+    assert not (tmp_path / "made").exists()
+
+
 def test_one_of_two_packed_files_names_both(tmp_path: Path) -> None:
     for language, i in (("en", 0), ("de", 1)):
         put(tmp_path / f"train.{language}.gz", gzip.compress("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))

@@ -448,3 +448,11 @@ def test_a_row_without_a_run_shows_what_it_would_be() -> None:
     [line] = frame[frame["row"] == "h=1"].to_dict("records")
     assert (line["n"], line["n_heads"], line["d_k"], line["d_model"]) == (0, 1, 128, 128)
     assert math.isnan(line["params/here"]), "nobody has counted them"
+
+
+def test_the_folder_of_a_scale_is_no_table(tmp_path: Path) -> None:
+    for folder in ("h", "smoke"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.json").touch()
+    (tmp_path / "smoke" / frames.ROWS_FILE).touch()
+    assert frames.record_folders(tmp_path) == [tmp_path / "h"]

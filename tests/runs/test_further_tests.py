@@ -1,10 +1,12 @@
 """A run on other test sets: scored as its own, kept beside its record, made once, shown and published."""
 
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -31,6 +33,7 @@ from repro.results.further_tests import (
 from repro.results.inside import inside_file
 from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
+from repro.runs.afterwards import kept_weights
 from repro.runs.outputs import rescored
 from repro.runs.trial import Trial
 from repro.storage.packed_json import write_packed
@@ -193,6 +196,25 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
     told = f"they cannot be read any more (DamagedCheckpoint in {folder / 'checkpoints'})"
     assert (said.out + said.err).count(told) == 1, "and not once for each of what is left out"
     assert not any(file.exists() for file in files)
+
+
+def test_checkpoints_that_cannot_be_read_now_are_not_to_be_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def averaged(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), "step-000000020.safetensors")
+
+    monkeypatch.setattr("repro.training.averaging.averaged", averaged)
+    said: list[str] = []
+    run: Any = SimpleNamespace(
+        folder=tmp_path,
+        id="a",
+        settings=SimpleNamespace(name="base seed 1", hyper=SimpleNamespace(averaged_steps=[20])),
+    )
+    assert kept_weights(run, said.append) is None
+    [told] = said
+    assert "Too many open files" in told
+    assert "elete" not in told
 
 
 @pytest.mark.parametrize(
