@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from repro.model.dropout import Dropout
 from repro.model.ragged import Sees, mixed
 
+ALL = slice(None)  # rows of W^Q, W^K and W^V
+
 
 def scaled_scores(q_BHQE: Tensor, k_BHKE: Tensor) -> Tensor:
     """q k^T / sqrt(d_k), [B, H, Q, K]. Paper: section 3.2.1."""
@@ -115,6 +117,7 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.n_heads, self.d_k, self.d_v = n_heads, d_k, d_v
         self.d_queries = n_heads * d_k
+        self.of_queries, self.of_memory = slice(self.d_queries), slice(self.d_queries, None)  # rows of W
         self.weight = nn.Parameter(torch.empty(n_heads * (2 * d_k + d_v), d_model))
         self.bias = nn.Parameter(torch.zeros(n_heads * (2 * d_k + d_v)))
         self.output = nn.Linear(n_heads * d_v, d_model)
@@ -132,11 +135,11 @@ class MultiHeadAttention(nn.Module):
 
     def queries(self, x: Tensor) -> Tensor:
         """[B, Q, d_model] -> [B, H, Q, d_k]."""
-        return self._split(self.product("queries", x), self.d_k)
+        return self._split(self.product(self.of_queries, x), self.d_k)
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """[B, K, d_model] -> [B, H, K, d_k] and [B, H, K, d_v]."""
-        kv = self.product("keys and values", memory)
+        kv = self.product(self.of_memory, memory)
         k, v = kv.split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
         return self._split(k, self.d_k), self._split(v, self.d_v)
 
@@ -153,18 +156,9 @@ class MultiHeadAttention(nn.Module):
         """x [B, Q, d_model] asks memory [B, K, d_model]."""
         return self.attend(self.queries(x), *self.keys_values(memory), bias)
 
-    def product(self, what: str, x: Tensor) -> Tensor:
-        """x W + b by the rows of the "queries", of the "keys and values" or of "all", heads side by side."""
-        rows = self.rows(what)
+    def product(self, rows: slice, x: Tensor) -> Tensor:
+        """x W + b by these rows: `of_queries` or `of_memory` (keys and values) of the attention, or `ALL`."""
         return F.linear(x, self.weight[rows], self.bias[rows])
-
-    def rows(self, what: str) -> slice:
-        """Those of W^Q, of W^K and W^V, or of all three."""
-        return {
-            "queries": slice(self.d_queries),
-            "keys and values": slice(self.d_queries, None),
-            "all": slice(None),
-        }[what]
 
     def _split(self, x: Tensor, width: int) -> Tensor:
         return x.unflatten(-1, (self.n_heads, width)).transpose(-3, -2)
@@ -182,7 +176,7 @@ class SelfAttention(MultiHeadAttention):
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[B, Q, d_model] -> q, k, v with heads apart, by one product."""
         widths = [self.n_heads * self.d_k, self.n_heads * self.d_k, self.n_heads * self.d_v]
-        q, k, v = self.product("all", x).split(widths, dim=-1)
+        q, k, v = self.product(ALL, x).split(widths, dim=-1)
         return self._split(q, self.d_k), self._split(k, self.d_k), self._split(v, self.d_v)
 
     def forward(self, x: Tensor, bias: Sees = None) -> Tensor:  # type: ignore[override]

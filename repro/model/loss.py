@@ -9,6 +9,7 @@ where its logit is the largest of its row, of equals the one with the lowest id.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -47,7 +48,7 @@ def nll_and_correct(hidden: Tensor, weight: Tensor, target: Tensor) -> tuple[Ten
     """
     n_correct = target.new_zeros(())
     rows, gold = hidden.detach().flatten(0, -2), target.flatten()
-    _, nll, _, _ = _make(rows, weight.detach(), gold, 0.0, needs_gradient=False, n_correct=n_correct)
+    _, nll, _, _ = _make(rows, weight.detach(), gold, _Asked(epsilon=0.0, needs_gradient=False, n_correct=n_correct))
     return nll, n_correct
 
 
@@ -60,10 +61,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
-        needs_gradient = hidden.requires_grad or weight.requires_grad
-        loss, nll, d_hidden, d_weight = _make(
-            hidden.detach(), weight.detach(), target, epsilon, needs_gradient=needs_gradient
-        )
+        asked = _Asked(epsilon=epsilon, needs_gradient=hidden.requires_grad or weight.requires_grad)
+        loss, nll, d_hidden, d_weight = _make(hidden.detach(), weight.detach(), target, asked)
         ctx.save_for_backward(d_hidden, d_weight)
         ctx.dtype = hidden.dtype
         ctx.mark_non_differentiable(nll)
@@ -78,89 +77,77 @@ class _LinearCrossEntropy(torch.autograd.Function):
 Made = tuple[Tensor, Tensor, Tensor | None, Tensor | None]  # loss, nll, gradients of hidden and weight
 
 
-def _make(
-    hidden: Tensor,
-    weight: Tensor,
-    target: Tensor,
-    epsilon: float,
-    *,
-    needs_gradient: bool,
-    n_correct: Tensor | None = None,
-) -> Made:
-    """Both sums for hidden [N, D], in the way that suits their size; correct predictions are added to `n_correct`."""
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What is made of the logits."""
+
+    epsilon: float
+    needs_gradient: bool
+    n_correct: Tensor | None = None  # correct predictions are added to it
+
+    def smoothed(self, v: int) -> tuple[float, float]:
+        """The smoothed target q in two numbers: one that each token gets, one that the gold token gets besides."""
+        spread = self.epsilon / (v - 1)
+        return spread, 1 - self.epsilon - spread
+
+    def count_correct(self, logits: Tensor, gold: Tensor) -> None:
+        """Count the rows of logits [R, V] that are largest at their gold token [R, 1], where that is no padding.
+
+        Before the logits turn into probabilities, in place: two of them that differ may round to one probability.
+        """
+        if self.n_correct is None:
+            return
+        # On a CPU PyTorch looks at one number after another, which takes as long as two softmaxes; NumPy at a vector.
+        by_numpy = logits.device.type == "cpu" and logits.dtype != torch.bfloat16
+        best = torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)
+        self.n_correct.add_(((best.unsqueeze(1) == gold) & (gold != PAD)).sum())
+
+
+def _exact(rows: Tensor) -> torch.dtype:
+    """The type of sums, and of what is made of logits in between."""
+    return rows.dtype if rows.dtype == torch.float64 else torch.float32
+
+
+def _make(hidden: Tensor, weight: Tensor, target: Tensor, asked: _Asked) -> Made:
+    """Both sums for hidden [N, D], in the way that suits their size."""
     device = hidden.device.type
-    exact = hidden.dtype if hidden.dtype == torch.float64 else torch.float32
+    exact = _exact(hidden)
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else exact
     n_logits = hidden.shape[0] * weight.shape[0]
     make = _on_gpu if hidden.is_cuda else _at_once if n_logits * exact.itemsize <= AT_ONCE_BYTES else _in_chunks
     with torch.autocast(device, enabled=False):
-        return make(hidden.to(dtype), weight.to(dtype), target, epsilon, exact, needs_gradient, n_correct)
+        return make(hidden.to(dtype), weight.to(dtype), target, asked)
 
 
-def _smoothed(epsilon: float, v: int) -> tuple[float, float]:
-    """The smoothed target q in two numbers: one that each token gets, one that the gold token gets besides."""
-    spread = epsilon / (v - 1)
-    return spread, 1 - epsilon - spread
-
-
-def _count_correct(n_correct: Tensor | None, logits: Tensor, gold: Tensor) -> None:
-    """Count the rows of logits [R, V] that are largest at their gold token [R, 1], where that is no padding.
-
-    Before the logits turn into probabilities, in place: two of them that differ may round to one probability.
-    """
-    if n_correct is None:
-        return
-    # On a CPU PyTorch looks at one number after another, which takes as long as two softmaxes; NumPy at a vector.
-    by_numpy = logits.device.type == "cpu" and logits.dtype != torch.bfloat16
-    best = torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)
-    n_correct += ((best.unsqueeze(1) == gold) & (gold != PAD)).sum()
-
-
-def _at_once(
-    rows: Tensor,
-    matrix: Tensor,
-    target: Tensor,
-    epsilon: float,
-    exact: torch.dtype,
-    needs_gradient: bool,
-    n_correct: Tensor | None,
-) -> Made:
+def _at_once(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made:
     """All logits in one chunk."""
-    v = matrix.shape[0]
-    spread, gain = _smoothed(epsilon, v)
+    v, exact = matrix.shape[0], _exact(rows)
+    spread, gain = asked.smoothed(v)
     gold = target.unsqueeze(1)
     real = (gold != PAD).to(exact)
     logits = (rows @ matrix.T).to(exact)
     gold_logit, sum_logits = logits.gather(1, gold), logits.sum(1, keepdim=True)
     top = logits.amax(1, keepdim=True)
-    _count_correct(n_correct, logits, gold)
+    asked.count_correct(logits, gold)
     p = logits.sub_(top).exp_()  # in place of the logits, not yet divided by their sum
     z = p.sum(1, keepdim=True)
     log_z = z.log() + top
     gold_nll = log_z - gold_logit
     nll = (real * gold_nll).sum()
     loss = (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
-    if not needs_gradient:
+    if not asked.needs_gradient:
         return loss, nll, None, None
     d_logits = p.mul_(real / z).sub_(real * spread).scatter_add_(1, gold, -gain * real).to(rows.dtype)
     return loss, nll, d_logits @ matrix, (d_logits.T @ rows).to(exact)
 
 
-def _in_chunks(
-    rows: Tensor,
-    matrix: Tensor,
-    target: Tensor,
-    epsilon: float,
-    exact: torch.dtype,
-    needs_gradient: bool,
-    n_correct: Tensor | None,
-) -> Made:
+def _in_chunks(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made:
     """The same by chunks, few so that the gradient of the matrix is seldom added to, and in strips within them.
 
     Equal to `_at_once` up to the rounding of sums that are made in another order.
     """
-    n, v = rows.shape[0], matrix.shape[0]
-    spread, gain = _smoothed(epsilon, v)
+    n, v, exact = rows.shape[0], matrix.shape[0], _exact(rows)
+    spread, gain = asked.smoothed(v)
     kept = (target != PAD).nonzero().squeeze(1)
     rows, gold = rows[kept], target[kept].unsqueeze(1)
     gold_logit, sum_logits, log_z = rows.new_empty(3, len(rows), 1, dtype=exact).unbind()
@@ -182,14 +169,14 @@ def _in_chunks(
             torch.gather(p, 1, gold[few], out=gold_logit[few])
             torch.sum(p, 1, keepdim=True, out=sum_logits[few])
             top = p.amax(1, keepdim=True)
-            _count_correct(n_correct, p, gold[few])
+            asked.count_correct(p, gold[few])
             torch.softmax(p, 1, out=p)
             torch.sub(top, p.amax(1, keepdim=True).log_(), out=log_z[few])  # the largest p is 1 / z
-            if needs_gradient:
+            if asked.needs_gradient:
                 p.sub_(spread).scatter_add_(1, gold[few], torch.full_like(top, -gain))
                 if narrow:
                     here.copy_(p)
-        if needs_gradient:
+        if asked.needs_gradient:
             torch.mm(logits, matrix, out=d_rows[part])
             if narrow:  # its products are up to twice as fast if nothing as wide as V has to be turned round
                 made = (rows[part].T.contiguous() @ logits).T
@@ -200,28 +187,20 @@ def _in_chunks(
     gold_nll = log_z - gold_logit
     nll = gold_nll.sum()
     loss = (gain * gold_nll + spread * (v * log_z - sum_logits)).sum()
-    if not needs_gradient:
+    if not asked.needs_gradient:
         return loss, nll, None, None
     d_hidden = rows.new_zeros(n, rows.shape[1]).index_copy_(0, kept, d_rows)
     d_weight = matrix.new_zeros(matrix.shape, dtype=exact) if d_weight is None else d_weight.contiguous()
     return loss, nll, d_hidden, d_weight
 
 
-def _on_gpu(
-    rows: Tensor,
-    matrix: Tensor,
-    target: Tensor,
-    epsilon: float,
-    exact: torch.dtype,
-    needs_gradient: bool,
-    n_correct: Tensor | None,
-) -> Made:
+def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made:
     """The same by large chunks, padding included: to ask how much is real is to wait for the answer.
 
     Between its products a chunk is read once for its sums and once to turn it into the gradient, in place.
     """
-    v = matrix.shape[0]
-    spread, gain = _smoothed(epsilon, v)
+    v, exact = matrix.shape[0], _exact(rows)
+    spread, gain = asked.smoothed(v)
     loss, nll = rows.new_zeros(2, dtype=exact).unbind()
     d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
     softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
@@ -229,16 +208,16 @@ def _on_gpu(
     for begin in range(0, len(rows), chunk):
         part, gold = rows[begin : begin + chunk], target[begin : begin + chunk]
         logits = part @ matrix.T
-        _count_correct(n_correct, logits, gold.unsqueeze(1))  # a pass more, of what is only read
+        asked.count_correct(logits, gold.unsqueeze(1))  # a pass more, of what is only read
         log_z, gold_logit, sum_logits = softmax(logits, gold, spread, gain, exact)
         real = (gold != PAD).to(exact)
         gold_nll = log_z - gold_logit
         nll = nll + (real * gold_nll).sum()
         loss = loss + (real * (gain * gold_nll + spread * (v * log_z - sum_logits))).sum()
-        if needs_gradient:
+        if asked.needs_gradient:
             torch.mm(logits, matrix, out=d_hidden[begin : begin + len(part)])
             d_weight += (logits.T @ part).to(exact)
-    return (loss, nll, d_hidden, d_weight) if needs_gradient else (loss, nll, None, None)
+    return (loss, nll, d_hidden, d_weight) if asked.needs_gradient else (loss, nll, None, None)
 
 
 def _softmax_and_gradient(

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.attention import ALL, MultiHeadAttention, SelfAttention
 from repro.model.bfloat16 import has_bfloat16
 from repro.model.layers import FeedForward
 
@@ -75,13 +75,13 @@ def _has(part: nn.Module, kind: type[nn.Module], method: str) -> bool:
     return getattr(type(part), method) is getattr(kind, method)
 
 
-def _product(part: MultiHeadAttention, dtype: torch.dtype) -> Callable[[str, Tensor], Tensor]:
+def _product(part: MultiHeadAttention, dtype: torch.dtype) -> Callable[[slice, Tensor], Tensor]:
     """What a search projects token by token: keys and values of the source are made once, as ever."""
-    searched, plain = "all" if isinstance(part, SelfAttention) else "queries", part.product
-    packed = PackedLinear(part.weight[part.rows(searched)], part.bias[part.rows(searched)], dtype)
+    searched, plain = ALL if isinstance(part, SelfAttention) else part.of_queries, part.product
+    packed = PackedLinear(part.weight[searched], part.bias[searched], dtype)
 
-    def product(what: str, x: Tensor) -> Tensor:
-        return packed(x) if what == searched else plain(what, x)
+    def product(rows: slice, x: Tensor) -> Tensor:
+        return packed(x) if rows == searched else plain(rows, x)
 
     return product
 

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import MultiHeadAttention, SelfAttention
+from repro.model.attention import ALL, MultiHeadAttention, SelfAttention
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 
@@ -18,7 +18,7 @@ class QueriesAreKeys(SelfAttention):
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[B, Q, d_model] -> k, k, v with heads apart, by one product."""
-        k, v = self.product("all", x).split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
+        k, v = self.product(ALL, x).split([self.n_heads * self.d_k, self.n_heads * self.d_v], dim=-1)
         keys = self._split(k, self.d_k)
         return keys, keys, self._split(v, self.d_v)
 

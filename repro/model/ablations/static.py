@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from repro.model.attention import SelfAttention
+from repro.model.attention import ALL, SelfAttention
 from repro.model.config import LEARNED_POSITIONS, Hyper
 from repro.model.protocol import Plain
 from repro.model.transformer import Transformer
@@ -31,7 +31,7 @@ class ByPlace(SelfAttention):
                 "shorter sentences."
             )
         q, k = self.places[:, None, :, : x.shape[1]].expand(-1, len(x), -1, -1, -1)
-        return q, k, self._split(self.product("all", x), self.d_v)
+        return q, k, self._split(self.product(ALL, x), self.d_v)
 
 
 class StaticMixing(Plain, Transformer):  # type: ignore[misc]
