@@ -9,7 +9,7 @@ from typing import Any
 
 from repro.data.download.sources import CAPTIONS, COLLECTIONS
 from repro.data.pair import languages
-from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read
+from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
 from repro.data.subset import Subset, subset_of
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
@@ -233,6 +233,11 @@ def open_corpus(
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
+    if all(files[f"dev.{language}"] == files[f"test.{language}"] for language in languages(pair)):
+        tell(
+            f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
+            "nothing that those on dev do not; a test set should be text that nothing was chosen on."
+        )
     vocabulary = _vocabulary(folder, known, pair)
     return Corpus(
         name=name,
@@ -354,12 +359,24 @@ def _plain_or_gzip(path: Path) -> Path | None:
     return next((file for file in (path, path.with_name(f"{path.name}.gz")) if file.is_file()), None)
 
 
+def _refuse_another_beside(path: Path, notes: Path | None) -> None:
+    """Of a plain file and a packed one beside it the plain one is read: of two texts nobody said which is meant."""
+    packed = path.with_name(f"{path.name}.gz")
+    if packed.is_file() and text_fingerprint(packed, notes) != text_fingerprint(path, notes):
+        raise ValueError(
+            f"{path} and {packed.name} beside it hold different text; expected one of them, or the same text in both. "
+            "Move the one that is not meant to another folder."
+        )
+
+
 def _expected(stems: tuple[str, ...], pair: str) -> str:
     return ", ".join(f"{'|'.join(dict.fromkeys(stems))}.{language}" for language in languages(pair))
 
 
 def _recognised(text: Parallel, name: str, pair: str, stems: tuple[str, ...]) -> tuple[Fingerprint, Fingerprint]:
     """Refuse a text that is known to be another. What fetching unpacked is known by its archive."""
+    for path in (text.source, text.target):
+        _refuse_another_beside(path, text.notes)
     found = text.fingerprints()
     place = text.source.parent
     is_named = bool(CORPORA[name].folders)  # beside text of the reader's own any file of that name may lie

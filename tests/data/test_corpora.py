@@ -96,6 +96,28 @@ def test_languages_may_be_tags(tmp_path: Path) -> None:
         opened(tmp_path, pair="en-zh-Hant")
 
 
+def test_two_files_of_one_name_are_refused_unless_they_hold_one_text(tmp_path: Path) -> None:
+    folder = six_files(tmp_path)
+    written(folder, "test.de.gz", gzip.compress(b"vier\r\n"))
+    opened(folder)  # unpacked, and the packed one kept
+    written(folder, "test.de.gz", gzip.compress(b"fuenf\n"))
+    with pytest.raises(
+        ValueError, match=r"test\.de and test\.de\.gz beside it hold different text; expected one of them"
+    ):
+        opened(folder)
+    (folder / "test.de").unlink()
+    assert list(opened(folder).test.pairs()) == [("four", "fuenf")]
+
+
+@pytest.mark.parametrize(("test_de", "is_told"), [(b"drei\r\n", True), (b"vier\n", False)])
+def test_a_test_set_that_is_the_dev_set_is_told(tmp_path: Path, test_de: bytes, is_told: bool) -> None:
+    folder = six_files(tmp_path, dev="valid", test_en=b"three\n", test_de=test_de)
+    told: list[str] = []
+    open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path / "cache", tell=told.append)
+    expected = ["valid.en and test.en are one text, so scores on test say nothing that those on dev do not"]
+    assert [said.partition(";")[0] for said in told] == expected * is_told
+
+
 def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = six_files(tmp_path, train_en=gzip.compress(b"one\ntwo\n", mtime=0))
     (folder / "train.en").rename(folder / "train.en.gz")
