@@ -74,7 +74,7 @@ def import_text(
 
         def fill(files: Mapping[str, atomic.Hashed]) -> None:
             for split, pairs in streams.items():
-                written.add(split, pairs, drawn if split == "train" else {}, files)
+                written.add(split, texts[split], pairs, drawn if split == "train" else {}, files)
 
         _open_all(work, [f"{split}.{language}" for split in SPLITS for language in sides], {}, fill)
         if vocabulary.is_file():
@@ -352,18 +352,19 @@ class _Written:
     def add(
         self,
         split: str,
+        text: Path,
         pairs: Iterable[tuple[str, str]],
         drawn: Mapping[str, float],
         files: Mapping[str, atomic.Hashed],
     ) -> None:
-        """Write the pairs of a text; of the training text each to the split that it falls to."""
+        """Write the pairs of `text`; of the training text each to the split that it falls to."""
         held: dict[str, list[tuple[str, str]]] = {name: [] for name in SPLITS}
         for number, pair in enumerate(pairs, start=1):
             source, target = (self._on_one_line(line) for line in pair)
             if split != "train" and not (_is_sentence(source) and _is_sentence(target)):
                 raise ValueError(
-                    f"{split}, pair {number:,}: expected a sentence on both sides, as a score counts every line of "
-                    f"held-out text, got {source[:40]!r} and {target[:40]!r}. Correct the line, or leave the pair out."
+                    f"{text}, pair {number:,} of {split}: expected a sentence on both sides, as a score counts every "
+                    f"line of held-out text, got {source[:40]!r} and {target[:40]!r}. Correct it, or leave it out."
                 )
             if split == "train" and not any(self.first):
                 self.first = source, target

@@ -155,7 +155,8 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pair", [("", "leer"), ("empty", ""), ("a\0b", "x")])
 def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, pair: tuple[str, str]) -> None:
     train, dev = put(tmp_path / "a.tsv", tsv(PAIRS)), put(tmp_path / "dev.tsv", tsv([PAIRS[0], pair, PAIRS[1]]))
-    with pytest.raises(ValueError, match=r"^dev, pair 2: expected a sentence on both sides, .*Correct the line"):
+    refused = rf"^{dev}, pair 2 of dev: expected a sentence on both sides, .*Correct it, or leave it out"
+    with pytest.raises(ValueError, match=refused):
         import_text(train, tmp_path / "made", "en-de", held_out={"dev": dev}, shares={"test": 0.1})
     assert not (tmp_path / "made").exists()
 
