@@ -33,16 +33,16 @@ DASHES: tuple[Any, ...] = (
     (0, (4, 1, 1, 1, 1, 1)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+# of markers against dashes in each round through the colours. SHIFTS[n] and n ^ SHIFTS[n] both take each of 0 to 7
+# once, so each pair of dashes and marker comes once in 64 lines
+SHIFTS = (0, 2, 4, 6, 3, 1, 7, 5)
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour, dashes and marker of line number `i`, from 0: of 64 no two share a colour and either of the others."""
+    """Colour, dashes and marker of line number `i`, from 0: of 64 no two share two of the three."""
     lap, at = divmod(i, len(COLOURS))
-    return {
-        "color": COLOURS[at],
-        "ls": DASHES[(at + lap) % len(DASHES)],
-        "marker": MARKERS[(at + lap) % len(MARKERS)],
-    }
+    lap %= len(SHIFTS)
+    return {"color": COLOURS[at], "ls": DASHES[at ^ lap], "marker": MARKERS[at ^ SHIFTS[lap]]}
 
 
 _HOUSE: dict[Any, Any] = {

@@ -1,5 +1,6 @@
 """Lines that can be told apart, and a legend that stands whole on the page, however many rows there are."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from repro.results.record import Record
 Make = Callable[..., Record]
 
 
-def test_of_sixty_four_lines_no_two_look_the_same() -> None:
+def test_of_sixty_four_lines_no_two_look_the_same_in_colour_or_in_grey() -> None:
     looks = [style.look(i) for i in range(64)]
-    for other in ("ls", "marker"):
-        assert len({(look["color"], str(look[other])) for look in looks}) == 64
+    for one, other in itertools.combinations(("color", "ls", "marker"), 2):
+        assert len({(look[one], look[other]) for look in looks}) == 64
+    first = [(look["color"], look["ls"], look["marker"]) for look in looks[:8]]
+    assert first == [*zip(style.COLOURS, style.DASHES, style.MARKERS, strict=True)]
 
 
 @pytest.mark.parametrize("n_rows", [1, 7, 16, 40])
