@@ -63,7 +63,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
 
 def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Sequence[Band], title: str) -> None:
     left, right = figure.subplots(1, 2, sharey=True)
-    for axes, found, name in ((left, updates, "optimizer step"), (right, operations, "FLOPs of training")):
+    for axes, found, name in ((left, updates, "update"), (right, operations, "FLOPs of training")):
         for i, band in enumerate(found):
             _band(axes, band, i, dots=True)
         axes.set(xlabel=name, yscale="log")
@@ -84,7 +84,7 @@ def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: 
     for axes, found, name in ((left, train, "training text"), (right, dev, "dev")):
         for i, band in enumerate(found):
             _band(axes, band, i, dots=name == "dev")
-        axes.set(xlabel="optimizer step", title=name, yscale="log")
+        axes.set(xlabel="update", title=name, yscale="log")
         _plain_ticks(axes)
         axes.grid(True)
     left.set_ylabel("loss (nats per word-piece, unsmoothed; log scale)")
