@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
-from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, seeds_of_rows
+from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, run_twice, seeds_of_rows
 from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
 from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number
@@ -213,10 +213,14 @@ class ResultSet:
             return None
         beside = {BASE} if not records or any(record.about == TRANSLATION for record in records) else set()
         rows = {key: row for key, row in self.rows.items() if key[0] in names | beside}
+        others = [record for name, of in self.tables.items() if name not in names for record in of]
         if not self.own:
-            return table(records, base=base, rows=rows)
+            frame = table(records, base=base, rows=rows)
+            frame.attrs["notes"] += run_twice(records, others)
+            return frame
         published = self.published.frame(tables) if self.published else None
         frame = table(records, base=base, rows=rows, own=True, uncommitted=self.uncommitted, published=published)
+        frame.attrs["notes"] += run_twice(records, others)
         frame.attrs["notes"] += [note for name in (BASE, *sorted(names - {BASE})) for note in self.notes.get(name, ())]
         return frame
 

@@ -62,6 +62,25 @@ def facts_of(records: Iterable[Record]) -> Facts:
     return facts
 
 
+def run_twice(records: Iterable[Record], others: Iterable[Record]) -> list[str]:
+    """In a sentence: the rows of a table of which `others`, of other tables, have model, text and seed as well."""
+    elsewhere = {_sample(one): f"{one.row} of {one.table}" for one in others}
+    found: dict[str, str] = {}
+    for record in records:
+        if record.table != BASE and (twin := elsewhere.get(_sample(record))):
+            found[record.row] = twin
+    if not found:
+        return []
+    told = "; ".join(f"{row} ({twin})" for row, twin in found.items())
+    return [f"One sample and not two, since another table has the same model, text and seeds: {told}."]
+
+
+def _sample(record: Record) -> tuple[object, ...]:
+    """What decides a run's numbers, apart from code and processor."""
+    task = (record.about["name"], record.corpus["sha256"], record.pair)
+    return record.system, *task, record.seed, repr(record.hyper)
+
+
 def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
     unclean = [record for record in records if record.stamp["dirty"]]
     diverged = [record for record in records if record.status == "diverged"]

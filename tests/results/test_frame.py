@@ -456,3 +456,22 @@ def test_the_folder_of_a_scale_is_no_table(tmp_path: Path) -> None:
         (tmp_path / folder / "a.json").touch()
     (tmp_path / "smoke" / frames.ROWS_FILE).touch()
     assert frames.record_folders(tmp_path) == [tmp_path / "h"]
+
+
+def test_a_row_that_another_table_has_with_the_same_seeds_is_told_to_be_one_sample(tmp_path: Path) -> None:
+    def other(row: str, seed: int, **changed: Any) -> Record:
+        return replace(run(row, seed), table="lab", row=f"{row} again", **changed)
+
+    lines = [run("base"), run("h=1"), run("h=4"), run("h=16"), other("h=1", 1), other("h=4", 2)]
+    save(tmp_path, [*lines, other("h=16", 1, system="an.Other"), other("base", 1)])
+    found = laptop(tmp_path)
+    said = "One sample and not two, since another table has the same model, text and seeds: "
+
+    def notes(*tables: str) -> list[str]:
+        frame = found.frame(tables)
+        assert frame is not None
+        return [note for note in frame.attrs["notes"] if note.startswith("One sample")]
+
+    assert notes("table3_A") == [f"{said}h=1 (h=1 again of lab)."], "h=4 has another seed there, h=16 another system"
+    assert notes("lab") == [f"{said}base again (base of base); h=1 again (h=1 of table3_A)."]
+    assert notes("table3_A", "lab") == [f"{said}base again (base of base)."], "nothing of tables that stand in this one"
