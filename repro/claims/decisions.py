@@ -51,8 +51,8 @@ class Words(NamedTuple):
 
 OF_SIZE = Words("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
 OF_SIGN = Words("same sign", "opposite sign", "open")  # where they were not: nothing is said about sizes
-OF_PRINT = Words("consistent", "not consistent", "inconclusive")  # of a number beside a printed one
-OF_HOUSE = Words("holds here", "does not hold here", "not judged")  # of our own code, or measured on our own layers
+OF_PRINT = Words("consistent", "not consistent", "inconclusive")  # of a number, ours or printed, beside a printed one
+OF_HOUSE = Words("holds here", "does not hold here", "inconclusive")  # of our own code, or measured on our own layers
 
 MIN_RUNS = 3  # finished ones of each row, below which nothing is judged
 MAX_DIVERGED = 1  # of each row, above which it is unstable

@@ -179,4 +179,4 @@ def compare(slower: Sequence[float], faster: Sequence[float], *, sizes: int = 1)
 def judged_growth(outcomes: Iterable[int]) -> Outcome:
     """The verdict on "takes longer, at every size"."""
     found = set(outcomes)
-    return OF_HOUSE.no if -1 in found else OF_HOUSE.yes if found == {1} else "inconclusive"
+    return OF_HOUSE.no if -1 in found else OF_HOUSE.yes if found == {1} else OF_HOUSE.neither

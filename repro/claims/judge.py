@@ -133,8 +133,9 @@ def judge(
     """Every claim with its verdict, in the paper's order: at the last look that its rows have the seeds for.
 
     The `claims` share one error rate, that of their page.
-    `rows` are those of which the printed numbers and the sizes are known without a run; `measured` are the verdicts on
-    layers, from Table 1, and those by tests that were run. Raises ValueError where the records are of several scales.
+    `rows` are those of which the printed numbers and the sizes are known without a run; `measured` are the verdicts
+    that no run settles: on layers, from Table 1, by tests that were run, by printed numbers. Raises ValueError where
+    the records are of several scales.
     """
     looks = [judge_suite(suite(evidence, look, rows), claims) for look in LOOKS]
     latest = [next((one for one in reversed(of) if _has_runs(one)), of[0]) for of in zip(*looks, strict=True)]
@@ -402,14 +403,23 @@ def steps_against(claim: Claim, found: Found) -> str:
     return f", though {', '.join(against)}" if against else ""
 
 
+def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Claim]) -> LayerOutcomes:
+    """The verdict on each claim about the paper's own numbers that has them all; `printed` are those of rows."""
+    found: dict[str, tuple[Outcome, str]] = {}
+    for claim in claims:
+        if claim.compute and printed.keys() >= {*claim.rows}:
+            holds, text = claim.compute(printed)
+            found[claim.id] = (OF_PRINT.yes if holds else OF_PRINT.no, text)
+    return found
+
+
 def _untrained(claim: Claim, suite: Suite) -> Judged:
     """Claims that need no training: by arithmetic, by tests, or not here."""
     if claim.compute:
-        if absent := [_row(row) for row in claim.rows if row not in suite.printed]:
-            reason = f"no run of {', '.join(absent)}, whose record has the printed numbers"
-            return Judged(claim=claim, verdict="not judged", reason=reason)
-        holds, text = claim.compute(suite.printed)
-        return Judged(claim=claim, verdict=OF_PRINT.yes if holds else OF_PRINT.no, reason=text)
+        absent = ", ".join(_row(row) for row in claim.rows if row not in suite.printed)
+        unknown: tuple[Outcome, str] = ("not judged", f"no run of {absent}, whose record has the printed numbers")
+        verdict, reason = verdicts_of_print(suite.printed, [claim]).get(claim.id, unknown)
+        return Judged(claim=claim, verdict=verdict, reason=reason)
     if claim.tests:
         return Judged(claim=claim, verdict="not judged", reason=NOT_RUN)
     return Judged(claim=claim, verdict="not judged", reason=claim.missing)

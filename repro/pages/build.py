@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes
+from repro.claims.catalogue import CLAIMS
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, verdicts_of_print
 from repro.claims.layers import verdicts
-from repro.claims.statements import LADDER, LISTED
+from repro.claims.statements import LADDER, LISTED, STATEMENTS
 from repro.pages import claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
@@ -26,7 +27,7 @@ from repro.render.markdown import block, markdown
 from repro.render.page import Page
 from repro.render.terminal import terminal
 from repro.results import layer_costs
-from repro.results.frame import FIGURES, ResultSet, record_folders
+from repro.results.frame import FIGURES, ResultSet, noted_rows, record_folders
 from repro.results.outputs_2017 import FOLDER_2017, load_outputs
 from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
 from repro.results.provenance import is_committed
@@ -115,12 +116,19 @@ def build_outputs_2017(results: Path) -> Documents:
 
 
 def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
-    """The verdicts on claims that no run settles, for the pages of a scale: by named tests, by measured layers."""
+    """The verdicts on claims that no run settles: by named tests, by measured layers, by what the paper prints.
+
+    That is noted beside the records of the scale that has run a row; it is no other where the row was not run.
+    """
     results = result_set.folder.parent
     measured, tests = _measured(results), tested.read_outcomes(results)
+    noted = [noted_rows(folder) for folder in scales(results)]
     if result_set.own:  # beside which neither is made
         measured, tests = measured or _measured(PUBLISHED), tests if tests.ran else tested.read_outcomes(PUBLISHED)
-    return tested.verdicts_of_tests(LISTED, tests) | (verdicts(measured) if measured else {})
+        noted = [*map(noted_rows, scales(PUBLISHED)), *noted]
+    printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
+    of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
+    return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(measured) if measured else {})}
 
 
 def _measured(results: Path) -> layer_costs.Measured | None:
