@@ -105,7 +105,7 @@ def draw_schedule(folder: Path, scale: str, own: Hyper) -> list[Path]:
             axes.loglog(steps, one.rates(steps), label=label, **how)
             if one.warmup <= one.steps:
                 axes.plot([one.warmup], [one.peak], style.MARKERS[i], color=how["color"], ms=4.5)
-        axes.set(xlabel="optimizer step", ylabel="learning rate", xlim=(10, 4e5))
+        axes.set(xlabel="update", ylabel="learning rate", xlim=(10, 4e5))
         axes.set_ylim(bottom=1e-6)
         axes.minorticks_off()
         axes.grid(True)

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 ABOUT = (
     "The dev loss of a row, the mean over its seeds, compared with that of a Transformer trained for as many "
-    "updates, named beside it: where the two curves cross, and by how much the row's is higher (+) or lower (−) where "
-    "the shorter of them ends, in nats per word-piece. Over operations, a row whose updates cost more has made fewer "
-    "of them at the same place; nothing stands where the two have no stretch in common. Between two measurements "
-    "curves are straight lines."
+    "updates, or with the base where there is none, named beside it: where the two curves cross, and by how much the "
+    "row's is higher (+) or lower (−) where the shorter of them ends, in nats per word-piece. Over FLOPs, a row whose "
+    "updates cost more has made fewer of them at the same place; nothing stands where the two have no stretch in "
+    "common. Between two measurements curves are straight lines."
 )
 
 

@@ -15,7 +15,8 @@ SETS = {"test": "test_2016_flickr", "further/test_2017_flickr": "test_2017_flick
 ABOUT = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
     "ours is sacreBLEU, of tokens of its own. docs/deviations.md says what their recipe does and ours does not. The "
-    "outcome is whether the published score lies within the interval of our runs, and takes three of them."
+    "outcome is whether the published score lies within the interval of the mean of our runs, and takes three of them; "
+    "one more model of ours would lie within twice that or so."
 )
 FEWEST = 3  # runs, for an interval that says anything
 

@@ -71,10 +71,13 @@ ABOUT_SETTINGS: Words = (
     Strong("(In brackets)"),
     " is the value that the same row has at the paper's own size, where it differs.",
 )
-ABOUT_SIZE: Words = (
+ABOUT_SIZE_HERE: Words = (
     Strong("Parameters"),
     " in millions: of the model that was trained ",
     Strong("here"),
+)
+ABOUT_SIZE: Words = (
+    *ABOUT_SIZE_HERE,
     "; of the same row ",
     Strong("at paper size"),
     ", with 40,960 word-pieces.",
@@ -120,7 +123,8 @@ SIGNS: tuple[tuple[Callable[[Sequence[Column]], bool], Words], ...] = (  # what 
     (_has("multi-bleu"), ABOUT_MULTI_BLEU),
     (_has("verdict"), ABOUT_VERDICT),
     (_has("statements"), ABOUT_STATEMENTS),
-    (_has(SIZE), ABOUT_SIZE),
+    (_has("at paper size"), ABOUT_SIZE),
+    (lambda shown: _has(SIZE)(shown) and not _has("at paper size")(shown), (*ABOUT_SIZE_HERE, ".")),
     (lambda shown: any(column[:2] == (SIZE, "paper") for column in shown), ABOUT_PRINTED_SIZE),
     (lambda shown: any(_marks(text) for text in shown[0].texts), ABOUT_MARKS),
     (_has("seconds a run"), ABOUT_SECONDS),
