@@ -94,8 +94,9 @@ def _under(cost: str, found: Sequence[Point], left_out: Sequence[Point]) -> str:
     named = f"Rows bear the paper's names: {others}." if others else ""
     rows = ", ".join(point.label or point.row for point in left_out)
     same = f"Not shown, for their cost is the base's to {100 * SAME_COST:.0f} %: {rows}." if rows else ""
-    hollow = "Bars: 95 % interval over seeds. Hollow: fewer than three runs." if any(map(_is_hollow, found)) else ""
-    lines = [line for said in (named, same, hollow) for line in textwrap.wrap(said, 110)]
+    bars = "" if all(map(_is_hollow, found)) else "Points are means over seeds, bars their 95 % t-intervals."
+    hollow = "Hollow: fewer than three runs." if any(map(_is_hollow, found)) else ""
+    lines = [line for said in (f"{bars} {hollow}".strip(), named, same) for line in textwrap.wrap(said, 110)]
     return "\n".join([cost, *([""] if lines else []), *map(style.symbols, lines)])
 
 
@@ -205,7 +206,8 @@ def _labels(axes: "Axes", found: Sequence[Point]) -> None:
         x, reach = middle[0], 0.8 * unit
         marks.append(Area(x - reach, min(low[1], middle[1] - reach), x + reach, max(high[1], middle[1] + reach)))
     back, taken = axes.transData.inverted(), list[Area]()
-    for point in sorted(found, key=lambda point: point.mean):  # in this order the lines of a column do not cross
+    # the base has the place next to it; the others in an order in which the lines of a column do not cross
+    for point in sorted(found, key=lambda point: (point.table != BASE, point.mean)):
         at = tuple(axes.transData.transform((point.flops, point.mean)))
         text = axes.text(0, 0, style.symbols(point.row), fontsize=8.5, va="center", ha="center", zorder=6)
         drawn = text.get_window_extent(renderer)

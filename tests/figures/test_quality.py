@@ -1,6 +1,7 @@
 """Points with their intervals, and labels that cover nothing."""
 
 import itertools
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,8 +9,20 @@ import pytest
 from matplotlib.figure import Figure
 
 from repro.figures import style
-from repro.figures.quality import Area, _points, _under, draw_quality, leader, of_other_cost, placed, points
-from repro.results.record import Record
+from repro.figures.quality import (
+    Area,
+    Point,
+    _paint,
+    _points,
+    _under,
+    draw_quality,
+    leader,
+    nearest,
+    of_other_cost,
+    placed,
+    points,
+)
+from repro.results.record import BASE, Record
 
 Make = Callable[..., Record]
 
@@ -36,6 +49,8 @@ def test_two_seeds_have_no_interval_and_are_hollow(a_record: Make) -> None:
     assert len(axes.containers) == 1, "one interval, of the base"
     assert "Hollow: fewer than three runs." in _under("cost", found, [])
     assert "Hollow" not in _under("cost", found[:1], [])
+    [alone] = points(two, "ppl")
+    assert _under("cost", [alone], []).split("\n")[2] == "Hollow: fewer than three runs."
 
 
 def test_rows_of_one_cost_get_labels_apart() -> None:
@@ -55,6 +70,30 @@ def test_no_label_lies_on_the_line_that_leads_to_another() -> None:
     label = placed((150, 150), (40, 10), [], [near], Area(0, 0, 300, 300), 5)
     assert not [spot for spot in leader((150, 150), label) if spot.meets(near)]
     assert label.right < 150
+
+
+def test_the_name_of_the_base_stands_next_to_its_point() -> None:
+    # each row with its operations in 1e12, its BLEU and half its interval: names of its neighbours would take the place
+    rows = {"base": (2.847, 53.45, 1.13), "d_k=16": (2.535, 39.32, 0.98), "d_k=32": (2.639, 49.8, 2.54)}
+    rows |= {"N=2": (1.622, 44.2, 0.85), "N=4": (2.235, 49.66, 2.26), "N=8": (3.46, 51.83, 2.45)}
+    rows |= {"d_model=256": (1.235, 35.36, 1.85), "d_model=1024": (7.203, 58.14, 1.7), "big": (27.65, 72.21, 5.07)}
+    rows |= {"d_ff=1024": (2.344, 50.8, 1.9), "d_ff=4096": (3.853, 55.44, 1.51)}
+    found = [
+        Point(BASE if row == BASE else "table3_C", row, 3, 1e12 * flops, bleu, bleu - half, bleu + half)
+        for row, (flops, bleu, half) in rows.items()
+    ]
+    figure = style.painted((style.WIDTH, 4.4), lambda figure: _paint(figure, found, []))
+    (axes,) = figure.axes
+    away = {}
+    for text in axes.texts:
+        label = text.get_window_extent()
+        point = next(point for point in found if style.symbols(point.row) == text.get_text())
+        at = axes.transData.transform((point.flops, point.mean))
+        away[point.row] = math.dist(at, nearest((at[0], at[1]), Area(label.x0, label.y0, label.x1, label.y1)))
+    assert {*away} == {*rows}
+    assert away["base"] < 8 * figure.dpi / 72  # points
+    begin = [line.get_xdata()[0] for line in axes.lines if line.get_color() == style.SOFT]
+    assert not [x for x in begin if x == pytest.approx(2.847e12)], "no line leads to it"
 
 
 def test_a_lone_label_stands_at_the_right_and_at_the_edge_at_the_left() -> None:
@@ -85,10 +124,11 @@ def test_the_picture_says_which_rows_it_leaves_out_and_why(a_record: Make) -> No
     found = points([a_record(row, seed, flops=flops) for row, flops in costs.items() for seed in (1, 2, 3)], "bleu")
     named = "Rows bear the paper's names: h=16 (here 2)."
     same = "Not shown, for their cost is the base's to 2 %: base, h=16 (here 2)."
-    assert _under("cost", found, []).split("\n") == ["cost", "", named]
-    assert _under("cost", found[:1], []) == "cost"
-    assert _under("cost", found[:1], found).split("\n")[2:] == [same]
-    assert _under("cost", found, found).split("\n")[2:] == [named, same]
+    bars = "Points are means over seeds, bars their 95 % t-intervals."
+    assert _under("cost", found, []).split("\n") == ["cost", "", bars, named]
+    assert _under("cost", found[:1], []).split("\n")[2:] == [bars]
+    assert _under("cost", found[:1], found).split("\n")[2:] == [bars, same]
+    assert _under("cost", found, found).split("\n")[2:] == [bars, named, same]
 
 
 @pytest.mark.parametrize(
