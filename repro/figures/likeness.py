@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 NAME = "head_similarity"
+BELOW = 0.14  # a mean, its runs: part of the way from one kind of attention to the next
 KINDS = {"encoder": "encoder", "decoder": "decoder, its own words", "cross": "decoder, the source"}
 
 
@@ -95,13 +96,15 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
         _paint_heads(left, found[0])
         _paint_means(right, found)
         shown = found[0].record
+        spread = " with its 95 % t-interval" if sum(one.kind == found[0].kind for one in found) > 2 else ""
         style.note(
             figure,
             f"Cosine of the weights of two heads, mean over {found[0].n_sentences} sentences; heads that look at the "
-            f"same have 1. Left: scale {shown.scale}, row {shown.row}, seed {shown.seed}.\nRight: a dot a run; "
-            "a decoder's first words have few others to look at, which makes its heads alike.",
+            f"same have 1. Left: scale {shown.scale}, row {shown.row}, seed {shown.seed}.\n"
+            f"Right: a small mark for each run, and above them their mean{spread}.\n"
+            "A decoder's first words have few others to look at, which makes its heads alike.",
         )
-        figure.tight_layout(rect=(0, 0.09, 1, 1), w_pad=2)
+        figure.tight_layout(rect=(0, 0.13, 1, 1), w_pad=2)
 
     rows = [
         (one.record.seed, one.kind, *one.place(a), *one.place(b), float(one.cosines[a, b]))
@@ -110,7 +113,7 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
         for b in range(a)
     ]
     columns = ("seed", "attention", "layer", "head", "other layer", "other head", "cosine")
-    return [style.save_figure(to, NAME, (style.WIDTH, 3.4), paint), save_numbers(to, NAME, columns, rows)]
+    return [style.save_figure(to, NAME, (style.WIDTH, 3.6), paint), save_numbers(to, NAME, columns, rows)]
 
 
 def _paint_heads(axes: "Axes", one: Alike) -> None:
@@ -134,15 +137,17 @@ def _paint_means(axes: "Axes", found: Sequence[Alike]) -> None:
     kinds = [kind for kind in KINDS if any(one.kind == kind for one in found)]
     for line, kind in enumerate(kinds):
         runs = [one for one in found if one.kind == kind]
-        for shift, name, colour, marker in ((-0.15, "within", 1, "o"), (0.15, "between", 2, "s")):
+        for shift, name, colour, marker in ((-0.22, "within", 1, "o"), (0.18, "between", 2, "s")):
             values = [value for one in runs if (value := getattr(one, name)) is not None]
             if not values:
                 continue
             place = line + shift
-            axes.plot(values, [place] * len(values), marker, ms=3.5, alpha=0.45, mew=0, color=style.COLOURS[colour])
+            axes.plot(
+                values, [place + BELOW] * len(values), marker, ms=3, alpha=0.5, mew=0, color=style.COLOURS[colour]
+            )
             mean, half = interval(values)
             axes.errorbar(
-                mean, place, xerr=half, fmt=marker, ms=6, capsize=3, color=style.COLOURS[colour],
+                mean, place, xerr=half, fmt=marker, ms=5, elinewidth=1, capsize=3.5, color=style.COLOURS[colour],
                 label={"within": "heads of one layer", "between": "heads of two layers"}[name] if line == 0 else None,
             )  # fmt: skip
             axes.annotate(
