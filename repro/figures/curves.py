@@ -3,13 +3,14 @@
 import functools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.figures import style
 from repro.figures.numbers import save_numbers
 from repro.results.curves import Band, bands, compared, over_operations, rows_of
-from repro.results.labels import command_of
+from repro.results.labels import command_of, label
 from repro.results.record import BASE, Record
 
 if TYPE_CHECKING:
@@ -21,6 +22,19 @@ TICKS = {  # by how many times the highest loss of an axis is its lowest: what o
     8.0: (1, 1.5, 2, 2.5, 3, 4, 5, 7),
     math.inf: (1, 1.5, 2, 3, 5, 7),
 }
+TICKS_OF_SMALL = (1, 2, 5)  # and in panels that are one of many
+APART = 0.12  # between the markers of a line of many points, as part of the diagonal of its panel
+LOSS = "loss (nats per word-piece, unsmoothed; log scale)"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is on the left, or on the right, of a pair of panels."""
+
+    title: str
+    over: str
+    bands: Sequence[Band]
+    apart: float | None = None  # between markers; None: each point has one
 
 
 def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Path]:
@@ -30,7 +44,10 @@ def draw_curves(folder: Path, table: str, records: Sequence[Record]) -> list[Pat
         raise ValueError(
             f"no finished run of committed code, so no curve. Run `{command_of(table, records[0].scale)}`."
         )
-    paint = functools.partial(_paint, train=train, dev=dev, title=_title(table, records[0].scale, [*train, *dev]))
+    kinds = _Kind("training text", "update", train, APART), _Kind("dev", "update", dev)
+    paint = functools.partial(
+        _paint, kinds=kinds, rows=names_of(records), loss=LOSS, title=_title(table, records[0].scale, [*train, *dev])
+    )
     return [style.save_figure(folder, f"curves_{table}", (style.WIDTH, 3.2), paint)]
 
 
@@ -50,8 +67,9 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
         for step, flops, *of in zip(band.step, other.step, band.mean, band.low, band.high, strict=True)
     ]
     name = f"operations_{table}"
+    kinds = _Kind("over updates", "update", updates), _Kind("over operations", "FLOPs of training", operations)
     title = _title(table, records[0].scale, updates)
-    paint = functools.partial(_paint_operations, updates=updates, operations=operations, title=title)
+    paint = functools.partial(_paint, kinds=kinds, rows=names_of(records), loss=f"dev {LOSS}", title=title, share=True)
     return [
         style.save_figure(folder, name, (style.WIDTH, 3.6), paint),
         save_numbers(folder, name, columns, rows),
@@ -61,16 +79,9 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
     ]
 
 
-def _paint_operations(figure: "Figure", updates: Sequence[Band], operations: Sequence[Band], title: str) -> None:
-    left, right = figure.subplots(1, 2, sharey=True)
-    for axes, found, name in ((left, updates, "update"), (right, operations, "FLOPs of training")):
-        for i, band in enumerate(found):
-            _band(axes, band, i, dots=True)
-        axes.set(xlabel=name, yscale="log")
-        _plain_ticks(axes)
-        axes.grid(True)
-    left.set_ylabel("dev loss (nats per word-piece, unsmoothed; log scale)")
-    _legend(figure, left, title)
+def names_of(records: Sequence[Record]) -> list[str]:
+    """All rows of a table in its order, as its pictures name them."""
+    return [label(runs[0].row, runs[0].hyper) for runs in rows_of(records).values()]
 
 
 def _title(table: str, scale: str, found: Sequence[Band]) -> str:
@@ -79,43 +90,37 @@ def _title(table: str, scale: str, found: Sequence[Band]) -> str:
     return f"{table}, scale {scale}{spread}"
 
 
-def _paint(figure: "Figure", train: Sequence[Band], dev: Sequence[Band], title: str) -> None:
-    left, right = figure.subplots(1, 2)
-    for axes, found, name in ((left, train, "training text"), (right, dev, "dev")):
-        for i, band in enumerate(found):
-            _band(axes, band, i, dots=name == "dev")
-        axes.set(xlabel="update", title=name, yscale="log")
-        _plain_ticks(axes)
-        axes.grid(True)
-    left.set_ylabel("loss (nats per word-piece, unsmoothed; log scale)")
-    _legend(figure, right, title)
+def _paint(
+    figure: "Figure", kinds: tuple[_Kind, _Kind], rows: Sequence[str], loss: str, title: str, *, share: bool = False
+) -> None:
+    left, right = kinds
+    groups = style.groups(rows, [*dict.fromkeys(band.row for kind in kinds for band in kind.bands)])
+    x = left.over, right.over
+    for group, *pair in style.panels(figure, groups, (left.title, right.title), loss, x, share=share):
+        for axes, kind in zip(pair, kinds, strict=True):
+            for band in kind.bands:
+                if band.row in group.looks:
+                    _band(axes, band, group.looks[band.row], kind.apart)
+            axes.set_yscale("log")
+            _plain_ticks(axes, TICKS_OF_SMALL if group.name else None)
+            axes.grid(True)
+    style.legend_below(figure, groups, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
 
-def _legend(figure: "Figure", axes: "Axes", title: str) -> None:
-    style.legend_below(figure, axes, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
-
-
-def _band(axes: "Axes", band: Band, i: int, *, dots: bool) -> None:
+def _band(axes: "Axes", band: Band, look: style.Look, apart: float | None) -> None:
     """The mean, and what lies between the best and the worst seed."""
-    look = style.look(i)
     if band.n > 1:
         axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)
-    axes.plot(
-        band.step,
-        band.mean,
-        **(look if dots else look | {"marker": None}),
-        ms=3.6,
-        lw=2 if band.row == BASE else 1.3,
-        label=style.symbols(band.row),
-    )
+    width = 2 if band.row == BASE else 1.3
+    axes.plot(band.step, band.mean, **look, ms=3.6, lw=width, markevery=apart)
 
 
-def _plain_ticks(axes: "Axes") -> None:
+def _plain_ticks(axes: "Axes", steps: Sequence[float] | None = None) -> None:
     """1, 1.5, 2 as they are written, not as powers of ten, and as many as the axis has room for."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_ylim()
-    steps = next(steps for reach, steps in TICKS.items() if high / low <= reach)
+    steps = steps or next(steps for reach, steps in TICKS.items() if high / low <= reach)
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_locator(NullLocator())

@@ -1,7 +1,7 @@
 """What a system forgets: BLEU by the length of the source, and by the place in the translation. Paper: section 1.
 
-A line a row, from the counts beside the records (`repro/results/parts.py`). Dots are means over seeds, bars their 95 %
-t-intervals where there are three runs and more.
+A line a row, from the counts beside the records (`repro/results/parts.py`). Points are means over seeds, bars
+their 95 % t-intervals where there are three runs and more.
 """
 
 import statistics
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.figures import style
+from repro.figures.curves import names_of
 from repro.figures.numbers import save_numbers
 from repro.results.curves import rows_of
 from repro.results.frame import interval
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+TITLES = ("by length of the source", "by place in the translation")
+ACROSS = ("third of the sources", "third of the translation")
 BESIDE = 0.36  # of the way from one third to the next: as far as the points of all rows go beside each other
 
 
@@ -30,7 +33,6 @@ class Fading:
     """BLEU of one row by its parts, in the order of `THIRDS`: a value a run."""
 
     row: str
-    place: int  # in its table, as in the other pictures of it: what its line looks like
     parts: tuple[tuple[float, ...], ...]  # [6][runs]
 
     @property
@@ -42,12 +44,12 @@ class Fading:
 def fading_rows(records: Sequence[Record], results: Path) -> list[Fading]:
     """Of each row whose runs all have counts of parts: the base first, then the best first."""
     found = []
-    for place, runs in enumerate(rows_of(records).values()):
+    for runs in rows_of(records).values():
         parts = [bleu_of_parts(run, results) for run in runs]
         whole = [part for part in parts if part is not None]
         if len(whole) == len(parts):
             values = tuple(tuple(part[name] for part in whole) for name in THIRDS)
-            found.append(Fading(label(runs[0].row, runs[0].hyper), place, values))
+            found.append(Fading(label(runs[0].row, runs[0].hyper), values))
     return sorted(found, key=lambda row: (row.row != BASE, -row.mean))
 
 
@@ -59,39 +61,35 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
             f"no run has its counts by length beside its record. Run `{command_of(table, records[0].scale)}`."
         )
 
-    def paint(figure: "Figure") -> None:
-        left, right = figure.subplots(1, 2, sharey=True)
-        half = len(LENGTHS)
-        for axes, begin, names, title in (
-            (left, 0, LENGTHS, "by the length of the source"),
-            (right, half, PLACES, "by the place in the translation"),
-        ):
-            for i, row in enumerate(found):
-                _paint(axes, row, row.parts[begin : begin + half], i, len(found))
-            axes.set_xticks(range(half), [f"{name} third" for name in names])
-            axes.set(title=title, xlim=(-0.25, half - 0.75))
-            axes.grid(True, axis="y")
-        left.set_ylabel(f"BLEU ({SPLIT})")
-        left.set_ylim(bottom=0)
-        style.legend_below(figure, left, w_pad=2, handlelength=2.6)
+    groups = style.groups(names_of(records), [row.row for row in found])
+    rows = {row.row: row for row in found}
 
-    rows = [
+    def paint(figure: "Figure") -> None:
+        half = len(LENGTHS)
+        for group, *pair in style.panels(figure, groups, TITLES, f"BLEU ({SPLIT})", ACROSS, share=True):
+            for axes, begin, names in zip(pair, (0, half), (LENGTHS, PLACES), strict=True):
+                for i, (row, look) in enumerate(group.looks.items()):
+                    _paint(axes, rows[row].parts[begin : begin + half], look, i, len(group.looks))
+                axes.set_xticks(range(half), names)
+                axes.set_xlim(-0.25, half - 0.75)
+                axes.grid(True, axis="y")
+                axes.locator_params(axis="y", nbins=5 if group.name else 9)
+        figure.axes[0].set_ylim(bottom=0)
+        style.legend_below(figure, groups, w_pad=2, handlelength=2.6)
+
+    numbers = [
         (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *PLACES)[i], len(values), *interval(values))
         for row in found
         for i, values in enumerate(row.parts)
     ]
-    name = f"fading_{table}"
-    return [
-        style.save_figure(to, name, (style.WIDTH, 3.2), paint),
-        save_numbers(to, name, ("row", "by", "third", "seeds", "BLEU", "±"), rows),
-    ]
+    name, columns = f"fading_{table}", ("row", "by", "third", "seeds", "BLEU", "±")
+    return [style.save_figure(to, name, (style.WIDTH, 3.2), paint), save_numbers(to, name, columns, numbers)]
 
 
-def _paint(axes: "Axes", row: Fading, parts: Sequence[Sequence[float]], i: int, n_rows: int) -> None:
+def _paint(axes: "Axes", parts: Sequence[Sequence[float]], look: style.Look, i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means, halves = zip(*map(interval, parts), strict=True)
-    look = style.look(row.place)
-    axes.plot(places, means, **look, label=style.symbols(row.row))
+    axes.plot(places, means, **look)
     if all(half is not None for half in halves):
         axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)

@@ -1,12 +1,14 @@
 """How every figure looks, and how it becomes a file: a Times-like face, eight colours, no date in the bytes."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.results.record import BASE
 from repro.storage.atomic import write_bytes
 
 if TYPE_CHECKING:
@@ -14,10 +16,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Paint = Callable[["Figure"], None]
+Look = Mapping[str, Any]  # of a line: colour, dashes, marker and label
 
 WIDTH = 7.0  # inches, the text of a page between its margins
+MOST = 16  # lines of one panel that can be told apart
+PANEL = 1.3  # inches: the height of each of many panels
+ITSELF = "the row that the panel is named after"
 UNNAMED: dict[str, Any] = {"Date": None, "Creator": None}  # either would change the bytes
-INK, SOFT, PALE = "#1a1a1a", "#6b6b6b", "#d9d9d9"
+INK, SOFT, GREY, PALE = "#1a1a1a", "#6b6b6b", "#a6a6a6", "#d9d9d9"
 # Okabe and Ito's colours, told apart by colour-blind readers; yellow is left out, which no paper shows
 COLOURS = ("#1a1a1a", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#7f4fa0")
 HEADS = (*COLOURS[1:], "#8c510a")  # of attention; black is for words
@@ -43,6 +49,39 @@ def look(i: int) -> dict[str, Any]:
     lap, at = divmod(i, len(COLOURS))
     lap %= len(SHIFTS)
     return {"color": COLOURS[at], "ls": DASHES[at ^ lap], "marker": MARKERS[at ^ SHIFTS[lap]]}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows of a table that are drawn in one pair of panels."""
+
+    name: str  # stands above it; "" where all rows of the table are drawn together
+    looks: Mapping[str, Look]  # by row, in their order
+
+
+def groups(rows: Sequence[str], drawn: Sequence[str]) -> list[Group]:
+    """All rows of a table together; of more than `MOST` those whose names are alike up to the last comma.
+
+    Each of many groups has the base in grey beside it, and what is equal behind the comma looks alike in all of them.
+    In them are only the rows that are `drawn`, the group first of which a row is drawn first; the others count, so that
+    a row looks the same in all pictures of its table.
+    """
+    if len(rows) <= MOST or {*drawn} <= {BASE}:
+        return [Group("", {row: look(rows.index(row)) | {"label": symbols(row)} for row in drawn})]
+    parts = {row: row.rpartition(", ") for row in rows if row != BASE}
+    names = {row: (head, end) if comma else (row, ITSELF) for row, (head, comma, end) in parts.items()}
+    together: dict[str, dict[str, str]] = {}  # by group and row: what stands behind the comma
+    for row, (name, end) in names.items():
+        together.setdefault(name, {})[row] = end
+    fullest = sorted(together.values(), key=len, reverse=True)  # it has them in the order of the table
+    ends = [*dict.fromkeys(end for of in fullest for end in of.values())]
+    base = {BASE: look(0) | {"color": GREY, "label": BASE}} if BASE in drawn else {}
+    found: dict[str, dict[str, Look]] = {}
+    for row in drawn:
+        if row != BASE:
+            name, end = names[row]
+            found.setdefault(name, {**base})[row] = look(1 + ends.index(end)) | {"label": symbols(end)}
+    return [Group(name, {row: looks[row] for row in rows if row in looks}) for name, looks in found.items()]
 
 
 _HOUSE: dict[Any, Any] = {
@@ -128,19 +167,62 @@ def canvas(figure: "Figure", box: tuple[float, float, float, float] = (0, 0, 1, 
     return axes
 
 
-def legend_below(figure: "Figure", axes: "Axes", *, w_pad: float, **how: Any) -> None:
-    """The lines of `axes` under all panels, in as many columns as there is room for; the figure grows by its height."""
-    handles, labels = axes.get_legend_handles_labels()
+def panels(
+    figure: "Figure", of: Sequence[Group], titles: tuple[str, str], y: str, x: tuple[str, str], *, share: bool
+) -> list[tuple[Group, "Axes", "Axes"]]:
+    """A pair of panels for each group, in which nothing is drawn yet: of one group large, of many small.
+
+    Small ones have one scale, and a large pair where it is to `share` that of `y`. The height of the figure follows
+    from the number of small ones.
+    """
+    small, across = bool(of[0].name), min(len(of), 2)
+    down = -(-len(of) // across)
+    if small:
+        figure.set_figheight(0.7 + PANEL * down)
+        figure.supylabel(y, fontsize=10)
+    grid = figure.subplots(down, 2 * across, squeeze=False)
+    found = []
+    for i, group in enumerate(of):
+        pair = grid[i // across, 2 * (i % across) : 2 * (i % across) + 2]
+        for axes, title, name, first in zip(pair, titles, x, grid[0, :2], strict=True):
+            if i:
+                axes.sharex(first)
+            if axes is not grid[0, 0] and (small or share):
+                axes.sharey(grid[0, 0])
+                axes.tick_params(labelleft=axes in grid[:, 0])
+            if small:
+                above = [title] * (i < across) + [symbols(group.name) if first is grid[0, 0] else ""]
+                axes.set_title("\n".join(above), loc="left", fontsize=9)
+            else:
+                axes.set_title(title)
+            if is_lowest := i + across >= len(of):
+                axes.set_xlabel(name, loc="left" if small else "center")  # right of it may stand a power of ten
+            axes.tick_params(labelbottom=is_lowest)
+        found.append((group, *pair))
+    for axes in grid.flat[2 * len(of) :]:
+        axes.remove()
+    if not small:
+        grid[0, 0].set_ylabel(y)
+    return found
+
+
+def legend_below(figure: "Figure", of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
+    """The lines under all panels, in as many columns as there is room for; the figure grows by its height."""
+    from matplotlib.lines import Line2D
+
+    fullest = sorted((group.looks.values() for group in of), key=len, reverse=True)
+    handles = [Line2D([], [], **look) for look in {look["label"]: look for of in fullest for look in of}.values()]
     for across in range(5, 0, -1):
-        legend = figure.legend(handles, labels, loc="lower center", ncols=across, **how)
+        legend = figure.legend(handles=handles, loc="lower center", ncols=across, **how)
         box = legend.get_window_extent()
         if box.width <= figure.bbox.width:
             break
         if across > 1:
             legend.remove()
+    legend.get_title().set_multialignment("center")
     foot = box.y1 / figure.dpi
     figure.set_figheight(figure.get_figheight() + foot)
-    figure.tight_layout(rect=(0, foot / figure.get_figheight(), 1, 1), w_pad=w_pad)
+    figure.tight_layout(rect=(0, foot / figure.get_figheight(), 1, 1), w_pad=w_pad, h_pad=0.4)
 
 
 def note(figure: "Figure", text: str) -> None:

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from report_records import CURVES
 
 from repro.figures import style
-from repro.figures.fading import Fading, _paint, draw_fading, fading_rows
-from repro.results.curves import bands
+from repro.figures.curves import draw_curves
+from repro.figures.fading import _paint, draw_fading, fading_rows
 from repro.results.parts import THIRDS, bleu_of_parts
 
 
@@ -29,17 +29,22 @@ def test_a_line_is_the_values_of_its_runs_and_rows_without_counts_have_none(tmp_
     )
 
 
-def test_a_row_looks_as_in_the_other_pictures_of_its_table(tmp_path: Path) -> None:
+def test_a_row_looks_as_in_the_other_pictures_of_its_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # they stand in the order of the table there, and here the best first
     names = ("One", "Two", "Three")
     records = [replace(ladder_run(name, seed, tmp_path), **CURVES) for seed, name in enumerate(names, start=1)]
-    drawn = [band.row for band in bands(records, "dev")]
-    assert {row.row: row.place for row in fading_rows(records, tmp_path)} == {name: drawn.index(name) for name in drawn}
-    figure = Figure()
-    first, second = figure.subplots(1, 2)
-    for axes, i in ((first, 0), (second, 2)):
-        _paint(axes, Fading("One", 1, ()), ((40.0,), (30.0,)), i, 3)
-    assert [axes.get_lines()[0].get_color() for axes in (first, second)] == [style.look(1)["color"]] * 2
+    records[1] = replace(ladder_run("Two", 2, tmp_path, places=False), **CURVES)
+    painted: list[Figure] = []
+    paint = style.painted
+    monkeypatch.setattr(style, "painted", lambda size, act: painted.append(paint(size, act)) or painted[-1])
+    draw_curves(tmp_path, "ladder", records)
+    draw_fading(tmp_path, "ladder", records, tmp_path)
+    looks = [
+        {line.get_label(): (line.get_color(), line.get_marker()) for line in figure.axes[1].get_lines()}
+        for figure in painted
+    ]
+    assert {*looks[0]} == {*names}
+    assert looks[1] == {name: looks[0][name] for name in ("One", "Three")}
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 48])
@@ -47,7 +52,7 @@ def test_points_of_all_rows_stand_nearer_to_their_third_than_to_another(n_rows: 
     axes = Figure().subplots()
     for i in range(n_rows):
         parts = ((40.0,), (30.0,), (20.0,))
-        _paint(axes, Fading("One", 0, parts), parts, i, n_rows)
+        _paint(axes, parts, style.look(0), i, n_rows)
     places = [line.get_xdata() for line in axes.get_lines()]
     assert len(places) == n_rows
     assert max(abs(place - third) for of_row in places for third, place in enumerate(of_row)) < 0.25

@@ -22,23 +22,85 @@ def test_of_sixty_four_lines_no_two_look_the_same_in_colour_or_in_grey() -> None
     assert first == [*zip(style.COLOURS, style.DASHES, style.MARKERS, strict=True)]
 
 
-@pytest.mark.parametrize("n_rows", [1, 7, 16, 40])
+@pytest.mark.parametrize("n_rows", [1, 7, 15])
 @pytest.mark.parametrize("draw", [curves.draw_curves, curves.draw_over_operations])
 def test_every_line_has_a_look_of_its_own_and_all_words_are_on_the_page(
     draw: Any, n_rows: int, a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    painted: list[Any] = []
-    paint = style.painted
-    monkeypatch.setattr(style, "painted", lambda size, act: painted.append(paint(size, act)) or painted[-1])
     names = [f"soft alignment with scores of kind {n}" for n in range(n_rows)]
-    draw(tmp_path, "ladder", [a_record("base"), *(a_record(name, position=i) for i, name in enumerate(names))])
-    (figure,) = painted
-    figure.canvas.draw()
-    (legend,) = figure.legends
+    figure, legend = drawn_figure(draw, names, a_record, tmp_path, monkeypatch)
     right = figure.axes[1]
     lines = {(line.get_color(), line._dash_pattern[1] and tuple(line._dash_pattern[1])) for line in right.lines}
     assert len(lines) == len(right.lines) == n_rows + 1
     assert len(legend.get_texts()) == n_rows + 1
+    assert_all_words_are_on_the_page(figure, legend)
+
+
+@pytest.mark.parametrize("draw", [curves.draw_curves, curves.draw_over_operations])
+@pytest.mark.parametrize(
+    ("names", "below"),
+    [
+        ([f"system {n}, rate x {rate}" for n in range(7) for rate in (1, 2, 4)], ["rate x 1", "rate x 2", "rate x 4"]),
+        ([f"system {n}" for n in range(17)], [style.ITSELF]),
+    ],
+)
+def test_of_more_rows_than_can_be_told_apart_each_group_has_panels_with_the_base_in_grey(
+    draw: Any, names: list[str], below: list[str], a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figure, legend = drawn_figure(draw, names, a_record, tmp_path, monkeypatch)
+    assert [text.get_text() for text in legend.get_texts()] == ["base", *below]
+    assert len(figure.axes) == 2 * len(names) / len(below)
+    shown = []
+    for axes in figure.axes:
+        base, *lines = axes.lines
+        assert base.get_color() == style.GREY
+        assert len({line.get_color() for line in lines}) == len(lines) == len(below)
+        shown.append([line.get_ydata()[-1] for line in lines])
+        assert axes.get_ylim() == figure.axes[0].get_ylim()
+    right = {axes.get_xlim() for axes in figure.axes[1::2]}
+    assert len(right) == 1
+    assert [loss for losses in shown[1::2] for loss in losses] == [3.0 + i for i in range(len(names))]  # each row once
+    above = [axes.get_title(loc="left").split("\n")[-1] for axes in figure.axes[::2]]
+    assert above == [*dict.fromkeys(name.split(",")[0] for name in names)]
+    assert_all_words_are_on_the_page(figure, legend)
+
+
+def test_a_row_looks_the_same_in_all_pictures_of_its_table_whichever_they_leave_out() -> None:
+    rows = ["base", *(f"system {n}, rate x {rate}" for n in range(7) for rate in (1, 2, 4))]
+    every = {row: look for group in style.groups(rows, rows) for row, look in group.looks.items()}
+    found = style.groups(rows, ["system 5, rate x 4", "system 3, rate x 2", "system 5, rate x 1"])
+    assert [(group.name, [*group.looks]) for group in found] == [
+        ("system 5", ["system 5, rate x 1", "system 5, rate x 4"]),
+        ("system 3", ["system 3, rate x 2"]),
+    ]
+    assert all(every[row] == look for group in found for row, look in group.looks.items())
+    [few] = style.groups(rows[:5], ["system 1, rate x 1", "base"])
+    assert [(row, look["color"]) for row, look in few.looks.items()] == [
+        ("system 1, rate x 1", style.COLOURS[4]),
+        ("base", style.COLOURS[0]),
+    ]
+    assert [*style.groups(rows, ["base"])[0].looks] == ["base"]
+
+
+def drawn_figure(
+    draw: Any, names: list[str], a_record: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Figure, Any]:
+    """The picture of a base and of rows of these names, the first with a dev loss of 3, and its legend."""
+    painted: list[Figure] = []
+    paint = style.painted
+    monkeypatch.setattr(style, "painted", lambda size, act: painted.append(paint(size, act)) or painted[-1])
+    rows = [
+        a_record(name, position=i, dev={"step": [10, 20], "nll": [9.0, 3.0 + i]}, flops=1e9 + 1e7 * i)
+        for i, name in enumerate(names)
+    ]
+    draw(tmp_path, "ladder", [a_record("base"), *rows])
+    (figure,) = painted
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    return figure, legend
+
+
+def assert_all_words_are_on_the_page(figure: Figure, legend: Any) -> None:
     for words in (legend, *(axes.yaxis.label for axes in figure.axes), *(axes.xaxis.label for axes in figure.axes)):
         box = words.get_window_extent()
         assert box.x0 > -1
