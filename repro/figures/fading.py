@@ -1,10 +1,11 @@
 """What a system forgets: BLEU by the length of the source, and by the place in the translation. Paper: section 1.
 
-A line a row, from the counts beside the records (`repro/results/parts.py`). Points are means over seeds, bars
-their 95 % t-intervals where there are three runs and more.
+A line a row, from the counts beside the records (`repro/results/parts.py`). Points are means over seeds, bars what the
+tables show of their spread.
 """
 
 import statistics
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,7 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
 
     groups = style.groups(names_of(records), [row.row for row in found])
     rows = {row.row: row for row in found}
+    title = textwrap.fill(f"{table}, scale {records[0].scale}; {_told(found)}", 105)
 
     def paint(figure: "Figure") -> None:
         half = len(LENGTHS)
@@ -75,21 +77,55 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
                 axes.grid(True, axis="y")
                 axes.locator_params(axis="y", nbins=5 if group.name else 9)
         figure.axes[0].set_ylim(bottom=0)
-        style.legend_below(figure, groups, w_pad=2, handlelength=2.6)
+        style.legend_below(figure, groups, w_pad=2, handlelength=2.6, title=title)
 
     numbers = [
-        (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *PLACES)[i], len(values), *interval(values))
+        (row.row, "length" if i < len(LENGTHS) else "place", (*LENGTHS, *PLACES)[i], *_numbers(values))
         for row in found
         for i, values in enumerate(row.parts)
     ]
-    name, columns = f"fading_{table}", ("row", "by", "third", "seeds", "BLEU", "±")
+    name, columns = f"fading_{table}", ("row", "by", "third", "seeds", "BLEU", "±", "lowest", "highest")
     return [style.save_figure(to, name, (style.WIDTH, 3.2), paint), save_numbers(to, name, columns, numbers)]
+
+
+def half_width(values: Sequence[float]) -> float | None:
+    """Of the 95 % t-interval; None below three values, and where it would reach below zero, which no BLEU does."""
+    mean, half = interval(values)
+    return None if half is None or half > mean else half
+
+
+def whisker(values: Sequence[float]) -> tuple[float, float]:
+    """The ends of the bar, as the tables have them: of the 95 % t-interval, or else the lowest and the highest seed."""
+    mean, half = statistics.fmean(values), half_width(values)
+    return (min(values), max(values)) if half is None else (mean - half, mean + half)
+
+
+def _numbers(values: Sequence[float]) -> tuple[int, float, float | None, float, float]:
+    return len(values), statistics.fmean(values), half_width(values), min(values), max(values)
+
+
+def _told(found: Sequence[Fading]) -> str:
+    """What points and bars are, of those that occur."""
+    every = [values for row in found for values in row.parts]
+    several = [values for values in every if len(values) > 1]
+    if not several:
+        return "one seed a row"
+    cases = {
+        "of two seeds": any(len(values) == 2 for values in several),
+        "where it would reach below zero": any(len(values) > 2 and half_width(values) is None for values in several),
+    }
+    where = " and ".join(case for case, occurs in cases.items() if occurs)
+    ends = f", but {where} from the lowest seed to the highest" if where else ""
+    alone = "; one seed has none" if len(several) < len(every) else ""
+    return f"mean over seeds, bars: its 95 % t-interval{ends}{alone}"
 
 
 def _paint(axes: "Axes", parts: Sequence[Sequence[float]], look: style.Look, i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
-    means, halves = zip(*map(interval, parts), strict=True)
+    means = [statistics.fmean(values) for values in parts]
     axes.plot(places, means, **look)
-    if all(half is not None for half in halves):
-        axes.errorbar(places, means, yerr=halves, fmt="none", ecolor=look["color"], elinewidth=0.9, capsize=2)
+    if len(parts[0]) > 1:
+        ends = [(mean - low, high - mean) for mean, (low, high) in zip(means, map(whisker, parts), strict=True)]
+        how = {"fmt": "none", "ecolor": look["color"], "elinewidth": 0.9, "capsize": 2}
+        axes.errorbar(places, means, yerr=[*zip(*ends, strict=True)], **how)

@@ -11,7 +11,7 @@ from report_records import CURVES
 
 from repro.figures import style
 from repro.figures.curves import draw_curves
-from repro.figures.fading import _paint, draw_fading, fading_rows
+from repro.figures.fading import Fading, _paint, _told, draw_fading, fading_rows, whisker
 from repro.results.parts import THIRDS, bleu_of_parts
 
 
@@ -47,6 +47,36 @@ def test_a_row_looks_as_in_the_other_pictures_of_its_table(tmp_path: Path, monke
     assert looks[1] == {name: looks[0][name] for name in ("One", "Three")}
 
 
+def test_bars_are_what_the_tables_show_of_the_spread() -> None:
+    assert whisker((50, 51, 52)) == pytest.approx((51 - 2.4841, 51 + 2.4841), abs=1e-4)  # t of 2 degrees 4.3027, sd 1
+    assert whisker((10, 20)) == (10, 20)
+    assert whisker((0, 30, 60)) == (0, 60)  # the interval, 30 ± 74.5, would reach below zero
+    axes = Figure().subplots()
+    _paint(axes, ((50, 51, 52), (0, 30, 60)), style.look(0), 0, 1)
+    (bars,) = axes.containers
+    assert [(low, high) for (_, low), (_, high) in bars.lines[2][0].get_segments()] == [
+        pytest.approx(whisker((50, 51, 52))),
+        (0, 60),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ([(1.0,)], "one seed a row"),
+        ([(50, 51, 52)], "mean over seeds, bars: its 95 % t-interval"),
+        ([(50, 51, 52), (1,)], "mean over seeds, bars: its 95 % t-interval; one seed has none"),
+        (
+            [(50, 51, 52), (0, 30, 60), (1, 2)],
+            "mean over seeds, bars: its 95 % t-interval, but of two seeds and where it would reach below zero "
+            "from the lowest seed to the highest",
+        ),
+    ],
+)
+def test_the_picture_says_what_its_bars_are(parts: list[tuple[float, ...]], told: str) -> None:
+    assert _told([Fading("One", (part,)) for part in parts]) == told
+
+
 @pytest.mark.parametrize("n_rows", [1, 2, 48])
 def test_points_of_all_rows_stand_nearer_to_their_third_than_to_another(n_rows: int) -> None:
     axes = Figure().subplots()
@@ -67,5 +97,6 @@ def test_the_picture_and_its_numbers(tmp_path: Path) -> None:
     assert [cell["third"] for cell in cells[:6]] == ["shortest", "middle", "longest", "first", "second", "last"]
     assert {cell["seeds"] for cell in cells if cell["row"] == "One"} == {"3"}
     assert {cell["±"] for cell in cells if cell["row"] == "Two"} == {""}  # of one run nobody knows
+    assert all(float(cell["lowest"]) <= float(cell["BLEU"]) <= float(cell["highest"]) for cell in cells)
     with pytest.raises(ValueError, match=r"no run has its counts .* Run `python experiments/ladder.py --scale lab`"):
         draw_fading(tmp_path, "ladder", [ladder_run("Three", 5, tmp_path, places=False)], tmp_path)
