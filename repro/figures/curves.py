@@ -67,7 +67,7 @@ def draw_over_operations(folder: Path, table: str, records: Sequence[Record]) ->
         for step, flops, *of in zip(band.step, other.step, band.mean, band.low, band.high, strict=True)
     ]
     name = f"operations_{table}"
-    kinds = _Kind("over updates", "update", updates), _Kind("over operations", "FLOPs of training", operations)
+    kinds = _Kind("over updates", "update", updates), _Kind("over FLOPs", "FLOPs of training", operations)
     title = _title(table, records[0].scale, updates)
     paint = functools.partial(_paint, kinds=kinds, rows=names_of(records), loss=f"dev {LOSS}", title=title, share=True)
     return [
