@@ -11,14 +11,20 @@ python -m repro publish             put your own results among the published one
 import argparse
 import difflib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from repro.render.several import several
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
 from repro.runs.command import Parser, code_of, ours
 from repro.storage.atomic import DiskError, write_text
+
+if TYPE_CHECKING:
+    from repro.results.frame import ResultSet
+    from repro.results.layer_costs import Measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -122,16 +128,11 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     from repro.pages.build import build_all
 
-    found = False
     try:
-        for line in _published(options):
-            found = True
-            print(line)
-        if found:
-            for file, text in build_all(options.to).items():
-                write_text(file, text)
-        else:
-            raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
+        for write in _publishable(options):
+            print(write())
+        for file, text in build_all(options.to).items():
+            write_text(file, text)
     except (ValueError, DiskError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
@@ -139,22 +140,60 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _published(options: argparse.Namespace) -> Iterator[str]:
-    """Publish what was asked for, and say of each what it was."""
-    from repro.figures.table1 import draw_table1
+def _publishable(options: argparse.Namespace) -> list[Callable[[], str]]:
+    """What writes each thing that was asked for and says what it was; nothing is written before all of it may be.
+
+    Raises ValueError with every reason why something may not.
+    """
     from repro.pages.build import scales
-    from repro.results.frame import ResultSet
-    from repro.results.publish import publish, publish_layers
-    from repro.runs.outputs import rescored
+    from repro.results.publish import layers_to_publish
 
     has_layers = (options.source / LAYER_COSTS_FOLDER / FILE).exists()
     names = options.scale or [*(folder.name for folder in scales(options.source)), *[LAYER_COSTS_FOLDER] * has_layers]
+    if not names:
+        raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
+    writes: list[Callable[[], str]] = []
+    reasons = []
     for name in names:
-        if name == LAYER_COSTS_FOLDER:
-            publish_layers(options.source, options.to)
-            draw_table1(options.to)
-            yield f"{name}: the measurement is published."
-        else:
-            own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
-            records = publish(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
-            yield f"{name}: {len(records)} records are published."
+        try:
+            if name == LAYER_COSTS_FOLDER:
+                measured = layers_to_publish(options.source, options.to)
+                writes.append(partial(_publish_layers, measured, options.to))
+            else:
+                writes.append(_publishable_scale(name, options))
+        except ValueError as error:
+            reasons.append(str(error))
+    if reasons:
+        raise ValueError("\n".join(reasons))
+    return writes
+
+
+def _publishable_scale(name: str, options: argparse.Namespace) -> Callable[[], str]:
+    from repro.results.frame import ResultSet
+    from repro.results.publish import refuse, without_programs
+    from repro.runs.outputs import rescored
+
+    all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
+    own = without_programs(all_own)
+    if own.everything or not all_own.everything:
+        refuse(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
+    return partial(_publish_scale, own, there, len(all_own.everything) - len(own.everything))
+
+
+def _publish_scale(own: "ResultSet", published: "ResultSet", n_left: int) -> str:
+    from repro.results.publish import publish
+
+    left = (
+        f" {several(n_left, 'run')} of rows that a program gave to repro.run stay yours: put the rows into an "
+        "experiment file, and type its command."
+    )
+    return f"{own.folder.name}: {len(publish(own, published))} records are published.{left * bool(n_left)}"
+
+
+def _publish_layers(measured: "Measured", results: Path) -> str:
+    from repro.figures.table1 import draw_table1
+    from repro.results import layer_costs
+
+    layer_costs.save(results / LAYER_COSTS_FOLDER / FILE, measured)
+    draw_table1(results)
+    return f"{LAYER_COSTS_FOLDER}: the measurement is published."

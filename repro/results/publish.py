@@ -4,6 +4,7 @@ Paper: none; it is what makes a published cell a mean over seeds of one thing th
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from repro.results import layer_costs, provenance, sentences
@@ -12,22 +13,30 @@ from repro.results.frame import ResultSet, note_rows
 from repro.results.further_tests import copy_further
 from repro.results.inside import copy_inside
 from repro.results.kinds import by_cell, differences, mixtures
-from repro.results.record import BASE, Record, path
+from repro.results.record import BASE, PROGRAM, Record, path
 
 Rescored = Callable[[Record, Path], str | None]  # a record and the folder of results -> what is wrong with its BLEU
 
 
-def publish(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> list[Record]:
-    """Write the records and rows of one scale among the published ones; the pages are made by `repro.pages.build`.
+def without_programs(own: ResultSet) -> ResultSet:
+    """What others can make again: no rows that a program gave to `repro.run`, which stand in no experiment file."""
+    return replace(own, tables={name: records for name, records in own.tables.items() if name != PROGRAM})
 
-    With each run go its translations and their counts; `rescored` scores them again where their text is at hand.
-    Raises ValueError with a line for each reason why not; then nothing is written.
+
+def refuse(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
+    """Raise ValueError with a line for each reason why the records of one scale may not stand among the published ones.
+
+    `rescored` scores the translations beside them again where their text is at hand.
     """
     if not own.everything:
         raise ValueError(f"{own.folder}: expected records to publish, found none. Run an experiment first.")
     reasons = [*_refusals(own.everything, own.rows, published.everything, experiments)]
     if reasons := [*reasons, *_unlike_outputs(own, published, rescored)]:
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
+
+
+def publish(own: ResultSet, published: ResultSet) -> list[Record]:
+    """Write records and rows that `refuse` lets through, and what lies beside them; `repro.pages.build` makes pages."""
     for record in own.everything:
         place = path(published.folder.parent, record)
         copy_what_is_kept(path(own.folder.parent, record), place, record.run)
@@ -42,11 +51,11 @@ def copy_what_is_kept(source: Path, target: Path, run: str) -> None:
         copy(source, target, run)
 
 
-def publish_layers(own: Path, published: Path) -> None:
-    """Put the measurement of Table 1's layers in place of the published one; both are folders of results.
+def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:
+    """The measurement of Table 1's layers that may take the place of the published one; both are folders of results.
 
     Raises ValueError for none, one of code that no commit has, or one that was timed fewer times than the published
-    one, which would leave open what that decides; then nothing is written.
+    one, which would leave open what that decides.
     """
     file, place = (results / layer_costs.LAYER_COSTS_FOLDER / layer_costs.FILE for results in (own, published))
     again = "Type python experiments/table1.py again"
@@ -60,7 +69,7 @@ def publish_layers(own: Path, published: Path) -> None:
             f"{file}: expected each size timed {theirs.grid['rounds']} times, as in {place}, got "
             f"{mine.grid['rounds']}. {again}, without --quick."
         )
-    layer_costs.save(place, mine)
+    return mine
 
 
 def _refusals(

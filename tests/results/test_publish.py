@@ -240,6 +240,36 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(capsys)
 
 
+# several scales, and rows of programs
+
+
+def test_of_several_scales_all_are_published_or_none(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = run("x", 1), replace(run("x", 1), scale="lab-4-steps", run="4" * 16)
+    own(good)
+    note_rows(Path("results/own/lab-4-steps"), listed([LAB], BASE))
+    leave(Path("results/own"), [bad])
+    drop_sentences(path(Path("results/own"), bad))
+    said = refused(capsys)  # which asks that no file under results is another
+    assert said.startswith("error: Nothing of lab-4-steps is published:")
+    leave(Path("results/own"), [bad])
+    assert commands.main(["publish"]) == 0
+    assert [load(file).scale for file in sorted(Path("results").glob("lab*/lab/*.json"))] == ["lab", "lab-4-steps"]
+
+
+def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    of_program = replace(run("x", 1), table="own", row="narrow", run="5" * 16)
+    own(run("x", 1))
+    leave(Path("results/own"), [of_program])
+    told = " 1 run of rows that a program gave to repro.run stay yours: put the rows into an experiment file"
+    assert commands.main(["publish"]) == 0
+    assert f"lab: 1 records are published.{told}" in capsys.readouterr().out
+    assert published() == {"lab/x-seed1.json": "ef"}
+    assert report.main(["--check"]) == 0
+    shutil.rmtree("results/own/lab/lab")
+    assert commands.main(["publish"]) == 0
+    assert f"lab: 0 records are published.{told}" in capsys.readouterr().out
+
+
 # translations
 
 
