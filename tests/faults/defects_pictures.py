@@ -127,4 +127,35 @@ DEFECTS: tuple[Defect, ...] = (
         "    if False:",
         ("tests/figures/test_style.py::test_a_figure_is_drawn_once",),
     ),
+    Defect(
+        "lines of other colours have the same dashes and marker",
+        "repro/figures/style.py",
+        "MARKERS[at ^ SHIFTS[lap]]",
+        "MARKERS[at ^ lap]",
+        ("tests/figures/test_style.py::test_of_sixty_four_lines_no_two_look_the_same_in_colour_or_in_grey",),
+    ),
+    Defect(
+        "a small panel has a scale of its own",
+        "repro/figures/style.py",
+        "if axes is not grid[0, 0] and (small or share):",
+        "if axes is not grid[0, 0] and share:",
+        (
+            "tests/figures/test_style.py::"
+            "test_of_more_rows_than_can_be_told_apart_each_group_has_panels_with_the_base_in_grey",
+        ),
+    ),
+    Defect(
+        "a bar of BLEU by thirds reaches below zero",
+        "repro/figures/fading.py",
+        "return None if half is None or half > mean else half",
+        "return half",
+        ("tests/figures/test_fading.py::test_bars_are_what_the_tables_show_of_the_spread",),
+    ),
+    Defect(
+        "the name of the base stands where other names left room",
+        "repro/figures/quality.py",
+        "key=lambda point: (point.table != BASE, point.mean)",
+        "key=lambda point: point.mean",
+        ("tests/figures/test_quality.py::test_the_name_of_the_base_stands_next_to_its_point",),
+    ),
 )
