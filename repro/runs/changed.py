@@ -4,6 +4,7 @@ The same fields give the same id, so the same command goes on where it was stopp
 has, and the command would start over in another folder while hours of work lie in the first: that is refused, and said.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
@@ -16,6 +17,7 @@ from repro.training.checkpoint_files import checkpoints, step_of
 SAME = ("table", "row", "seed", "scale", "corpus", "pair")  # the tags by which a person knows a run
 DIGITS = 16  # of a hash, where it is only compared
 SHOWN = 5  # files that a message names
+TEXT = re.compile(r"-[0-9a-f]{8}$")  # the end of a scale's name that tells texts of one's own apart
 
 
 class Origin(TypedDict):
@@ -43,11 +45,7 @@ def refuse_changed(
     """Raise `Changed` if `run` is about to begin while another of the same name is not finished."""
     if (runs / run / "run.json").exists():
         return  # it has begun before: beside the other one, as somebody asked for, or it is that one
-    for folder in sorted(path.parent for path in runs.glob("*/run.json")):
-        saved = checkpoints(folder / "checkpoints")
-        if not saved or (folder / RECORD).exists():
-            continue
-        found = describe(folder)
+    for folder, found, step in _unfinished(runs):
         if any(found["tags"].get(name) != str(tags[name]) for name in SAME):
             continue
         before: Origin | None = found.get("origin")
@@ -57,11 +55,36 @@ def refuse_changed(
             else ["it was started by a version that did not record its settings"]
         )
         raise Changed(
-            f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step_of(saved[-1]):,}, "
+            f"{tags['row']} seed {tags['seed']} is not finished: {folder} holds it up to step {step:,}, "
             f"but the same command would now start a different run. What has changed:\n  "
             + "\n  ".join(changed)
             + f"\n{_advice(folder, before, decides)}"
         )
+
+
+def of_another_text(runs: Path, run: str, tags: Mapping[str, object]) -> Iterator[str]:
+    """A line for each unfinished run of the same name whose own text was another: meant, or edited in between?
+
+    Text of one's own is part of the name of a scale, so such a run is another and nothing is refused.
+    """
+    if (runs / run / "run.json").exists():
+        return
+    names = {**tags, "scale": TEXT.sub("", str(tags["scale"]))}
+    for folder, found, step in _unfinished(runs):
+        theirs = {**found["tags"], "scale": TEXT.sub("", found["tags"].get("scale", ""))}
+        if found["tags"].get("scale") != tags["scale"] and all(theirs.get(name) == str(names[name]) for name in SAME):
+            yield (
+                f"{folder} holds {tags['row']} seed {tags['seed']} up to step {step:,}, of another text or vocabulary "
+                "in the same place or elsewhere; that run is kept, and this one begins at step 0."
+            )
+
+
+def _unfinished(runs: Path) -> Iterator[tuple[Path, dict[str, Any], int]]:
+    """The folder of each run that has a checkpoint and no record, what it is, and how far it came."""
+    for folder in sorted(path.parent for path in runs.glob("*/run.json")):
+        saved = checkpoints(folder / "checkpoints")
+        if saved and not (folder / RECORD).exists():
+            yield folder, describe(folder), step_of(saved[-1])
 
 
 def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) -> Iterator[str]:

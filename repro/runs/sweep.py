@@ -112,6 +112,8 @@ class Sweep:
             work = [Work(cell=number, run=self.workshop.run(cell)) for number, cell in enumerate(self.cells)]
             runs = [one.run for one in work]
             self._refuse_runs(runs)
+            for line in self.workshop.begun_with_another_text(runs):
+                progress.say(line)
             expected = self._expected(executor, work, progress)
             progress.say(board(runs, expected, executor.n_workers, self.options.shard))
             if self.is_first and (to_come := [run for run in runs if not run.finished()]):

@@ -12,6 +12,7 @@ from repro.data.corpora import CORPORA
 from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
+from repro.runs.changed import of_another_text
 from repro.runs.forecast import run_bytes, run_files, size
 from repro.runs.options import Options
 from repro.runs.scales import Scale
@@ -106,6 +107,12 @@ class Workshop:
         if corpus.vocabulary:
             known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
+
+    def begun_with_another_text(self, runs: "Sequence[Run]") -> Iterator[str]:
+        """What lies half made of text of one's own that was another then, in sentences."""
+        if not CORPORA[self.scale.corpus].folders:
+            for run in runs:
+                yield from of_another_text(run.runs, run.id, run.tags)
 
     def run(self, cell: Cell) -> "Run":
         """The run of a cell, as it stands in its folder."""

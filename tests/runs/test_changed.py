@@ -141,6 +141,23 @@ def test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle(tm
     refused(tmp_path)
 
 
+def test_own_text_that_was_another_is_told_and_refuses_nothing(tmp_path: Path) -> None:
+    def told(run: str = "new", **tags: str) -> list[str]:
+        return [*changing.of_another_text(tmp_path, run, TAGS | tags)]
+
+    for run, scale in (("old", "laptop-0a1b2c3d"), ("same", "laptop-99999999"), ("long", "laptop-60-steps-0a1b2c3d")):
+        begun(tmp_path, run, corpus="before")
+        write_run(
+            tmp_path / run, run, tags=TAGS | {"scale": scale}, params={}, paper={}, origin=origin(DECIDES, provenance())
+        )
+    [said] = told(scale="laptop-99999999")
+    assert said.startswith(f"{tmp_path / 'old'} holds base seed 1 up to step 600, of another text or vocabulary")
+    refuse_changed(tmp_path, "new", TAGS | {"scale": "laptop-11111111"}, DECIDES)
+    assert len(told(scale="laptop-11111111")) == 2
+    assert not told("old", scale="laptop-99999999"), "it has begun before"
+    assert not told(scale="laptop-99999999", pair="en-fr")
+
+
 def test_what_has_begun_goes_on_beside_the_other(tmp_path: Path) -> None:
     begun(tmp_path, code="x")
     begun(tmp_path, "new", step=0)
