@@ -107,7 +107,7 @@ def _paint(
     style.legend_below(figure, groups, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
 
-def _band(axes: "Axes", band: Band, look: style.Look, apart: float | None) -> None:
+def _band(axes: "Axes", band: Band, look: style.LineLook, apart: float | None) -> None:
     """The mean, and what lies between the best and the worst seed."""
     if band.n > 1:
         axes.fill_between(band.step, band.low, band.high, color=look["color"], alpha=0.18, lw=0)

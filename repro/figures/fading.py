@@ -120,7 +120,7 @@ def _told(found: Sequence[Fading]) -> str:
     return f"mean over seeds, bars: its 95 % t-interval{ends}{alone}"
 
 
-def _paint(axes: "Axes", parts: Sequence[Sequence[float]], look: style.Look, i: int, n_rows: int) -> None:
+def _paint(axes: "Axes", parts: Sequence[Sequence[float]], look: style.LineLook, i: int, n_rows: int) -> None:
     shift = min(0.02, BESIDE / max(1, n_rows - 1)) * (i - (n_rows - 1) / 2)
     places = [place + shift for place in range(len(parts))]
     means = [statistics.fmean(values) for values in parts]

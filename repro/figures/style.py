@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Paint = Callable[["Figure"], None]
-Look = Mapping[str, Any]  # of a line: colour, dashes, marker and label
+LineLook = Mapping[str, Any]  # of a line: colour, dashes, marker and label
 
 WIDTH = 7.0  # inches, the text of a page between its margins
 MOST = 16  # lines of one panel that can be told apart
@@ -56,7 +56,7 @@ class Group:
     """Rows of a table that are drawn in one pair of panels."""
 
     name: str  # stands above it; "" where all rows of the table are drawn together
-    looks: Mapping[str, Look]  # by row, in their order
+    looks: Mapping[str, LineLook]  # by row, in their order
 
 
 def groups(rows: Sequence[str], drawn: Sequence[str]) -> list[Group]:
@@ -76,7 +76,7 @@ def groups(rows: Sequence[str], drawn: Sequence[str]) -> list[Group]:
     fullest = sorted(together.values(), key=len, reverse=True)  # it has them in the order of the table
     ends = [*dict.fromkeys(end for of in fullest for end in of.values())]
     base = {BASE: look(0) | {"color": GREY, "label": BASE}} if BASE in drawn else {}
-    found: dict[str, dict[str, Look]] = {}
+    found: dict[str, dict[str, LineLook]] = {}
     for row in drawn:
         if row != BASE:
             name, end = names[row]
