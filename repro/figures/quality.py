@@ -169,12 +169,12 @@ def placed(
 ) -> Area:
     """The nearest free place for a label of `size` beside the point `at`.
 
-    It covers neither marks nor labels, and no label lies on its line to the point; where there is no such place, the
-    line gives way first. Places are tried in rings; `unit` is a step outwards.
+    It covers neither marks nor labels, and neither lies on its line to the point; where there is no such place, the
+    line is steep, or else it gives way. Places are tried in rings; `unit` is a step outwards.
     """
     (x, y), (width, height) = at, size
     beside = [mark for mark in marks if not mark.left < x < mark.right]  # a line leaves those of its own cost at once
-    tried, free = [], []
+    tried, free, clear = list[Area](), list[Area](), list[Area]()
     for ring in range(1, 26):
         away = unit * (0.6 + ring * 0.8)
         for turn in TURNS:
@@ -187,10 +187,10 @@ def placed(
             end = nearest(at, area)
             steep = abs(end[1] - y) > 1.5 * abs(end[0] - x)  # it would run through the rows above or below
             if area.inside(within) and not covers:
-                free.append(area)
                 if not (crosses or steep):
                     return area
-    return [*free, *tried][0]
+                (free if crosses else clear).append(area)
+    return [*clear, *free, *tried][0]
 
 
 def _labels(axes: "Axes", found: Sequence[Point]) -> None:

@@ -96,6 +96,12 @@ def test_the_name_of_the_base_stands_next_to_its_point() -> None:
     assert not [x for x in begin if x == pytest.approx(2.847e12)], "no line leads to it"
 
 
+def test_between_two_rows_the_line_is_steep_rather_than_through_one_of_them() -> None:
+    own, left, right = (Area(x - 3, low, x + 3, 300 - low) for x, low in ((150, 120), (138, 90), (185, 90)))
+    label = placed((150, 150), (40, 10), [own, left, right], [], Area(0, 0, 300, 300), 5)
+    assert not [spot for spot in leader((150, 150), label) if spot.meets(left) or spot.meets(right)]
+
+
 def test_a_lone_label_stands_at_the_right_and_at_the_edge_at_the_left() -> None:
     within = Area(0, 0, 300, 300)
     assert placed((150, 150), (40, 10), [], [], within, 5).left > 150
