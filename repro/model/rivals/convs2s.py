@@ -119,17 +119,18 @@ class ConvS2S(Plain):
     def encode(self, source: Tensor) -> Tensor:
         """int64 [B, S] -> [z ; e], which is [B, S, 2D] and 0 where padding stands.
 
-        2 N attentions will each send back a gradient for z and for e, so a share of the sum is passed on.
+        2 N attentions will each send back a gradient for z, twice: of the sum a share is passed on to the encoder.
+        That of e is whole. Gehring et al. (2017), section 3.4.
         """
         real = (source != PAD).unsqueeze(-1)
         e = self.embedded(source, self.source_positions(0, source.shape[1])) * real
         x = self.encoder_in(e)
         for convolution in self.encoder:
             x = (x + F.glu(convolution(self.dropout(x * real)))) * HALF
-        memory = torch.cat([self.encoder_out(x) * real, e], dim=-1)
-        if memory.requires_grad:
-            memory.register_hook(partial(torch.mul, other=1 / (2 * self.n_blocks)))
-        return memory
+        z = self.encoder_out(x) * real
+        if z.requires_grad:
+            z.register_hook(partial(torch.mul, other=1 / (2 * self.n_blocks)))
+        return torch.cat([z, e], dim=-1)
 
     def looked_at(self, memory: Tensor, source: Tensor) -> Source:
         """What all attentions share."""

@@ -73,23 +73,28 @@ def test_the_first_weights_keep_the_variance() -> None:
     assert 0.3 < z.std().item() / e.std().item() < 1.5  # of 6 blocks
 
 
-def test_the_encoder_gets_its_share_of_the_gradient() -> None:
-    """2 blocks of the decoder send gradients back: a quarter of their sum is passed on."""
+def test_the_encoder_gets_its_share_of_the_gradient_and_the_embeddings_get_all_of_theirs() -> None:
+    """2 blocks of the decoder send gradients back to z, twice each: a quarter of their sum is passed on."""
     model = ConvS2S(HYPER, 11).double()
     memory = model.encode(SOURCE)
-    memory.retain_grad()
-    model.decode(DECODER_IN, memory, SOURCE).sum().backward()
-    found = model.encoder[0].linear.weight.grad.clone()
-    detached = model.encode(SOURCE).detach().requires_grad_()
+    detached = memory.detach().requires_grad_()
     model.decode(DECODER_IN, detached, SOURCE).sum().backward()
-    model.zero_grad()
-    model.encode(SOURCE).backward(detached.grad)
-    torch.testing.assert_close(model.encoder[0].linear.weight.grad, found, rtol=1e-12, atol=0)
-    plain = model.encode(SOURCE)
-    plain._backward_hooks.clear()
-    model.zero_grad()
-    plain.backward(detached.grad)
-    torch.testing.assert_close(model.encoder[0].linear.weight.grad, 4 * found, rtol=1e-12, atol=0)
+    of_z, of_e = detached.grad.chunk(2, dim=-1)
+    inside = model.encoder[0].linear.weight, model.source_positions.weight
+
+    def sent(through_z: Tensor, through_e: Tensor) -> tuple[Tensor, ...]:
+        """What these gradients of z and e come to inside the encoder, by a network of which nothing is scaled."""
+        return torch.autograd.grad(model.encode(SOURCE), inside, torch.cat([through_z, through_e], dim=-1))
+
+    nothing = torch.zeros_like(of_z)
+    found = torch.autograd.grad(memory, inside, detached.grad)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Tensor, "register_hook", lambda self, hook: None)
+        from_z, from_e = sent(of_z, nothing), sent(nothing, of_e)
+    for one, z, e in zip(found, from_z, from_e, strict=True):
+        torch.testing.assert_close(one, z / 4 + e, rtol=1e-12, atol=1e-14)
+    assert not from_e[0].any(), "no convolution stands between an embedding and its sum"
+    assert from_e[1].any()
 
 
 def test_positions_beyond_the_table_are_refused() -> None:
