@@ -78,9 +78,16 @@ def allocate_keys(k: Tensor, room: int) -> Tensor:
 
 @dataclass
 class Written:
-    """How many positions are written in the slots that several caches may share; -1: given up."""
+    """How many positions are written in the slots that several caches may share."""
 
     position: int = 0
+
+
+@dataclass
+class Kept:
+    """How often a cache of a search was asked to `keep`: all of them share the keys and values of the source."""
+
+    times: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,8 @@ class Cache:
     """The memory of a search over B sentences with W hypotheses each, side by side: R = B W.
 
     A step writes behind what its cache holds and gives a cache that holds one position more, in the same slots.
-    Whoever steps twice from one cache gets a copy. `keep` moves what is kept, so the cache it is asked of is given up.
+    Whoever steps twice from one cache gets a copy of what was written. `keep` moves what is kept, of the source as
+    well, so all caches of the search but the one that it gives are given up.
     """
 
     layers: list[LayerCache]
@@ -96,11 +104,13 @@ class Cache:
     own_bias: Tensor  # float [B, 1, W, slots]  which slots are the past of a hypothesis
     position: int  # of the token to be read next
     written: Written
+    kept: Kept
+    kept_before: int = 0  # the times at which this cache was made
 
     @classmethod
     def begun(cls, layers: list[LayerCache], source_bias: Tensor) -> "Cache":
         """One hypothesis a sentence, nothing written."""
-        return cls(layers, source_bias, source_bias.new_zeros(len(source_bias), 1, 1, 0), 0, Written())
+        return cls(layers, source_bias, source_bias.new_zeros(len(source_bias), 1, 1, 0), 0, Written(), Kept())
 
     def reorder(self, rows: Tensor) -> "Cache":
         """Hypotheses `rows` int64 [R'] go on, in this order; each sentence keeps its place. Nothing is moved."""
@@ -124,9 +134,15 @@ class Cache:
         layers = [
             LayerCache(layer.k[:n], layer.v[:n], kept(layer.source_k), kept(layer.source_v)) for layer in cache.layers
         ]
-        cache.written.position = -1
+        self.kept.times += 1
         return Cache(
-            layers, cache.source_bias[sentences], cache.own_bias[sentences], self.position, Written(self.position)
+            layers,
+            cache.source_bias[sentences],
+            cache.own_bias[sentences],
+            self.position,
+            Written(self.position),
+            self.kept,
+            self.kept.times,
         )
 
     def one_longer(self, width: int) -> "Cache":
@@ -141,8 +157,10 @@ class Cache:
 
         A copy leaves slots behind that are no live hypothesis's past: most are, for hypotheses soon share their past.
         """
-        if self.written.position < 0:
-            raise ValueError("expected a cache that nobody has given up, got one after its `keep`. Use what that gave.")
+        if self.kept_before != self.kept.times:
+            raise ValueError(
+                "expected the cache that the last `keep` of this search gave, got one of before. Use what it gave."
+            )
         slots = self.own_bias.shape[3]
         if self.written.position == self.position and slots + width <= self.layers[0].k.shape[2]:
             return self

@@ -345,6 +345,22 @@ def test_sentences_leave_a_cache_behind_which_another_was_written() -> None:
     same(found, in_one_pass(ours, source[[2, 2, 0, 0]], whole)[:, 3:])
 
 
+def test_after_sentences_have_left_no_other_cache_of_the_search_goes_on() -> None:
+    """All of them read the keys and values of one source, which were moved."""
+    ours, source = model(), tokens(3, S)
+    start = ours.start(source)
+    others = [ours.step(tokens(3), start)[1] for _ in range(2)]
+    _, cache = ours.step(tokens(3), start)
+    kept = cache.keep(torch.tensor([2, 1]))
+    for given_up in (start, *others, cache):
+        with pytest.raises(ValueError, match=r"^expected the cache that the last `keep` of this search gave"):
+            ours.step(tokens(3), given_up)
+    _, kept = ours.step(tokens(2), kept)
+    kept.keep(torch.tensor([1]))
+    with pytest.raises(ValueError, match="got one of before"):
+        kept.keep(torch.tensor([0]))
+
+
 def test_a_step_leaves_its_cache_as_it_was() -> None:
     ours, source = model(), tokens(B, S)
     start = ours.start(source)
