@@ -268,7 +268,8 @@ def mended(line: str, words: Sequence[str]) -> Mended:
     around: list[int] = []
     # 1. read what was written: leaves beyond the last word and closes without an open are dropped
     for token in line.split():
-        if NO_TEXT.search(token):  # bytes are tokens too
+        # bytes are tokens too, and may spell what no tree over words has: an empty element, a bracket around all
+        if NO_TEXT.search(token) or token == EMPTY_ELEMENT or token.strip("()") in OUTER:
             kinds["no token of trees"] += 1
         elif token[0] not in "()" and not {"(", ")"} & {*token}:
             if len(tags) < len(words):

@@ -186,6 +186,8 @@ def test_an_article_of_craft_comes_back(name: str) -> None:
         ("(NP NN )NP (VP VB )VP", "(NP (NP (NN a)) (VP (VB b)))", {"several roots": 1}),
         ("NN (VP VB )VP", "(VP (NN a) (VP (VB b)))", {"several roots": 1}),
         ("(S (N(P NN VB ( )S", "(S (NN a) (VB b))", {"no token of trees": 2}),
+        ("(S -NONE- NN VB )S", "(S (NN a) (VB b))", {"no token of trees": 1}),  # a tag that would drop the word
+        ("(TOP (S NN (ROOT VB )ROOT )S )TOP", "(S (NN a) (VB b))", {"no token of trees": 4}),
         ("(S " * 300, "(XX a) (XX b)", {"never closed": 300, "a bracket without leaves": 300, "a leaf missing": 2}),
     ],
     ids=lambda value: value[:20] if isinstance(value, str) else "",
