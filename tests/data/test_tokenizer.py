@@ -485,3 +485,9 @@ def test_letters_that_spell_a_special_token_stay_letters_beside_words_that_are_k
         ids, _ = tokenizer.encode([line])
         assert [place for place, id in enumerate(ids) if id in (PAD, EOS)] == [len(ids) - 1], "but the end of the line"
         assert tokenizer.decode(ids.tolist()) == line
+
+
+@pytest.mark.parametrize("kind", ["BPE", "unigram", ""])
+def test_another_kind_of_sub_words_is_refused(kind: str) -> None:
+    with pytest.raises(ValueError, match=f"^Sub-words: expected one of bpe, wordpiece, given, got '{kind}'"):
+        Subwords(kind, 600)  # type: ignore[arg-type]
