@@ -13,7 +13,10 @@ from torch import Tensor, nn
 
 from repro.model.embedding import TiedEmbedding
 
-MEMBERS = ("embedding", "encode", "decode", "start", "advance", "prepacked")
+MEMBERS = (
+    *("embedding", "encode", "decode", "start", "advance", "prepacked"),
+    *("reads_ragged", "in_ctranslate2", "needs_whole_updates"),
+)
 
 
 class TranslationSystem(Protocol):
@@ -57,7 +60,7 @@ def refuse_incomplete(model: nn.Module) -> None:
     if missing := [name for name in MEMBERS if not hasattr(model, name)]:
         raise ValueError(
             f"{type(model).__name__} lacks {', '.join(missing)}: expected a system with {', '.join(MEMBERS)}. Add "
-            f"what is missing, or subclass repro.model.protocol.Plain, which brings start, advance and prepacked."
+            "what is missing, or subclass repro.model.protocol.Plain, which brings all but embedding, encode, decode."
         )
 
 

@@ -91,7 +91,7 @@ def refuse_search(model: Any) -> None:
 
 def refuse_parts_of_updates(model: Any, parts: int) -> None:
     """Raise ValueError for a model whose sentences meet all of their update, where that is shared out into parts."""
-    if parts > 1 and getattr(model, "needs_whole_updates", False):
+    if parts > 1 and model.needs_whole_updates:
         raise ValueError(
             f"expected whole updates, got {parts} parts of each (processes or micro-batches): in this model "
             "the output for a sentence depends on all others of the update. Train it in one process, --devices 1, at a "
