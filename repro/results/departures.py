@@ -5,7 +5,7 @@ looks at what no row of Table 3 changes; what a row changes is looked at in the 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from repro.model.config import BASE as PAPER_BASE
@@ -27,6 +27,8 @@ PAPER_TREES = {  # section 6.3; by whether there is silver text
 PAPER_TREE_TOKENS = {False: 16_384, True: 32_768}  # "16K tokens", "32K tokens"
 PAPER_PARSER = {"n_layers": 4, "d_model": 1_024}
 AVERAGED = {"base": 5, "big": 20}  # checkpoints, Table 2; Table 3 averages none
+PAPER_BIG = replace(PAPER_BASE, d_model=1_024, d_ff=4_096, n_heads=16, steps=300_000)  # Table 3, section 5.2
+SIZES = ("n_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v")
 BIG_DROPOUT = {"en-de": 0.3, "en-fr": 0.1}  # Table 3, and section 6.1 for English-French
 
 
@@ -177,11 +179,15 @@ RULES = (
         name="size of the base model",
         paper=_size(vars(PAPER_BASE)),
         here=lambda record: _size(record.hyper),
-        kept=lambda record: all(
-            record.hyper[name] == getattr(PAPER_BASE, name)
-            for name in ("n_layers", "d_model", "d_ff", "n_heads", "d_k", "d_v")
-        ),
-        rows=_is_base,
+        kept=lambda record: all(record.hyper[name] == getattr(PAPER_BASE, name) for name in SIZES),
+        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+    ),
+    Rule(
+        name="size of the big model",
+        paper=_size(vars(PAPER_BIG)),
+        here=lambda record: _size(record.hyper),
+        kept=lambda record: all(record.hyper[name] == getattr(PAPER_BIG, name) for name in SIZES),
+        rows=_is_big,
     ),
     Rule(
         name="dropout of the base model",
@@ -205,18 +211,25 @@ RULES = (
         rows=lambda record: _is_base(record) or _is_base_of_table_2(record) or _is_big(record),
     ),
     Rule(
-        name="label smoothing of the base model",
+        name="label smoothing",
         paper=f"{PAPER_BASE.label_smoothing}",
         here=lambda record: f"{record.hyper['label_smoothing']:g}",
         kept=lambda record: record.hyper["label_smoothing"] == PAPER_BASE.label_smoothing,
-        rows=_is_base,
+        rows=lambda record: _is_base(record) or _is_base_of_table_2(record) or _is_big(record),
     ),
     Rule(
         name="updates of the base model",
         paper=f"{PAPER_BASE.steps:,}",
         here=lambda record: f"{record.hyper['steps']:,}",
         kept=lambda record: record.hyper["steps"] == PAPER_BASE.steps,
-        rows=_is_base,
+        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+    ),
+    Rule(
+        name="updates of the big model",
+        paper=f"{PAPER_BIG.steps:,}",
+        here=lambda record: f"{record.hyper['steps']:,}",
+        kept=lambda record: record.hyper["steps"] == PAPER_BIG.steps,
+        rows=_is_big,
     ),
     Rule(
         name="tokens of an update",

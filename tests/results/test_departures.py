@@ -85,8 +85,9 @@ def test_the_papers_own_run_departs_from_nothing() -> None:
         ("gradient", {"settings": PAPER_SETTINGS | {"gradient_norm": 1.0}}, "cut to norm 1"),
         ("size of the base model", {"hyper": changed(n_layers=3)}, "N 3, d_model 512, d_ff 2,048, h 8"),
         ("dropout of the base model", {"hyper": changed(dropout=0.2)}, "0.2"),
-        ("label smoothing of the base model", {"hyper": changed(label_smoothing=0.0)}, "0"),
+        ("label smoothing", {"hyper": changed(label_smoothing=0.0)}, "0"),
         ("updates of the base model", {"hyper": changed(steps=25_000)}, "25,000"),
+        ("updates of the base model", {"hyper": changed(steps=200_000)}, "200,000"),
         ("tokens of an update", {"settings": PAPER_SETTINGS | {"batch_tokens": 2_048}}, "at most 2,048 of each side"),
         ("schedule", {"hyper": changed(warmup=16_000)}, "the printed formula with a warm-up of 16,000"),
         ("schedule", {"hyper": changed(lr_factor=0.5)}, "the printed formula with a warm-up of 4,000, times 0.5"),
@@ -111,7 +112,7 @@ def test_what_departs_is_named(name: str, other: dict[str, Any], here: str) -> N
 
 def test_every_rule_has_been_broken_above() -> None:
     marks = test_what_departs_is_named.pytestmark  # type: ignore[attr-defined]
-    of_others = {"dropout of the big model"}  # below
+    of_others = {f"{what} of the big model" for what in ("dropout", "size", "updates")}  # below
     of_others |= {case[0] for mark in test_what_a_parser_departs_in_is_named.pytestmark for case in mark.args[1]}  # type: ignore[attr-defined]
     assert {case[0] for mark in marks for case in mark.args[1]} | of_others == {rule.name for rule in RULES}
 
@@ -138,6 +139,32 @@ def test_base_and_big_drop_out_as_the_paper_says(
     broken = [(departure.name, departure.here) for departure in found if departure.name.startswith("dropout")]
     here = f"{dropout:g} ({pair})" if row.startswith("big") else f"{dropout:g}"
     assert broken == ([(breaks, {here: [row]})] if breaks else [])
+
+
+BIG: dict[str, Any] = {"d_model": 1_024, "d_ff": 4_096, "n_heads": 16, "steps": 300_000, "dropout": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("row", "table", "hyper"),
+    [("base en-de", "table2", {}), ("big en-de", "table2", BIG), ("big", "table3_big", BIG)],
+)
+def test_the_models_of_table_2_and_big_are_held_against_the_whole_recipe(
+    row: str, table: str, hyper: dict[str, Any]
+) -> None:
+    kind, kept = row.split(" ")[0], {"average": {"base en-de": 5, "big en-de": 20}.get(row, 1)} | hyper
+    steps = kept.get("steps", 100_000)
+
+    def found(**other: Any) -> dict[str, list[str]]:
+        run = paper_run(row, table, hyper=changed(**kept | other), cost=paper_run().cost | {"steps": steps})
+        return {departure.name: [*departure.here] for departure in departures([run])}
+
+    assert found() == {}
+    size, updates = f"size of the {kind} model", f"updates of the {kind} model"
+    assert [*found(n_layers=3)] == [*found(d_k=32)] == [*found(d_ff=96)] == [size]
+    assert found(label_smoothing=0.0) == {"label smoothing": ["0"]}
+    assert found(attention_dropout=0.1) == {"attention dropout": ["0.1 of the weights"]}
+    for other in (steps // 2, 2 * steps):
+        assert found(steps=other)[updates] == [f"{other:,}"]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +198,7 @@ def test_what_a_row_varies_is_its_own() -> None:
         paper_run(
             "big",
             "table3_big",
-            hyper=changed(steps=300_000, dropout=0.3),
+            hyper=changed(**BIG),
             cost=paper_run().cost | {"steps": 300_000},
         ),
     ]
