@@ -143,6 +143,14 @@ def test_only_a_row_that_is_found_wider_is_taken_out() -> None:
     assert pool({**quiet, "wide": [0.0, 1.0, 2.0, 3.0, 4.0]}).taken_out == ("wide",)
     # of more than four times the variance, but five numbers out of so few rows may well come out like this
     assert pool({"a": quiet["a"], "wide": [0.0, 0.1, 0.2, 0.3, 0.95]}).taken_out == ()
+    # one distant row among the others widens what F compares with; by distances from the medians it is found
+    uneven = {"a": [0.0, 0.2, 0.0, 0.0, 0.1], "b": [0.0, 0.0, 0.1, 0.2, -0.1], "c": [0.4, -0.1, -0.4, 0.1, 0.4]}
+    wide = [0.7, 0.0, 0.4, -0.1, 0.9]
+    others = [*uneven.values()]
+    variances = [np.var(row, ddof=1) for row in (wide, *others)]
+    of_f = stats.f.sf(variances[0] / np.mean(variances[1:]), 4, 12)
+    assert 4 * of_f > ALPHA > brown_forsythe([wide, *others])
+    assert pool({**uneven, "wide": wide}).taken_out[:1] == ("wide",)
     # found unequal, and less than four times as wide
     many = {f"row {i}": [0.0, 0.1, 0.2, 0.3, 0.4] * 8 for i in range(6)}
     near = {**many, "wide": [1.6 * x for x in many["row 0"]]}
@@ -185,6 +193,7 @@ def test_a_slope_is_the_one_of_least_squares() -> None:
     [
         (0.90, True, "reproduced", "above 0.698"),
         (0.25, True, "reproduced", "smaller than printed, between 0.0479 and 0.452"),
+        (0.60, True, "reproduced", "above 0.398"),  # the interval, to 0.802, holds half of what is printed
         (0.15, True, "inconclusive", "between -0.0521 and 0.352"),
         (0.00, True, "inconclusive", "between -0.202 and 0.202"),
         (-0.5, True, "contradicted", "the other way round: below -0.298"),

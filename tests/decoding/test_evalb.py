@@ -71,6 +71,8 @@ def test_the_golden_example_to_the_last_count() -> None:
         ("(S (NP (NP (NN a))) (VB b))", "(S (NP (NN a)) (VB b))", (2, 3, 2)),
         ("(S (NP (NN a)) (VB b))", "(S (NP (NP (NN a))) (VB b))", (2, 2, 3)),
         ("(S (NP (NP (NP (NN a)))) (VB b))", "(S (NP (NP (NN a))) (VB b))", (3, 4, 3)),
+        # functions and indices are no part of a category
+        ("(S (NP-SBJ=1 (NN a)) (VP=2 (VB b)))", "(S (NP (NN a)) (VP (VB b)))", (3, 3, 3)),
         # ADVP is PRT
         ("(S (PRT (RP up)) (ADVP (RB now)))", "(S (ADVP (RP up)) (PRT (RB now)))", (3, 3, 3)),
         # the outer bracket is none, under any name
@@ -107,11 +109,17 @@ def test_sums_come_first() -> None:
     assert score_trees(gold, found).counts.f1 == pytest.approx(60)
 
 
+def test_a_bracket_too_many_is_no_exact_match() -> None:
+    gold, more = tree("(S (NP (NN a)) (VB b))"), tree("(S (NP (NP (NN a))) (VB b))")
+    assert [count_brackets(*pair).exact for pair in ((gold, gold), (gold, more), (more, gold))] == [1, 0, 0]
+
+
 def test_short_sentences_have_a_column_of_their_own() -> None:
     gold = [tree(f"(S {'(NN a) ' * n}(-NONE- *) (. .))") for n in (39, 40)]
     score = score_trees(gold, gold, at_most=40, mended={1})
     assert score.counts.sentences == 1  # 39 words and a full stop; empty elements are no words
     assert "length:40|sentences:1|mended:0.00%" in score.signature
+    assert "|mended:100.00%" in score_trees(gold, gold, at_most=40, mended={0}).signature, "of these sentences"
 
 
 def test_trees_of_other_words_are_refused() -> None:

@@ -284,7 +284,9 @@ def test_where_no_run_is_shown_nothing_is_said_to_be_kept() -> None:
 
 
 def test_diverged_runs_are_counted() -> None:
-    frame = frames.table([*FULL[:5], diverged("h=1", 3)])
+    broken = replace(diverged("h=1", 3), cost=FULL[0].cost | {"train_seconds": 1e9})
+    frame = frames.table([*FULL[:5], broken])
+    assert frame["cost/train_seconds"].nunique() == 1, "nor in a mean of seconds"
     assert cell(frame, "", "n") == {"base": "3", "h=1": "2 (1 diverged)"}
     assert "Diverged, so in no mean: h=1 (seed 3)." in frame.attrs["notes"]
 

@@ -23,6 +23,14 @@ def test_dot_by_hand() -> None:
     assert UnscaledDot(n_heads=1, d_k=2, d_v=1).scores(q, k).tolist() == [[[[31.0, -2.0]]]]
 
 
+def test_each_head_begins_with_a_glorot_matrix_of_its_own() -> None:
+    widths = {"n_heads": 16, "d_k": 40, "d_v": 2}
+    for matrix, fans in ((BilinearScores(**widths).between, 40 + 40), (AdditiveScores(**widths).v, 40 + 1)):
+        bound = math.sqrt(6 / fans)
+        assert 0.9 * bound < matrix.abs().max().item() <= bound
+        assert matrix.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.1)
+
+
 def test_additive_in_a_loop() -> None:
     mixing, q, k = AdditiveScores(**WIDTHS).double(), normal(B, H, Q, E), normal(B, H, K, E)
     found = mixing.scores(q, k)
