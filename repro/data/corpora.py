@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, ver
 CHECKOUT = Path(__file__).resolve().parents[2]
 PROJECT = CHECKOUT if (CHECKOUT / "pyproject.toml").exists() else Path()  # of an installed package: where one works
 GIVEN = "vocab"  # the file of tokens in a folder of one's own text
+DEV_NAMES = ("dev", "valid", "val")  # what its dev text may be called; where several are there, nobody said which
 NEWSTEST_2014 = ("newstest2014_full", "newstest2014")  # en-de: 3,003 lines, or 2,737 of them; en-fr: the same 3,003
 FETCHED = "wmt"  # the folder of the texts that `python -m repro data fetch` unpacks
 
@@ -123,7 +124,7 @@ CORPORA = {
     ),
     "folder": NamedCorpus(
         folders={},
-        dev=("dev", "val", "valid"),
+        dev=DEV_NAMES,
         licence="as its owner says",
         origin="Pass the folder of its train, dev and test files as --data-dir FOLDER.",
     ),
@@ -324,6 +325,8 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
             _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not _sides(folder, stems, pair)
         ]
         if not lacks:
+            if not known.folders:
+                refuse_several(folder, [one for one in known.dev if _sides(folder, (one,), pair)])
             return folder
         looked.append(f"{folder} (lacks {', '.join(lacks)})")
     wanted = ", ".join(_expected(stems, pair) for stems in (known.train, known.dev, known.test))
@@ -331,6 +334,15 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
         f"Corpus {name!r} ({pair}) is not here: expected the files {wanted}, each plain or .gz; "
         f"looked in {'; '.join(looked)}. {known.origin}"
     )
+
+
+def refuse_several(folder: Path, dev_names: Collection[str]) -> None:
+    """Of dev texts by several names in a folder of one's own nobody said which is meant."""
+    if len(dev_names) > 1:
+        raise ValueError(
+            f"{folder} has {' and '.join(f'{name}.*' for name in dev_names)}: expected one dev text, got "
+            f"{len(dev_names)}. Move what is not meant to another folder."
+        )
 
 
 def _candidates(name: str, pair: str, data_dir: Path | None) -> list[Path]:

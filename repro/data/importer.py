@@ -12,21 +12,21 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from repro.data.corpora import GIVEN
+from repro.data.corpora import DEV_NAMES, GIVEN, refuse_several
 from repro.data.datacard import normalised
 from repro.data.pair import languages
 from repro.data.parallel_text import as_text
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 
-SPLITS = {"train": ("train",), "dev": ("dev", "valid", "val"), "test": ("test",)}  # and what the files may be called
+SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # and what the files may be called
 PACKED = (".gz", ".xz", ".zst")
 TABLES = (".tsv", ".jsonl", ".parquet")
 FORMS = f"{', '.join(TABLES)}, or two files of lines whose names end in the languages; plain, {', '.join(PACKED)}"
@@ -63,7 +63,8 @@ def import_text(
     in every run, and no source sentence stands on both sides, however often it comes.
     """
     sides = languages(pair)
-    texts = _found(text, sides) | {split: one for split, one in (held_out or {}).items() if one is not None}
+    given = {split: one for split, one in (held_out or {}).items() if one is not None}
+    texts = _found(text, sides, given) | given
     drawn = {split: share for split, share in (shares or {}).items() if share is not None}
     _check_splits(text, texts, drawn)
     streams = {split: _pairs(one, sides, columns) for split, one in texts.items()}
@@ -119,19 +120,23 @@ def _open_all(
 # Where ---------------------------------------------------------------------------------------------------------------
 
 
-def _found(text: Path, sides: Names) -> dict[str, Path]:
-    """The texts of a folder, by split; of anything else it is the training text."""
+def _found(text: Path, sides: Names, given: Container[str]) -> dict[str, Path]:
+    """The texts of a folder, by split, but those that are given; of anything else it is the training text."""
     if not text.is_dir():
         return {"train": text}
     found: dict[str, Path] = {}
     for split, stems in SPLITS.items():
-        for stem in stems:
-            tables = (text / f"{stem}{form}{packing}" for form in TABLES for packing in ("", *PACKED))
-            if one := next((path for path in tables if path.is_file()), None):
-                found.setdefault(split, one)
-            elif _two_files(text / stem, sides):
-                found.setdefault(split, text / stem)
+        texts = {} if split in given else {stem: one for stem in stems if (one := _of_stem(text / stem, sides))}
+        refuse_several(text, texts)
+        if texts:
+            [found[split]] = texts.values()
     return found
+
+
+def _of_stem(stem: Path, sides: Names) -> Path | None:
+    """The table, or the two files, whose names begin with this."""
+    tables = (stem.with_name(f"{stem.name}{form}{packing}") for form in TABLES for packing in ("", *PACKED))
+    return next((path for path in tables if path.is_file()), stem if _two_files(stem, sides) else None)
 
 
 def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:

@@ -163,6 +163,18 @@ def test_the_dev_split_has_three_names(tmp_path: Path, dev: str) -> None:
     assert opened(six_files(tmp_path, dev=dev)).dev.source.name == f"{dev}.en"
 
 
+@pytest.mark.parametrize(("one", "other"), [("dev", "val"), ("valid", "val")])
+def test_of_two_dev_texts_in_a_folder_none_is_chosen(tmp_path: Path, one: str, other: str) -> None:
+    six_files(tmp_path, dev=other)
+    written(tmp_path, f"{one}.en", b"five\n")
+    written(tmp_path, f"{one}.fr", b"cinq\n")
+    assert opened(tmp_path).dev.source.name == f"{other}.en"  # of this pair it is the only one
+    six_files(tmp_path, dev=one)
+    refused = rf"{tmp_path} has {one}\.\* and {other}\.\*: expected one dev text, got 2\. Move what is not meant"
+    with pytest.raises(ValueError, match=refused):
+        opened(tmp_path)
+
+
 def test_a_split_that_is_empty_or_unequal_is_refused_when_opened(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"test\.en and .*test\.de hold no line"):
         opened(six_files(tmp_path / "empty", test_en=b"", test_de=b""))
@@ -229,6 +241,13 @@ def test_another_text_under_a_known_name_is_refused(tmp_path: Path) -> None:
     assert hashlib.sha256(b"vier\n").hexdigest() in str(error.value)
     assert hashlib.sha256(b"vieR\n").hexdigest() in str(error.value)
     assert opened(altered).name == "folder"
+
+
+@pytest.mark.usefixtures("tiny_corpus")
+def test_a_corpus_with_a_name_knows_its_dev_text(tmp_path: Path) -> None:
+    for dev in ("val", "valid", "dev"):
+        six_files(tmp_path, dev=dev)
+    assert opened(tmp_path, "tiny").dev.source.name == "dev.en"
 
 
 @pytest.mark.usefixtures("tiny_corpus")

@@ -152,6 +152,19 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
     assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1)
 
 
+def test_of_two_dev_texts_none_is_chosen_unless_one_is_named(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    for name in ("train", "valid", "test"):
+        put(text / f"{name}.tsv", tsv([(name, "x")]))
+    for language in ("en", "de"):
+        put(text / f"val.{language}", b"val\n")
+    refused = rf"{text} has valid\.\* and val\.\*: expected one dev text, got 2\. Move what is not meant"
+    with pytest.raises(ValueError, match=refused):
+        imported(text, tmp_path, shares={})
+    imported(text, tmp_path, shares={}, held_out={"dev": text / "val"})
+    assert read(tmp_path / "made")["dev.en"] == ["val"]
+
+
 @pytest.mark.parametrize("pair", [("", "leer"), ("empty", ""), ("a\0b", "x")])
 def test_a_held_out_pair_without_a_sentence_is_refused_at_once(tmp_path: Path, pair: tuple[str, str]) -> None:
     train, dev = put(tmp_path / "a.tsv", tsv(PAIRS)), put(tmp_path / "dev.tsv", tsv([PAIRS[0], pair, PAIRS[1]]))
