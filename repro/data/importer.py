@@ -63,6 +63,11 @@ def import_text(
     in every run, and no source sentence stands on both sides, however often it comes.
     """
     sides = languages(pair)
+    if columns and len({int(name) if name.isdecimal() else name for name in columns}) == 1:
+        raise ValueError(
+            f"--columns {' '.join(columns)}: expected two columns, got one twice, so source and target would be the "
+            "same text. Name that of each."
+        )
     given = {split: one for split, one in (held_out or {}).items() if one is not None}
     texts = _found(text, sides, given) | given
     drawn = {split: share for split, share in (shares or {}).items() if share is not None}

@@ -348,6 +348,9 @@ def test_what_may_not_be_read_is_named(tmp_path: Path) -> None:
         ),
         ({"columns": ("1", "3")}, "a.tsv, line 1 has 2 columns, expected numbers 1 and 3"),
         ({"columns": ("0", "1")}, "expected numbers 0 and 1"),
+        ({"columns": ("1", "1")}, "--columns 1 1: expected two columns, got one twice, .* Name that of each"),
+        ({"columns": ("2", "02")}, "--columns 2 02: expected two columns, got one twice"),
+        ({"columns": ("en", "en")}, "--columns en en: expected two columns, got one twice"),
         ({"columns": ("src", "tgt")}, "a.tsv, line 1 has the columns .*; expected src and tgt"),
     ],
 )
