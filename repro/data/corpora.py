@@ -319,7 +319,8 @@ def _find(name: str, pair: str, data_dir: Path | None) -> Path:
     looked = []
     for folder in _candidates(name, pair, data_dir):
         if not folder.is_dir():
-            looked.append(f"{folder} (no such folder)")
+            why = f"a file; name the folder that it is in, {folder.parent}" if folder.is_file() else "no such folder"
+            looked.append(f"{folder} ({why})")
             continue
         lacks = [
             _expected(stems, pair) for _, _, stems in _wanted(folder, name, pair) if not _sides(folder, stems, pair)
