@@ -11,6 +11,7 @@ experiment at that scale finds it prepared.
 """
 
 import argparse
+import json
 import os
 import shlex
 import signal
@@ -262,7 +263,9 @@ def _task(name: str, pair: str) -> Task:
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
+    from repro.data.datacard import NAME as CARD
     from repro.results.repeats import repeated
+    from repro.results.unlisted import unlisted
 
     scale, task = _scale(name, pair, options), _task(name, pair)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
@@ -277,11 +280,13 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         check=options.command == "prepare",
     )
     sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
+    dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""
     print(
-        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s; "
+        f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
-    for sentence in repeated(prepared.repeats):
+    card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
+    for sentence in (*repeated(prepared.repeats), *unlisted(card)):
         print(f"Note: {sentence}")
     return prepared
 

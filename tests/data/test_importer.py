@@ -405,6 +405,23 @@ def test_what_it_advises_next_is_one_folder_where_its_name_has_spaces(
     assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(made)]] * 2
 
 
+def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for split, source, target in (("train", b"a b\n\na\n", b"c\nc\nx y c z v w\n"), ("dev", b"a\n", b"c\n")):
+        put(tmp_path / f"{split}.en", source)
+        put(tmp_path / f"{split}.de", target)
+    put(tmp_path / "test.en", b"b\n")
+    put(tmp_path / "test.de", b"d\n")
+    put(tmp_path / "vocab", b"a\nb\nc\nd\n")
+    assert main(["prepare", "folder-en-de", f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}"]) == 0
+    said = capsys.readouterr().out
+    assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
+    assert "; left out: {'source is empty': 1}; manifest " in said
+    assert "Note: 71.4 % of the target tokens of train are not in the vocabulary" in said  # 5 of 7: x y z v w
+    assert said.count("not in the vocabulary") == 1
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     text = put(tmp_path / "a.tsv", b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200)))
     command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}"]
