@@ -22,12 +22,12 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from repro.data.corpora import CORPORA, FETCHED, PROJECT
+from repro.data.corpora import CORPORA, FETCHED, GIVEN, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, code_of, ours, python, script
-from repro.runs.options import add_options, refuse_vocabulary
+from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
 from repro.runs.task import Task, Translation
@@ -153,9 +153,12 @@ def _import(options: argparse.Namespace) -> None:
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
     joined = f"; {made.joined:,} sentences had line feeds inside, which are now spaces" if made.joined else ""
+    usual = SCALES[USUAL.scale]  # which the second command reads the text at
+    size = f"--vocab-size {usual.vocab_size} " if usual.vocab_size and not (options.to / GIVEN).exists() else ""
     print(
         f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
-        f"  {ours('data', 'prepare')} folder-{options.pair} {_data_dir(options.to)}\n"
+        f"  {ours('data', 'prepare')} folder-{options.pair} {size}--max-length {usual.max_length} "
+        f"{_data_dir(options.to)}\n"
         f"  {python()} {script('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
     )
 

@@ -19,6 +19,8 @@ from repro.data import importer
 from repro.data.corpora import open_corpus
 from repro.data.datacard import normalised
 from repro.data.importer import Imported, import_text, share_of
+from repro.data.prepare import prepare
+from repro.runs.options import Options, chosen_scale
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with MLflow, which is not installed")
 from pyarrow import parquet  # noqa: E402
@@ -405,6 +407,31 @@ def test_what_it_advises_next_is_one_folder_where_its_name_has_spaces(
     assert [shlex.split(line)[-2:] for line in advised] == [["--data-dir", str(made)]] * 2
 
 
+def test_what_it_advises_first_makes_what_the_second_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the cache is there
+    put(tmp_path / "a.tsv", tsv([(f"a {i}", f"b {i}") for i in range(200)]))
+    assert main(["import", "a.tsv", "--pair=en-de", "--dev-share=0.1", "--test-share=0.1", "--to=made"]) == 0
+    first, second = map(shlex.split, capsys.readouterr().out.split("What next:\n")[1].splitlines())
+    assert main(first[first.index("data") + 1 :]) == 0
+    options = Options.read("table3_A", second[second.index("--pair") :])
+    scale, text = chosen_scale(options), open_corpus("folder", "en-de", data_dir=options.data_dir, cache=Path("cache"))
+    subwords = text.subwords(scale.subwords("en-de"), asked=None)
+    made = prepare(text, subwords=subwords, cache=Path("cache"), max_length=scale.max_length, rules=scale.rules)
+    assert f"\n{made.card / 'data_card.md'}\n" in capsys.readouterr().out
+
+
+def test_of_text_that_came_in_pieces_it_advises_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for split in ("train", "dev", "test"):
+        put(tmp_path / "text" / f"{split}.tsv", b"a\tb\n")
+    put(tmp_path / "text" / "vocab", b"a\nb\n")
+    assert main(["import", str(tmp_path / "text"), "--pair=en-de", f"--to={tmp_path / 'made'}"]) == 0
+    advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()[0]
+    assert "--max-length" in advised
+    assert "--vocab-size" not in advised  # it would be refused
+
+
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -430,7 +457,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
     assert "línea 0\n  第 0\n" in said
-    assert f"-m repro data prepare folder-es-zh-Hans --data-dir {tmp_path / 'made'}\n" in said
+    assert "-m repro data prepare folder-es-zh-Hans --vocab-size " in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
     monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
