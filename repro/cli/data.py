@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from repro.data.shards import Prepared
 
 ARCHIVES = "archives"  # folder of what was received, beside that of its texts
+FETCHABLE = f"{', '.join(COLLECTIONS)}; craft, which has trees"
 PAPER = SCALES["paper"]
 SHOWN = 3  # pairs
 
@@ -57,6 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command == "import":
             _import(options)
             return 0
+        if not options.corpus:
+            raise ValueError(
+                f"Expected a corpus and a language pair like wmt14-en-de, got none; to fetch there are {FETCHABLE}. "
+                f"What their archives are: {ours('data', 'fetch')} --list"
+            )
         name, pair = _name_and_pair(options.corpus)
         if options.command == "fetch" and pair == TREES:
             _fetch_trees(name, options)
@@ -85,7 +91,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     names = f"a corpus and a language pair: {', '.join(COLLECTIONS)}, tatoeba-en-de, ...; craft, which has trees"
 
     fetch = commands.add_parser("fetch", help="download and unpack the archives of a corpus")
-    fetch.add_argument("corpus", nargs="?", help=names)
+    fetch.add_argument("corpus", nargs="?", help=f"a corpus and a language pair: {FETCHABLE}")
     fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
     fetch.add_argument(
         "--data-dir",
@@ -123,11 +129,11 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def _name_and_pair(corpus: str | None) -> tuple[str, str]:
+def _name_and_pair(corpus: str) -> tuple[str, str]:
     """("news_commentary", "en-de") for "news-commentary-en-de"."""
-    if (trees := (corpus or "").replace("-", "_")) in TREEBANKS:
+    if (trees := corpus.replace("-", "_")) in TREEBANKS:
         return trees, TREES
-    parts = (corpus or "").split("-")
+    parts = corpus.split("-")
     cuts = (i for i in range(len(parts) - 2, 0, -1) if "_".join(parts[:i]) in CORPORA)
     if (cut := next(cuts, None)) is None:
         raise ValueError(

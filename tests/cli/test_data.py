@@ -314,6 +314,11 @@ def test_every_archive_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(said(capsys, "fetch", "wmt14-en-de", "--list").split("\n\n")) < len(listed.split("\n\n"))
 
 
+def test_what_cannot_be_fetched_is_not_offered(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = said(capsys, "fetch", code=2)
+    assert [name for name in ("grammar", "tatoeba", "folder", "wsj", "None") if name in refused] == []
+
+
 def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "dead since December 2021"
     assert words in said(capsys, "fetch", "wmt16_britz-en-de", "--dry-run", f"--data-dir={tmp_path}")
@@ -336,6 +341,9 @@ def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.
     [
         (["fetch"], "Expected a corpus and a language pair like wmt14-en-de"),
         (["fetch", "wmt14-en-de", "--mirror=http://[::1/"], "--mirror 'http://[::1/' is not the address of a folder"),
+        (["fetch"], "got none; to fetch there are multi30k-en-de, "),
+        (["fetch"], "; craft, which has trees. What their archives are: "),
+        (["fetch"], " -m repro data fetch --list\n"),
         (["fetch", "tatoeba-en-de"], "https://www.manythings.org/anki"),
         (["fetch", "wmt14"], "Expected a corpus and a language pair like wmt14-en-de, got 'wmt14'"),
         (["fetch", "wmt15-en-de"], "corpora are grammar, multi30k"),
