@@ -122,6 +122,12 @@ def is_of_generated(record: Record) -> bool:
     return known is not None and known.is_generated
 
 
+def is_of_reader(record: Record) -> bool:
+    """Whether its text was got by the reader's own hand, and has no name."""
+    known = CORPORA.get(record.corpus["name"])
+    return known is not None and not known.folders
+
+
 def own_text(record: Record, data: ScaleData) -> Pairs | None:
     """Sources and references of dev where they were generated and can be again; None for any other text."""
     if data.cache is None or not is_of_generated(record):
@@ -183,6 +189,11 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
         said = f"Sources and references are those of the corpus {name}, generated again."
     elif is_of_generated(record):
         said = f"Sources and references are not here: this version does not generate that text of the corpus {name}."
+    elif is_of_reader(record):
+        said = (
+            "Sources and references are not shown: the text is the reader's own and is not kept beside records. Its "
+            "counts are."
+        )
     else:
         said = (
             f"Sources and references are not shown: the text of {name} may not be redistributed. Its counts are kept."

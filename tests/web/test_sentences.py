@@ -5,6 +5,7 @@ import gzip
 import io
 import re
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +39,11 @@ def spoken(row: str, seed: int, reference: list[str]) -> list[str]:
     return [reference[0], " ".join(words[1][1:]), " ".join(words[2][:2])] if seed == 2 else reference
 
 
-def leave(results: Path, cache: Path) -> list[Record]:
+def leave(results: Path, cache: Path, name: str = "grammar") -> list[Record]:
     """Two seeds of the base and two of h=1, on generated text."""
     corpus = open_corpus("grammar", "en-de", data_dir=None, cache=cache, sizes=SIZES)
     lines = {split: [b for _, b in text.pairs()] for split, text in (("dev", corpus.dev), ("test", corpus.test))}
-    of: Any = {"name": "grammar", "sha256": corpus.sha256, "n_train": 30, "dropped": {}}
+    of: Any = {"name": name, "sha256": corpus.sha256, "n_train": 30, "dropped": {}}
     records = []
     for row, table, seed in (("base", "base", 1), ("base", "base", 2), ("h=1", "table3_A", 1), ("h=1", "table3_A", 2)):
         made = {
@@ -126,6 +127,23 @@ def test_text_that_cannot_be_generated_again_is_not_shown(told: tuple[ScaleData,
     assert [*nowhere.csv] == ["sentence_bleu.csv"]
     assert "Sources and references are not here" in nowhere.body
     assert "So chrF is not shown sentence by sentence" in nowhere.body
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("folder", "the text is the reader's own and is not kept beside records. Its counts are."),
+        ("wmt14", "the text of wmt14 may not be redistributed. Its counts are kept."),
+    ],
+)
+def test_why_text_is_not_shown(tmp_path: Path, name: str, why: str) -> None:
+    leave(tmp_path / "results", tmp_path / "cache", name)
+    (results,) = read_results(tmp_path / "results", own=False)
+    data = scale_data(results)
+    assert data
+    found = sentences_section(data)
+    assert found
+    assert f"Sources and references are not shown: {why}" in unescape(found.body)
 
 
 def test_a_run_shows_what_was_asked_of_it_where_that_was_generated(
