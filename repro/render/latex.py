@@ -5,6 +5,7 @@ The rules are those of booktabs where the document loads it. Nothing that a name
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Iterable
 
 from repro.render.escape import flat
@@ -44,6 +45,8 @@ TEX = {
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$"},
 }
+WHOLE = "ÆæØøßıŁłŒœ"  # letters without an accent that every font of LaTeX has
+OGONEK = "\N{COMBINING OGONEK}"
 GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
 
 
@@ -122,7 +125,17 @@ def _in_mathematics(letter: str) -> str:
 
 def tex_text(text: str) -> str:
     """Any text as text: LaTeX's own characters escaped, those its fonts may lack by their number."""
-    return "".join(TEX.get(c, c if c.isascii() else f"U+{ord(c):04X}") for c in flat(text))
+    return "".join(TEX.get(c, c if c.isascii() or _is_set(c) else f"U+{ord(c):04X}") for c in flat(text))
+
+
+def _is_set(letter: str) -> bool:
+    """Whether any document sets the letter: one of the Latin-1 Supplement or Latin Extended-A, in UTF-8.
+
+    LaTeX reads that since 2018. An ogonek, and letters like eth, thorn and eng, stop it in the encoding of fonts that
+    it begins with (OT1), and a few it does not know.
+    """
+    base, *accents = list(unicodedata.normalize("NFD", letter))
+    return letter in WHOLE or (letter <= "ž" and base.isascii() and accents not in ([], [OGONEK]))
 
 
 def _said(block: Block) -> Iterable[str]:

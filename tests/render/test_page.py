@@ -175,12 +175,16 @@ ESCAPES = {
     r"\textgreater{}": ">", r"\textbar{}": "|", r"$\Delta$": "Δ", r"$\epsilon$": "ε", r"$\pm$": "±", "$-$": "−",
     "{[}": "[", "{]}": "]", "{*}": "*", "''": '"', **{f"\\{c}": c for c in "{}$&#%_"},
 }  # fmt: skip
+SET = (  # by any document: LaTeX knows them in UTF-8, and the fonts that it begins with have them
+    "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝßàáâãäåæçèéêëìíîïñòóôõöøùúûüýÿĀāĂăĆćĈĉĊċČčĎďĒēĔĕĖėĚěĜĝĞğĠġĢģĤĥĨĩĪīĬĭİıĴĵĶķĹĺĻļĽľŁłŃńŅņŇň"
+    "ŌōŎŏŐőŒœŔŕŖŗŘřŚśŜŝŞşŠšŢţŤťŨũŪūŬŭŮůŰűŴŵŶŷŸŹźŻżŽž"
+)
 TOKEN = re.compile("|".join([*map(re.escape, ESCAPES), r"[^\\{}$&#%_~^<>|\[\]*\"]"]))
 
 
 def numbered(text: str) -> str:
     """With letters that LaTeX's fonts may lack by their numbers."""
-    return "".join(c if c.isascii() or c in ESCAPES.values() else f"U+{ord(c):04X}" for c in flat(text))
+    return "".join(c if c.isascii() or c in {*ESCAPES.values(), *SET} else f"U+{ord(c):04X}" for c in flat(text))
 
 
 def read_tex(text: str) -> str:
@@ -199,6 +203,12 @@ def read_tex(text: str) -> str:
 @example(r"\input{x} % & $h$ [a]* {b} ~^_#<|>")
 def test_a_text_comes_back_from_latex_token_by_token(text: str) -> None:
     assert read_tex(tex_text(text)) == numbered(text)
+
+
+def test_letters_that_any_document_sets_are_let_through() -> None:
+    assert tex_text("für Łódź, naïve Straße") == "für Łódź, naïve Straße"
+    assert "".join(c for c in map(chr, range(0x80, 0x250)) if tex_text(c) == c) == SET
+    assert tex_text("ð ą ŋ × α 第") == "U+00F0 U+0105 U+014B U+00D7 U+03B1 U+7B2C"  # which would stop some
 
 
 @settings(max_examples=100, deadline=None)
