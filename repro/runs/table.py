@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,17 @@ class Row:
     def at(self, base: Hyper, *, equal_updates: bool = False) -> Hyper:
         """What it is at a scale with this base: with as many updates as the base where all rows have them equal.
 
-        Raises ValueError for a change that gives no row back.
+        Raises ValueError with the name of the row for a change that gives no row back, or none that can be.
         """
-        hyper = self.change(base)
+        try:
+            hyper = self.change(base)
+        except ValueError as error:
+            raise ValueError(f"Row {self.name}: {error}") from error
+        except TypeError as error:
+            if "unexpected keyword argument" not in str(error):
+                raise
+            known = ", ".join(field.name for field in fields(Hyper))
+            raise ValueError(f"Row {self.name}: {error}. Expected some of {known}.") from error
         if not isinstance(hyper, Hyper):
             raise ValueError(
                 f"Row {self.name}: expected its change to return what it makes of the base, like replace(base, "
@@ -119,15 +127,21 @@ def cells(
         if name not in known:
             of = ", ".join(table.name for table in tables)
             raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
-    at_scale = [(of, i, row, row.at(base, equal_updates=equal_updates)) for of, i, row in placed]
-    twins = []
-    for of, _, row, hyper in at_scale:
+    at_scale, twins = [], []
+    for of, i, row in placed:
         who = f"row {row.name!r} of {of}"
         try:
-            twins.append((who, hyper, row.task or task, systems.system_text(row.system)))
-        except ValueError as error:
-            if not chosen or row.name in chosen:
+            hyper = row.at(base, equal_updates=equal_updates)
+            try:
+                system = systems.system_text(row.system)
+            except ValueError as error:
                 raise ValueError(f"R{who[1:]}: {error}") from error
+        except ValueError:
+            if not chosen or row.name in chosen:
+                raise
+            continue  # nobody asked for it
+        at_scale.append((of, i, row, hyper))
+        twins.append((who, hyper, row.task or task, system))
     _refuse_twins(twins)
     return [
         Cell(table=of, position=i, row=row, hyper=hyper, seed=seed, task=row.task or task)
@@ -158,6 +172,12 @@ def shard_of(asked: Sequence[Cell], shard: str | None) -> list[Cell]:
 def _refuse_names(tables: Sequence[Table]) -> None:
     """Tables are folders, and a row is found by its table and its name."""
     for table in tables:
+        for row in table.rows:
+            if not (isinstance(row, Row) and callable(row.change)):
+                raise ValueError(
+                    f"Table {table.name}: expected each row as Row(name, change, paper) with a function of the base "
+                    f"for its change, got {row!r}."
+                )
         if not re.fullmatch(FOLDER, table.name) or table.name.lower() in TAKEN:
             raise ValueError(
                 f"Table {table.name!r}: expected a name for a folder, up to 80 letters, digits and . _ = -, and not "
@@ -221,11 +241,20 @@ def listed(tables: Sequence[Table], base: Hyper, *, equal_updates: bool = False)
     """
     found = {}
     for of, position, row in _placed(tables):
-        at_paper_size = vars(row.at(BASE))
-        changes = {name: value for name, value in at_paper_size.items() if value != getattr(BASE, name)}
-        here = written(vars(row.at(base, equal_updates=equal_updates)))
-        found[of, row.name] = Listed(position, row.paper.numbers, changes, here)
+        whole, here = _made(row, BASE), _made(row, base, equal_updates=equal_updates)
+        changes = None
+        if whole is not None:
+            changes = {name: value for name, value in whole.items() if value != getattr(BASE, name)}
+        found[of, row.name] = Listed(position, row.paper.numbers, changes, None if here is None else written(here))
     return found
+
+
+def _made(row: Row, base: Hyper, *, equal_updates: bool = False) -> dict[str, Any] | None:
+    """What it is; None where it cannot be made of this base, which stops whoever asks for the row and nobody else."""
+    try:
+        return vars(row.at(base, equal_updates=equal_updates))
+    except ValueError:
+        return None
 
 
 def _placed(tables: Sequence[Table]) -> list[tuple[str, int, Row]]:

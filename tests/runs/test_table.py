@@ -132,6 +132,36 @@ def test_a_change_that_gives_nothing_back_is_named() -> None:
         Row("forgot", lambda base: None, Paper()).at(BASE)  # type: ignore[arg-type, return-value]
 
 
+def test_a_field_that_there_is_not_is_named_with_the_row_and_the_fields() -> None:
+    with pytest.raises(ValueError, match=r"^Row r: .*'nosuch'\. Expected some of n_layers, d_model, "):
+        Row("r", lambda base: replace(base, nosuch=1), Paper()).at(BASE)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match=r"^Row r: n_heads must be at least 1, got 0\."):
+        Row("r", lambda base: replace(base, n_heads=0), Paper()).at(BASE)
+    with pytest.raises(TypeError, match="unsupported operand"):  # a mistake in the function, whose line is wanted
+        Row("r", lambda base: base + 1, Paper()).at(BASE)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("row", [("r", 1), Row("r", None, Paper())])  # type: ignore[arg-type]
+def test_what_is_no_row_is_refused(row: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^Table lab: expected each row as Row\(name, change, paper\) with a function"
+    ):
+        cells([Table(name="lab", rows=[row], title="")], BASE, seeds=[1], chosen=[], task=Translation("en-de"))
+
+
+def test_a_row_that_cannot_be_stops_who_asks_for_it_and_nobody_else() -> None:
+    rows = [Row("ok", steps(1), Paper()), Row("odd", lambda base: replace(base, n_heads=0), Paper())]
+    lab = [Table(name="lab", rows=rows, title="")]
+    [cell] = cells(lab, BASE, seeds=[1], chosen=["ok"], task=Translation("en-de"))
+    assert cell.row.name == "ok"
+    for chosen in (["odd"], ["ok", "odd"], []):
+        with pytest.raises(ValueError, match=r"^Row odd: n_heads must be at least 1"):
+            cells(lab, BASE, seeds=[1], chosen=chosen, task=Translation("en-de"))
+    noted = listed(lab, BASE)
+    assert noted["lab", "odd"].here is noted["lab", "odd"].changes is None
+    assert noted["lab", "ok"].here is not None
+
+
 def test_seeds_are_outer_and_rows_inner() -> None:
     one = Row("one", steps(1), Paper())
     other = Row("other", steps(0), Paper(), Translation("en-fr"))
