@@ -170,13 +170,13 @@ def _publishable(options: argparse.Namespace) -> list[Callable[[], str]]:
 
 def _publishable_scale(name: str, options: argparse.Namespace) -> Callable[[], str]:
     from repro.results.frame import ResultSet
-    from repro.results.publish import refuse, without_programs
+    from repro.results.publish import refuse_unlike_published, without_programs
     from repro.runs.outputs import rescored
 
     all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
     own = without_programs(all_own)
     if own.everything or not all_own.everything:
-        refuse(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
+        refuse_unlike_published(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
     return partial(_publish_scale, own, there, len(all_own.everything) - len(own.everything))
 
 

@@ -23,7 +23,7 @@ def without_programs(own: ResultSet) -> ResultSet:
     return replace(own, tables={name: records for name, records in own.tables.items() if name != PROGRAM})
 
 
-def refuse(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
+def refuse_unlike_published(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
     """Raise ValueError with a line for each reason why the records of one scale may not stand among the published ones.
 
     `rescored` scores the translations beside them again where their text is at hand.
@@ -36,7 +36,7 @@ def refuse(own: ResultSet, published: ResultSet, experiments: Path, rescored: Re
 
 
 def publish(own: ResultSet, published: ResultSet) -> list[Record]:
-    """Write records and rows that `refuse` lets through, and what lies beside them; `repro.pages.build` makes pages."""
+    """Write records and rows that were let through, and what lies beside them; `repro.pages.build` makes the pages."""
     for record in own.everything:
         place = path(published.folder.parent, record)
         copy_what_is_kept(path(own.folder.parent, record), place, record.run)
