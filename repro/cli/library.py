@@ -215,7 +215,7 @@ def _as_typed(name: str, value: Any) -> Any:
 def _folder(value: Any, name: str) -> Path:
     """A folder as it was given. Raises ValueError for what names none."""
     typed = os.fspath(value) if isinstance(value, str | PathLike) else value
-    if not isinstance(typed, str) or "\0" in typed:
+    if not isinstance(typed, str) or "\0" in typed or not typed.strip():
         raise ValueError(f"{name}: expected a folder, as text or as a Path, got {value!r}.")
     return Path(typed)
 

@@ -3,12 +3,14 @@
 import argparse
 import difflib
 import importlib.metadata
+import itertools
 import os
 import shlex
 import shutil
 import signal
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,6 +42,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse what nobody knows here, where the options of a command that has several commands are known."""
         words = modern(sys.argv[1:] if args is None else args, self._renamed)
+        self._refuse_twice(words)
         found, unknown = super().parse_known_args(words, namespace)
         # of a command whose options may stand between its files, options are read first, and then the rest
         options_alone = any(action.nargs == argparse.SUPPRESS for action in self._get_positional_actions())
@@ -48,6 +51,14 @@ class Parser(argparse.ArgumentParser):
                 unknown_option(unknown, self._option_string_actions) or f"this command takes no {shlex.join(unknown)}"
             )
         return found, unknown
+
+    def _refuse_twice(self, words: Sequence[str]) -> None:
+        """Of an option that is there twice argparse would drop the first, and all the values that it had."""
+        there = Counter(word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words))
+        for name, n in there.items():
+            if n > 1 and name.startswith("--") and name in self._option_string_actions:
+                values = ", with all its values" * bool(self._option_string_actions[name].nargs)
+                self.error(f"{name} is there {n} times, expected once{values}")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with 2."""

@@ -1,7 +1,8 @@
 """What runs will cost, before they are made: by what was measured on this machine, or by arithmetic, which it says."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from repro.data.corpora import CORPORA
@@ -20,6 +21,7 @@ from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_
 from repro.runs.speed.rates import Speeds, learned, this_machine
 from repro.runs.speed.schedule import makespan, ordered
 from repro.runs.table import Cell
+from repro.runs.task import Task
 from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
@@ -28,6 +30,7 @@ OTHER_FILES = 16  # its description, journals, translations and record, an attem
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
+NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
 BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
 SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
@@ -48,14 +51,29 @@ class Estimate:
         return self.train_seconds + self.validation_seconds + self.decode_seconds
 
 
-def estimates(cells: Sequence[Cell], scale: Scale, speeds: Speeds) -> list[Estimate]:
-    """Of each cell; rows that were never measured are guessed at the speed that the measured ones among them have."""
+def estimates(
+    cells: Sequence[Cell], scale: Scale, speeds: Speeds, sentences: Mapping[Task, tuple[int, int]] = NO_TEXTS
+) -> list[Estimate]:
+    """Of each cell; rows that were never measured are guessed at the speed that the measured ones among them have.
+
+    `sentences` are those of dev and test of each task whose text has been opened.
+    """
     speed = speeds.flops_per_second(cells, scale)
-    return [estimate(cell, scale, speeds, flops_per_second=speed) for cell in cells]
+    return [estimate(cell, scale, speeds, flops_per_second=speed, sentences=sentences.get(cell.task)) for cell in cells]
 
 
-def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: float | None = None) -> Estimate:
-    """Of one cell; `flops_per_second` is for a row that was never measured, None: a guess."""
+def estimate(
+    cell: Cell,
+    scale: Scale,
+    speeds: Speeds,
+    *,
+    flops_per_second: float | None = None,
+    sentences: tuple[int, int] | None = None,
+) -> Estimate:
+    """Of one cell; `flops_per_second` is for a row that was never measured, None: a guess.
+
+    `sentences` are those of dev and test, None: as many as they are known to have.
+    """
     hyper, rates, pair = cell.hyper, speeds.of(cell, scale), cell.task.name
     scale = cell.task.at(scale)
     if rates:
@@ -64,7 +82,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, flops_per_second: floa
         guess = flops_per_second or FLOPS_PER_CORE * speeds.how.threads * speeds.how.processes
         step = expected_flops(hyper, scale, pair, cell.row.system) / hyper.steps / guess
     forward = step / BACKWARD_AND_FORWARD / scale.batch_tokens  # seconds of a pair of tokens
-    n_dev, n_test = held_out(scale, pair)
+    n_dev, n_test = sentences or held_out(scale, pair)
     n_further = further_sentences(scale, pair)
     length, search = scale.sentence_tokens, cell.task.search
     sentence = rates.sentence if rates else None

@@ -212,9 +212,16 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> No
             if choices := _choices(types[name]):
                 settings["choices"] = choices
             else:
-                settings["type"] = getattr(kind, "read", kind)
+                settings["type"] = folder_named if kind is Path else getattr(kind, "read", kind)
             settings["default"] = default
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)
+
+
+def folder_named(typed: str) -> Path:
+    """The folder of an option. Raises ArgumentTypeError for no name, as an unset variable of a shell leaves."""
+    if not typed.strip():
+        raise argparse.ArgumentTypeError(f"expected a folder, got {typed!r}; . is the one that you are in")
+    return Path(typed)
 
 
 def _choices(annotation: Any) -> tuple[Any, ...]:
@@ -306,6 +313,9 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     return check_rules(names)
 
 
+KINDS = {tuple: "a list of words, such as ['one', 'other'],"}  # of a value, where Python's name for it says too little
+
+
 def _refuse_kinds(options: Options) -> None:
     """What nobody can type, but a program can give: a word among none of the choices, or a value of another kind."""
     for name, annotation in get_type_hints(Options).items():
@@ -314,7 +324,8 @@ def _refuse_kinds(options: Options) -> None:
         known = tuple(get_origin(kind) or kind for kind in kinds if get_origin(kind) is not Literal)
         is_known = isinstance(value, known) and (not isinstance(value, bool) or bool in known)  # a bool is an int
         if value not in choices and not is_known:
-            expected = ", ".join(choices) or " or ".join(kind.__name__ for kind in known if kind is not type(None))
+            named = (KINDS.get(kind, kind.__name__) for kind in known if kind is not type(None))
+            expected = ", ".join(choices) or " or ".join(named)
             of = "one of " if choices else ""
             raise ValueError(f"--{name.replace('_', '-')}: expected {of}{expected}, got {value!r}.")
 

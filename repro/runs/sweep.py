@@ -135,7 +135,8 @@ class Sweep:
     def _expected(self, executor: Executor, work: Sequence[Work], progress: Progress) -> list[Estimate]:
         """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
         scale, options = self.workshop.scale, self.options
-        found = estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
+        texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.workshop.texts.items()}
+        found = estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
         unknown = [
             (cell, one, expected)
             for cell, one, expected in zip(self.cells, work, found, strict=True)
@@ -147,7 +148,7 @@ class Sweep:
         were = f"{several(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
         progress.say(f"{were} never timed on this machine: each is tried for about 3 s first.")
         executor.measure(list(rows.values()), progress)
-        return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options))
+        return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
 
     def _in_order(
         self, work: Sequence[Work], expected: Sequence[Estimate], n_workers: int, progress: Progress

@@ -54,6 +54,7 @@ def parser() -> argparse.ArgumentParser:
         (["one", "--bea", "3"], "--bea is not an option; did you mean --beam?"),
         (["one", "--bea=3"], "--bea is not an option; did you mean --beam?"),
         (["one", "file", "other"], "this command takes no other"),
+        (["one", "--beam", "3", "--beam=4"], "error: --beam is there 2 times, expected once; --help"),
     ],
 )
 def test_a_command_of_several_names_its_own_options(
@@ -64,6 +65,7 @@ def test_a_command_of_several_names_its_own_options(
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
     assert parser().parse_args(["one", "--beam=3"]).beam == 3
+    assert parser().parse_args(["one", "--beam=3", "--", "--beam"]).file == "--beam"
 
 
 def test_the_interpreter_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,6 +67,13 @@ def test_an_estimate_has_training_validation_and_translation() -> None:
     assert h32.seconds > 1.8 * base.seconds
 
 
+def test_a_text_that_was_opened_says_how_many_sentences_it_has() -> None:
+    [cell, _] = asked()
+    known = estimates([cell], LAPTOP, speeds(0.03, 0.06), {cell.task: (1_000, 7)})[0]
+    assert known.validation_seconds == pytest.approx(6 * 1_000 * 16 / 512 * 0.03 / 3)
+    assert known.decode_seconds == pytest.approx(1_007 * 0.004)
+
+
 def test_other_test_sets_are_translated_too() -> None:
     captions = SCALES["captions"]
     cell, _ = asked(captions.base)

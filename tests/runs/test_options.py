@@ -31,6 +31,26 @@ def test_the_command_line_is_made_of_the_fields() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("option", ["runs", "results", "cache", "data"])
+@pytest.mark.parametrize("name", ["", " "])
+def test_a_folder_without_a_name_is_none(option: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read(f"--{option}-dir", name)
+    assert f"--{option}-dir: expected a folder, got {name!r}; . is the one that you are in" in capsys.readouterr().err
+
+
+def test_an_option_is_given_once_with_all_its_values(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        read("--clean", "length_ratio", "--clean", "duplicates")
+    said = "error: --clean is there 2 times, expected once, with all its values; --help"
+    assert said in capsys.readouterr().err
+
+
+def test_one_word_for_several_is_asked_for_as_a_list() -> None:
+    with pytest.raises(ValueError, match=r"^--clean: expected a list of words, such as .*, got 'duplicates'\.$"):
+        chosen_scale(replace(Options(), clean="duplicates"))  # type: ignore[arg-type]
+
+
 def test_what_is_given_its_usual_value_was_not_typed() -> None:
     assert read("--scale=laptop", "--seeds=1").typed == {}
 
