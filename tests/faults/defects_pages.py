@@ -46,8 +46,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "what a row changes is that of the base",
         "repro/runs/table.py",
-        "at_paper_size = vars(row.at(BASE))",
-        "at_paper_size = vars(BASE)",
+        "whole, here = _made(row, BASE), ",
+        "whole, here = vars(BASE), ",
         (f"{OF_LABELS}a_page_shows_both_sizes_of_a_row_and_both_counts",),
     ),
     Defect(

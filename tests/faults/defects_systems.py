@@ -112,7 +112,21 @@ DEFECTS: tuple[Defect, ...] = (
         CONVS2S,
         "other=1 / (2 * self.n_blocks)",
         "other=1",
-        (f"{OF_CONVS2S}the_encoder_gets_its_share_of_the_gradient",),
+        (f"{OF_CONVS2S}the_encoder_gets_its_share_of_the_gradient_and_the_embeddings_get_all_of_theirs",),
+    ),
+    Defect(
+        "the source embeddings of ConvS2S get a share of their gradient",
+        CONVS2S,
+        "return torch.cat([z, e], dim=-1)",
+        "return torch.cat([z, e.register_hook(lambda g: g / 4) and e], dim=-1)",
+        (f"{OF_CONVS2S}the_encoder_gets_its_share_of_the_gradient_and_the_embeddings_get_all_of_theirs",),
+    ),
+    Defect(
+        "a cache of before goes on after sentences have left",
+        "repro/model/kv_cache.py",
+        "self.kept.times += 1",
+        "pass",
+        ("tests/model/test_transformer.py::test_after_sentences_have_left_no_other_cache_of_the_search_goes_on",),
     ),
     Defect(
         "ByteNet's decoder stands one column beside its encoder",

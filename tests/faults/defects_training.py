@@ -273,16 +273,23 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a changed command begins anew in silence",
         "repro/runs/changed.py",
-        "        if not saved or (folder / RECORD).exists():",
-        "        if True:",
+        "        if saved and not (folder / RECORD).exists():",
+        "        if False:",
         ("tests/runs/test_changed.py::test_each_field_that_differs_is_named_and_no_other[seed]",),
     ),
     Defect(
         "finished runs are refused like unfinished ones",
         "repro/runs/changed.py",
-        "        if not saved or (folder / RECORD).exists():",
-        "        if not saved:",
+        "        if saved and not (folder / RECORD).exists():",
+        "        if saved:",
         ("tests/runs/test_changed.py::test_what_is_finished_or_has_no_checkpoint_or_another_name_is_no_obstacle",),
+    ),
+    Defect(
+        "own text that was edited begins anew in silence",
+        "repro/runs/changed.py",
+        'if found["tags"].get("scale") != tags["scale"] and all(',
+        "if False and all(",
+        ("tests/runs/test_changed.py::test_own_text_that_was_another_is_told_and_refuses_nothing",),
     ),
     Defect(
         "the tokenizer does not decide",

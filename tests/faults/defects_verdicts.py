@@ -227,8 +227,8 @@ DEFECTS = (
     Defect(
         "a page without verdicts on trained rows promises how often they are wrong",
         "repro/pages/claims.py",
-        'if all(one.verdict == "not judged" for one in trained):',
-        "if not trained:",
+        'one.claim.is_trained and one.verdict != "not judged" for one in judged',
+        "one.claim.is_trained for one in judged",
         (f"{OF_PAGE}a_page_that_judges_no_trained_row_promises_nothing_of_them",),
     ),
     Defect(
