@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from repro.claims.bootstrap import Place
 from repro.claims.claim import Claim, Endpoint
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
+from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence, needed, why_apart
 from repro.claims.judge import OUTCOMES, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
@@ -70,8 +70,8 @@ class Subject(NamedTuple):
 
 OF_PAPER = Subject("The claims of the paper", "claims", "what the paper says")
 MARKS: dict[Outcome, str] = {
-    **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
-    **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT)},
+    **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
+    **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
     **{words.neither: "?" for words in (OF_SIZE, OF_SIGN)},
     "not testable here": "–",
     "unstable": "!",
@@ -167,11 +167,16 @@ def page(
 
 def promise(judged: Sequence[Judged], evidence: Evidence, scale: str, of: Subject = OF_PAPER) -> str:
     """What the verdicts about trained rows may be trusted with; of a page that has none only that."""
-    trained = [one for one in judged if one.claim.is_trained]
-    if all(one.verdict == "not judged" for one in trained):
+    if not settles(judged):
         return "Nothing about trained rows is judged here: no claim has all the runs that it needs."
     below = BELOW * (not may_judge_sizes(scale))
+    trained = [one for one in judged if one.claim.is_trained]
     return PROMISE + _simulated(scale, of) + below + _incomplete(trained, evidence, scale)
+
+
+def settles(judged: Iterable[Judged]) -> bool:
+    """Whether any claim about trained rows was judged."""
+    return any(one.claim.is_trained and one.verdict != "not judged" for one in judged)
 
 
 def _simulated(scale: str, of: Subject) -> str:
@@ -200,8 +205,7 @@ def _incomplete(trained: Iterable[Judged], evidence: Evidence, scale: str) -> st
     told = ", ".join(f"{n} {which}" for which, n in counts.items() if n)
     return (
         f" The page is incomplete: of the {len(rows)} rows that this scale may judge {told}. Verdicts may change as "
-        "rows come, since the spread between seeds is pooled over those that are there; "
-        f"{RULES} says which of the published ones were decided against."
+        "rows come, since the spread between seeds is pooled over those that are there."
     )
 
 

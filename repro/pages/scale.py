@@ -9,7 +9,7 @@ from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.cells import with_minus
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import by_subject, exploration, promise, sizes_here
+from repro.pages.claims import by_subject, exploration, promise, settles, sizes_here
 from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -75,7 +75,7 @@ ABOUT_REASONS = (
 NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
-    "operations_": "Dev loss of the rows of {} over updates and over operations of training",
+    "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
     "fading_": "BLEU of the rows of {} by the length of the source and by the position in the translation",
 }
 
@@ -102,7 +102,7 @@ def page(
             Text(
                 (
                     f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
-                    *_standing(runs, evidence),
+                    *_standing(runs, judged, evidence),
                 )
             ),
             _table3(frame, judged) if frame is not None else (),
@@ -127,11 +127,13 @@ def page(
     )
 
 
-def _standing(runs: Summary, evidence: Evidence) -> Words:
-    """What the runs may show; where none is evidence, only that."""
-    if evidence.records:
-        return "A page of this scale shows ", Strong(runs.claim), ", and says so where the paper claims more."
-    return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
+def _standing(runs: Summary, judged: Iterable[Judged], evidence: Evidence) -> Words:
+    """What the runs may show; where none is evidence, or they are too few for every claim, only that."""
+    if not evidence.records:
+        return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
+    if not settles(judged):
+        return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
+    return "A page of this scale shows ", Strong(runs.claim), ", and says so where the paper claims more."
 
 
 def about_wide(judged: Iterable[Judged]) -> str:

@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from repro.claims.judge import may_judge_sizes
 from repro.pages.build import judged_without_runs, read_results
+from repro.pages.claims import settles
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.render.origin import COMMAND
 from repro.render.several import several
@@ -69,6 +70,10 @@ def lead(data: ScaleData) -> str:
     """What stands below the title: what results of this size can show; of exploration that it settles nothing."""
     if not data.evidence.records:
         return f"{EXPLORATION}, so nothing is settled by what is shown here."
+    if not settles((*data.judged, *data.stated)):
+        return (
+            "No claim about trained rows has all the runs that it needs, so nothing is settled by what is shown here."
+        )
     only = "" if may_judge_sizes(data.runs.scale) else "only "
     return f"At this size, results can show {only}{data.runs.claim}. Where the paper claims more, this report says so."
 
@@ -105,7 +110,8 @@ def _standing(data: ScaleData) -> str:
     """How much of a scale is evidence, and what that may show; of exploration only that it is."""
     if not (n := len(data.evidence.records)):
         return EXPLORATION
-    return f"{n:,} {'run counts' if n == 1 else 'runs count'} as evidence, which may show {data.runs.claim}"
+    may = f"may show {data.runs.claim}" if settles((*data.judged, *data.stated)) else "settles no claim yet"
+    return f"{n:,} {'run counts' if n == 1 else 'runs count'} as evidence, which {may}"
 
 
 def _texts(data: ScaleData) -> str:
