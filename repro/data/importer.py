@@ -139,9 +139,18 @@ def _found(text: Path, sides: Names, given: Container[str]) -> dict[str, Path]:
 
 
 def _of_stem(stem: Path, sides: Names) -> Path | None:
-    """The table, or the two files, whose names begin with this."""
+    """The table, or the two files, whose names begin with this. Raises ValueError where there is more than one text."""
     tables = (stem.with_name(f"{stem.name}{form}{packing}") for form in TABLES for packing in ("", *PACKED))
-    return next((path for path in tables if path.is_file()), stem if _two_files(stem, sides) else None)
+    found = [path for path in tables if path.is_file()]
+    if files := _two_files(stem, sides):
+        found.append(stem)
+    if len(found) > 1:
+        names = [path.name for path in found if path != stem] + [file.name for file in files or ()]
+        raise ValueError(
+            f"{stem.parent} has {', '.join(names)}: expected one text for {stem.name}, a table or a file for each "
+            "language. Move what is not meant to another folder."
+        )
+    return found[0] if found else None
 
 
 def _two_files(stem: Path, sides: Names) -> tuple[Path, Path] | None:

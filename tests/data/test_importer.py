@@ -186,6 +186,22 @@ def test_one_of_two_packed_files_names_both(tmp_path: Path) -> None:
     assert by_each[0] == by_each[1] == by_each[2]
 
 
+def test_a_text_that_is_there_in_two_forms_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    for name in ("train.en", "train.de"):
+        put(text / name, b"a\n")
+    put(text / "train.tsv.gz", gzip.compress(tsv(PAIRS)))
+    refused = (
+        rf"^{text} has train\.tsv\.gz, train\.en, train\.de: expected one text for train, a table or a file for each"
+    )
+    with pytest.raises(ValueError, match=refused):
+        import_text(text, tmp_path / "made", "en-de", shares=SHARES)
+    (text / "train.tsv.gz").unlink()
+    put(text / "test.jsonl", b'{"en": "b", "de": "c"}\n')
+    made = import_text(text, tmp_path / "made", "en-de", held_out={"dev": put(tmp_path / "dev.tsv", b"d\te\n")})
+    assert made.pairs == {"train": 1, "dev": 1, "test": 1}
+
+
 def test_an_empty_folder_may_be_a_link_but_not_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = put(tmp_path / "text.tsv", tsv(PAIRS))
     (tmp_path / "place").mkdir()
