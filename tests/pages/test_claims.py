@@ -191,8 +191,7 @@ def test_an_incomplete_page_says_how_far_it_is_and_that_verdicts_may_change() ->
     assert (
         "The page is incomplete: of the 4 rows that this scale may judge 2 have all their seeds (5; the base 8), 1 "
         "those of the first look (3), 1 too few or none. Verdicts may change as rows come, since the spread between "
-        "seeds is pooled over those that are there; docs/claims.md says which of the published ones were decided "
-        "against."
+        "seeds is pooled over those that are there."
     ) in text
     whole = small([*base, *heads])
     page = markdown(claims.page(judge(whole, claims=chosen[:1]), whole, LAPTOP))

@@ -245,10 +245,16 @@ def test_the_index_begins_with_what_settles_most() -> None:
 
 @pytest.mark.parametrize(("scale", "said"), [("laptop", "only the order"), ("paper", "the order")])
 def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) -> None:
+    judged = SimpleNamespace(claim=SimpleNamespace(is_trained=True), verdict="open")
     data: Any = SimpleNamespace(
-        runs=SimpleNamespace(scale=scale, claim="the order"), evidence=SimpleNamespace(records=[1])
+        runs=SimpleNamespace(scale=scale, claim="the order"),
+        evidence=SimpleNamespace(records=[1]),
+        judged=[],
+        stated=[judged],
     )
     assert lead(data) == f"At this size, results can show {said}. Where the paper claims more, this report says so."
+    judged.verdict = "not judged"
+    assert lead(data).startswith("No claim about trained rows has all the runs that it needs, so nothing is settled")
     data.evidence.records = []
     assert lead(data).startswith("Exploration: no run counts as evidence, so nothing is settled")
 
@@ -263,9 +269,11 @@ def test_the_index_says_what_is_exploration_and_what_is_evidence(made: Path, n: 
     assert "Exploration: no run counts as evidence. Text:" in explored
     assert data.runs.claim not in explored, "it shows nothing of it"
     evidence = replace(data.evidence, records=result_set.everything[:n])
-    assert f"{counted} as evidence, which may show {data.runs.claim.replace('<', '&lt;').replace('>', '&gt;')}." in (
-        index_report([replace(data, evidence=evidence)])
-    )
+    assert f"{counted} as evidence, which settles no claim yet." in index_report([replace(data, evidence=evidence)])
+    one = next(one for one in data.judged if one.claim.is_trained)
+    settled = replace(data, evidence=evidence, judged=[replace(one, verdict="open")])
+    claim = data.runs.claim.replace("<", "&lt;").replace(">", "&gt;")
+    assert f"{counted} as evidence, which may show {claim}." in index_report([settled])
 
 
 def test_the_index_counts_the_claims_that_trained_rows_settle(made: Path) -> None:
