@@ -15,9 +15,9 @@ FILE = Path(__file__).with_name("simulated.json")
 
 
 class Worst(NamedTuple):
-    """The supposed truth under which most pages of a scale held a wrong verdict."""
+    """The supposed truth under which most pages of a scale held a wrong verdict, drawn anew on other pages."""
 
-    share: float  # of its pages
+    share: float  # of these
     pages: int
     truth: str
 
@@ -26,7 +26,7 @@ def worst(scale: str) -> Worst | None:
     """Of "captions-bf16" the first part counts. None where it was not simulated, or not with the claims of today."""
     found = _simulated()
     of = found["worst"].get(scale.split("-")[0])
-    return None if of is None or found["claims"] != catalogue_digest() else Worst(pages=found["pages"], **of)
+    return None if of is None or found["claims"] != catalogue_digest() else Worst(**of)
 
 
 @functools.cache

@@ -186,8 +186,8 @@ def _simulated(scale: str, of: Subject) -> str:
     if (found := worst(scale)) is None:
         return f" {RULES} has what simulations of them show; none is of this scale and this list of claims."
     return (
-        f" In simulations, {found.pages:,} pages for each of several known truths, at worst {100 * found.share:.1f} % "
-        f"of pages held one ({found.truth}; {RULES})."
+        f" Pages were simulated under several known truths: of the worst ({found.truth}), drawn anew, "
+        f"{100 * found.share:.1f} % of {found.pages:,} held one ({RULES})."
     )
 
 
