@@ -189,7 +189,11 @@ def test_signals_do_afterwards_what_they_did_before() -> None:
         ("base", {"precision": "fp16"}, "--precision: expected one of fp32, bf16, got 'fp16'"),
         ("base", {"batch_by": "words"}, "--batch-by: expected one of padded_tokens, tokens, got 'words'"),
         ("base", {"backend": "tpu"}, "--backend: expected one of torch, ctranslate2, ctranslate2-int8, got 'tpu'"),
-        ("base", {"clean": "duplicates"}, "--clean: expected tuple, got 'duplicates'"),
+        (
+            "base",
+            {"clean": "duplicates"},
+            "--clean: expected a list of words, such as ['one', 'other'], got 'duplicates'",
+        ),
         ("base", {"clean": ["twins"]}, "Unknown cleaning rule 'twins'"),
         ("base", {"runs_dir": None}, "--runs-dir: expected Path, got None"),
         ("base", {"data_dir": None, "steps": 0}, "--steps must be at least 1"),

@@ -53,12 +53,14 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _refuse_twice(self, words: Sequence[str]) -> None:
-        """Of an option that is there twice argparse would drop the first, and all the values that it had."""
+        """Of an option of any number of values that is there twice argparse would drop the first ones without a word.
+
+        Of one that has one value the last counts, as everywhere: a script's own may be followed by a caller's.
+        """
         there = Counter(word.partition("=")[0] for word in itertools.takewhile("--".__ne__, words))
-        for name, n in there.items():
-            if n > 1 and name.startswith("--") and name in self._option_string_actions:
-                values = ", with all its values" * bool(self._option_string_actions[name].nargs)
-                self.error(f"{name} is there {n} times, expected once{values}")
+        for name, action in self._option_string_actions.items():
+            if there[name] > 1 and action.nargs in ("+", "*"):
+                self.error(f"{name} is there {there[name]} times, expected once, with all its values")
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong in one line, and end with 2."""

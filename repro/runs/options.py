@@ -313,7 +313,7 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     return check_rules(names)
 
 
-KINDS = {tuple: "a list of words, such as ['one', 'other'],"}  # of a value, where Python's name for it says too little
+KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 
 
 def _refuse_kinds(options: Options) -> None:

@@ -45,6 +45,7 @@ def parser() -> argparse.ArgumentParser:
     one = commands.add_parser("one")
     one.add_argument("file", nargs="?")
     one.add_argument("--beam", type=int)
+    one.add_argument("--rows", nargs="+")
     return parser
 
 
@@ -54,7 +55,10 @@ def parser() -> argparse.ArgumentParser:
         (["one", "--bea", "3"], "--bea is not an option; did you mean --beam?"),
         (["one", "--bea=3"], "--bea is not an option; did you mean --beam?"),
         (["one", "file", "other"], "this command takes no other"),
-        (["one", "--beam", "3", "--beam=4"], "error: --beam is there 2 times, expected once; --help"),
+        (
+            ["one", "--rows", "a", "--rows=b"],
+            "error: --rows is there 2 times, expected once, with all its values; --help",
+        ),
     ],
 )
 def test_a_command_of_several_names_its_own_options(
@@ -65,7 +69,8 @@ def test_a_command_of_several_names_its_own_options(
     assert stopped.value.code == 2
     assert said in capsys.readouterr().err
     assert parser().parse_args(["one", "--beam=3"]).beam == 3
-    assert parser().parse_args(["one", "--beam=3", "--", "--beam"]).file == "--beam"
+    assert parser().parse_args(["one", "--beam=3", "--beam", "4"]).beam == 4, "as a caller adds to a script's own"
+    assert parser().parse_args(["one", "--rows=a", "--", "--rows"]).file == "--rows"
 
 
 def test_the_interpreter_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,7 +251,7 @@ def function(hyper: Hyper, vocab_size: int) -> Toy:
         (partial(Toy, depth=lambda: 3), "expected a class or a function with a name of its own, got <lambda>"),
         (partial(ConvS2S, kernel=4), "A kernel of 4 has no centre: expected an odd one"),
         (Huge, "Huge: expected a width that fits into the 350,208 parameters of the base outside its embedding, but"),
-        (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked: expected a system with"),
+        (lacking, "Lacking lacks embedding, encode, decode, start, advance, prepacked, reads_ragged, in_ctranslate2, "),
     ],
     ids=["lambda", "function", "instance", "text", "partial", "argument", "local", "kernel", "size", "lacking"],
 )
