@@ -416,10 +416,12 @@ def verdicts_of_print(printed: Mapping[str, PaperNumbers], claims: Iterable[Clai
 def _untrained(claim: Claim, suite: Suite) -> Judged:
     """Claims that need no training: by arithmetic, by tests, or not here."""
     if claim.compute:
+        if found := verdicts_of_print(suite.printed, [claim]):
+            verdict, reason = found[claim.id]
+            return Judged(claim=claim, verdict=verdict, reason=reason)
         absent = ", ".join(_row(row) for row in claim.rows if row not in suite.printed)
-        unknown: tuple[Outcome, str] = ("not judged", f"no run of {absent}, whose record has the printed numbers")
-        verdict, reason = verdicts_of_print(suite.printed, [claim]).get(claim.id, unknown)
-        return Judged(claim=claim, verdict=verdict, reason=reason)
+        reason = f"no run of {absent}, whose record has the printed numbers"
+        return Judged(claim=claim, verdict="not judged", reason=reason)
     if claim.tests:
         return Judged(claim=claim, verdict="not judged", reason=NOT_RUN)
     return Judged(claim=claim, verdict="not judged", reason=claim.missing)

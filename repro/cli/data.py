@@ -26,7 +26,7 @@ from repro.data.corpora import CORPORA, FETCHED, GIVEN, PROJECT
 from repro.data.download.sources import COLLECTIONS, Collection
 from repro.data.filters import FILTER_RULES, check_rules
 from repro.data.treebanks import TREEBANKS, TREES
-from repro.runs.command import Parser, code_of, ours, python, script
+from repro.runs.command import Parser, code_of, folder_named, ours, python, script
 from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
 from repro.runs.scales import SCALES, Scale
@@ -95,7 +95,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     fetch.add_argument("--list", action="store_true", help="say of each archive what it is, its address, size and hash")
     fetch.add_argument(
         "--data-dir",
-        type=Path,
+        type=folder_named,
         default=Path(os.environ.get("REPRO_DATA") or PROJECT / "data"),
         help="where archives and text go; default: $REPRO_DATA, or data/ in the project",
     )
@@ -106,7 +106,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
     own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two file names share")
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
-    own.add_argument("--to", type=Path, required=True, help="the new folder")
+    own.add_argument("--to", type=folder_named, required=True, help="the new folder")
     own.add_argument(
         "--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="columns of a table; numbers if it has no header"
     )
@@ -119,7 +119,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     for command in (prepare, inspect):
         command.add_argument("corpus", help=names)
         command.add_argument(
-            "--data-dir", type=Path, help="where the text is; default: $REPRO_DATA, then data/ in the project"
+            "--data-dir", type=folder_named, help="where the text is; default: $REPRO_DATA, then data/ in the project"
         )
         add_options(command, "cache_dir", "vocab_size")
         command.add_argument("--max-length", type=int, help="longest sentence, in tokens of one side")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from repro.render.several import several
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
 from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
-from repro.runs.command import Parser, code_of, ours
+from repro.runs.command import Parser, code_of, folder_named, ours
 from repro.storage.atomic import DiskError, write_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Make every table again from its records, or with --check say which files differ."""
     parser = Parser(prog=ours("report"), description=main.__doc__)
     parser.add_argument(
-        "--results", type=Path, help=f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
+        "--results", type=folder_named, help=f"folder of the records; default: {PUBLISHED}, or {OWN} with --own"
     )
     parser.add_argument("--own", action="store_true", help="your own results, with the published numbers beside them")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 with a diff")
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--cache-dir",
-        type=Path,
+        type=folder_named,
         default=Path("cache"),
         help="where generated text is kept, for the sentences of --html (default: %(default)s)",
     )
@@ -120,10 +120,15 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "scale", nargs="*", help=f"which scales; {LAYER_COSTS_FOLDER} is the measurement of Table 1 (default: all)"
     )
-    parser.add_argument("--from", dest="source", type=Path, default=OWN, help="your results (default: %(default)s)")
-    parser.add_argument("--to", type=Path, default=PUBLISHED, help="the published ones (default: %(default)s)")
     parser.add_argument(
-        "--cache-dir", type=Path, default=Path("cache"), help="where generated text is kept (default: %(default)s)"
+        "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
+    )
+    parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
+    parser.add_argument(
+        "--cache-dir",
+        type=folder_named,
+        default=Path("cache"),
+        help="where generated text is kept (default: %(default)s)",
     )
     options = parser.parse_args(arguments)
     from repro.pages.build import build_all
@@ -170,13 +175,13 @@ def _publishable(options: argparse.Namespace) -> list[Callable[[], str]]:
 
 def _publishable_scale(name: str, options: argparse.Namespace) -> Callable[[], str]:
     from repro.results.frame import ResultSet
-    from repro.results.publish import refuse_unlike_published, without_programs
+    from repro.results.publish import refuse_unpublishable, without_programs
     from repro.runs.outputs import rescored
 
     all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
     own = without_programs(all_own)
     if own.everything or not all_own.everything:
-        refuse_unlike_published(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
+        refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
     return partial(_publish_scale, own, there, len(all_own.everything) - len(own.everything))
 
 
@@ -187,7 +192,8 @@ def _publish_scale(own: "ResultSet", published: "ResultSet", n_left: int) -> str
         f" {several(n_left, 'run')} of rows that a program gave to repro.run stay yours: put the rows into an "
         "experiment file, and type its command."
     )
-    return f"{own.folder.name}: {len(publish(own, published))} records are published.{left * bool(n_left)}"
+    n = len(publish(own, published))
+    return f"{own.folder.name}: {several(n, 'record')} {'is' if n == 1 else 'are'} published.{left * bool(n_left)}"
 
 
 def _publish_layers(measured: "Measured", results: Path) -> str:

@@ -15,7 +15,7 @@ from repro.figures import style
 from repro.figures.curves import names_of
 from repro.figures.numbers import save_numbers
 from repro.results.curves import rows_of
-from repro.results.frame import interval
+from repro.results.frame import ends_of, half_shown, interval
 from repro.results.labels import command_of, label
 from repro.results.parts import LENGTHS, PLACES, SPLIT, THIRDS, bleu_of_parts
 from repro.results.record import BASE, Record
@@ -88,20 +88,14 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
     return [style.save_figure(to, name, (style.WIDTH, 3.2), paint), save_numbers(to, name, columns, numbers)]
 
 
-def half_width(values: Sequence[float]) -> float | None:
-    """Of the 95 % t-interval; None below three values, and where it would reach below zero, which no BLEU does."""
-    mean, half = interval(values)
-    return None if half is None or half > mean else half
-
-
 def whisker(values: Sequence[float]) -> tuple[float, float]:
     """The ends of the bar, as the tables have them: of the 95 % t-interval, or else the lowest and the highest seed."""
-    mean, half = statistics.fmean(values), half_width(values)
-    return (min(values), max(values)) if half is None else (mean - half, mean + half)
+    return ends_of(*interval(values), min(values), max(values))
 
 
 def _numbers(values: Sequence[float]) -> tuple[int, float, float | None, float, float]:
-    return len(values), statistics.fmean(values), half_width(values), min(values), max(values)
+    mean, half = interval(values)
+    return len(values), mean, half_shown(mean, half), min(values), max(values)
 
 
 def _told(found: Sequence[Fading]) -> str:
@@ -112,7 +106,9 @@ def _told(found: Sequence[Fading]) -> str:
         return "one seed a row"
     cases = {
         "of two seeds": any(len(values) == 2 for values in several),
-        "where it would reach below zero": any(len(values) > 2 and half_width(values) is None for values in several),
+        "where it would reach below zero": any(
+            len(values) > 2 and half_shown(*interval(values)) is None for values in several
+        ),
     }
     where = " and ".join(case for case, occurs in cases.items() if occurs)
     ends = f", but {where} from the lowest seed to the highest" if where else ""

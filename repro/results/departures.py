@@ -90,11 +90,8 @@ def _search_of(record: Record) -> Search:
 
 
 def _is_base(record: Record) -> bool:
-    return record.table == BASE
-
-
-def _is_base_of_table_2(record: Record) -> bool:
-    return record.table.startswith("table2") and record.row.startswith("base")
+    """Whether it is the base model, which Table 2 has as well."""
+    return record.table == BASE or (record.table.startswith("table2") and record.row.startswith("base"))
 
 
 def _is_big(record: Record) -> bool:
@@ -180,7 +177,7 @@ RULES = (
         paper=_size(vars(PAPER_BASE)),
         here=lambda record: _size(record.hyper),
         kept=lambda record: all(record.hyper[name] == getattr(PAPER_BASE, name) for name in SIZES),
-        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+        rows=_is_base,
     ),
     Rule(
         name="size of the big model",
@@ -194,7 +191,7 @@ RULES = (
         paper=f"{PAPER_BASE.dropout}",
         here=lambda record: f"{record.hyper['dropout']:g}",
         kept=lambda record: record.hyper["dropout"] == PAPER_BASE.dropout,
-        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+        rows=_is_base,
     ),
     Rule(
         name="dropout of the big model",
@@ -208,21 +205,21 @@ RULES = (
         paper="none is named",
         here=lambda record: f"{record.hyper['attention_dropout']:g} of the weights",
         kept=lambda record: record.hyper["attention_dropout"] == PAPER_BASE.attention_dropout,
-        rows=lambda record: _is_base(record) or _is_base_of_table_2(record) or _is_big(record),
+        rows=lambda record: _is_base(record) or _is_big(record),
     ),
     Rule(
         name="label smoothing",
         paper=f"{PAPER_BASE.label_smoothing}",
         here=lambda record: f"{record.hyper['label_smoothing']:g}",
         kept=lambda record: record.hyper["label_smoothing"] == PAPER_BASE.label_smoothing,
-        rows=lambda record: _is_base(record) or _is_base_of_table_2(record) or _is_big(record),
+        rows=lambda record: _is_base(record) or _is_big(record),
     ),
     Rule(
         name="updates of the base model",
         paper=f"{PAPER_BASE.steps:,}",
         here=lambda record: f"{record.hyper['steps']:,}",
         kept=lambda record: record.hyper["steps"] == PAPER_BASE.steps,
-        rows=lambda record: _is_base(record) or _is_base_of_table_2(record),
+        rows=_is_base,
     ),
     Rule(
         name="updates of the big model",

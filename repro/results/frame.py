@@ -243,6 +243,17 @@ def interval(values: Sequence[float]) -> tuple[float, float | None]:
     return mean, float(stdtrit(n - 1, (1 + CONFIDENCE) / 2)) * statistics.stdev(values) / math.sqrt(n)
 
 
+def half_shown(mean: float, half_width: float | None) -> float | None:
+    """The half-width; None where there is none (or NaN), and where it would reach below zero, which no score does."""
+    return half_width if half_width is not None and half_width <= mean else None
+
+
+def ends_of(mean: float, half_width: float | None, low: float, high: float) -> tuple[float, float]:
+    """From where to where a mean is shown to reach: its interval, or else from the lowest seed to the highest."""
+    half = half_shown(mean, half_width)
+    return (low, high) if half is None else (mean - half, mean + half)
+
+
 def table(
     records: Iterable[Record],
     *,

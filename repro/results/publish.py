@@ -23,7 +23,7 @@ def without_programs(own: ResultSet) -> ResultSet:
     return replace(own, tables={name: records for name, records in own.tables.items() if name != PROGRAM})
 
 
-def refuse_unlike_published(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
+def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path, rescored: Rescored) -> None:
     """Raise ValueError with a line for each reason why the records of one scale may not stand among the published ones.
 
     `rescored` scores the translations beside them again where their text is at hand.

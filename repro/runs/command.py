@@ -69,6 +69,13 @@ class Parser(argparse.ArgumentParser):
         )
 
 
+def folder_named(typed: str) -> Path:
+    """The folder of an option. Raises ArgumentTypeError for no name, as an unset variable of a shell leaves."""
+    if not typed.strip():
+        raise argparse.ArgumentTypeError(f"expected a folder, got {typed!r}; . is the one that you are in")
+    return Path(typed)
+
+
 def release() -> str:
     """The version of this package as it was installed; code that runs where it lies has none."""
     try:

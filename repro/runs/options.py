@@ -18,7 +18,7 @@ from repro.model.special_tokens import SPECIAL
 from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
-from repro.runs.command import Parser, ours
+from repro.runs.command import Parser, folder_named, ours
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES, Scale
 from repro.runs.speed.hardware import CARDS, card_of, check_price
@@ -32,6 +32,7 @@ Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding
 CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
 RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
+KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
 AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "vocab_size")
 AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
@@ -217,13 +218,6 @@ def add_options(parser: argparse.ArgumentParser, *names: str, **help: str) -> No
         parser.add_argument(f"--{name.replace('_', '-')}", **settings)
 
 
-def folder_named(typed: str) -> Path:
-    """The folder of an option. Raises ArgumentTypeError for no name, as an unset variable of a shell leaves."""
-    if not typed.strip():
-        raise argparse.ArgumentTypeError(f"expected a folder, got {typed!r}; . is the one that you are in")
-    return Path(typed)
-
-
 def _choices(annotation: Any) -> tuple[Any, ...]:
     """The values of a Literal, also of one that may be None."""
     for one in (annotation, *get_args(annotation)):
@@ -311,9 +305,6 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     from repro.data.filters import check_rules
 
     return check_rules(names)
-
-
-KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 
 
 def _refuse_kinds(options: Options) -> None:

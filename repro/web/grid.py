@@ -11,6 +11,7 @@ from repro.pages.claims import MARKS
 from repro.pages.verdicts import HEADING as VERDICT
 from repro.render.html import line_html
 from repro.render.page import Column, Table, Words, plain, spans
+from repro.results.frame import ends_of
 from repro.results.record import BASE
 
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def bars_of(frame: "DataFrame", score: str) -> list[Markup]:
     means = [float(value) for value in frame[score]]
     halves = [float(value) for value in frame[f"{score}_half_width"]]
     ends = zip(means, halves, frame[f"{score}_min"], frame[f"{score}_max"], strict=True)
-    # as in the cell: no interval where there is none, nor one that reaches below zero
-    both = [(mean - half, mean + half) if half <= mean else (low, high) for mean, half, low, high in ends]
+    both = [ends_of(*one) for one in ends]  # as in the cell
     lows, highs = [low for low, _ in both], [high for _, high in both]
     known = [value for value in (*lows, *highs) if not math.isnan(value)]
     if not known:

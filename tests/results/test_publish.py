@@ -262,7 +262,7 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
     leave(Path("results/own"), [of_program])
     told = " 1 run of rows that a program gave to repro.run stay yours: put the rows into an experiment file"
     assert commands.main(["publish"]) == 0
-    assert f"lab: 1 records are published.{told}" in capsys.readouterr().out
+    assert f"lab: 1 record is published.{told}" in capsys.readouterr().out
     assert published() == {"lab/x-seed1.json": "ef"}
     assert report.main(["--check"]) == 0
     shutil.rmtree("results/own/lab/lab")
