@@ -173,6 +173,9 @@ def test_another_table_of_parsers_has_their_columns_and_not_those_of_translation
     assert "BLEU" not in page
     f1 = f"{record.score('test', 'f1'):.1f}"
     assert f" {f1} " in page
+    assert "**Parameters** in millions: of the model that was trained **here**.\n" in page
+    assert "at paper size" not in page, "counted with the word-pieces of translation"
+    assert "(In brackets)" not in page, "no cell has any"
     shown = build.console(results, ["table4_grid"])
     assert f1 in shown
     assert "BLEU" not in shown
