@@ -146,9 +146,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a bar of BLEU by thirds reaches below zero",
-        "repro/figures/fading.py",
-        "return None if half is None or half > mean else half",
-        "return half",
+        "repro/results/frame.py",
+        "return half_width if half_width is not None and half_width <= mean else None",
+        "return half_width",
         ("tests/figures/test_fading.py::test_bars_are_what_the_tables_show_of_the_spread",),
     ),
     Defect(
