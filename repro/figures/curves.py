@@ -96,14 +96,18 @@ def _paint(
     left, right = kinds
     groups = style.groups(rows, [*dict.fromkeys(band.row for kind in kinds for band in kind.bands)])
     x = left.over, right.over
-    for group, *pair in style.panels(figure, groups, (left.title, right.title), loss, x, share=share):
+    panels = style.panels(figure, groups, (left.title, right.title), loss, x, share=share)
+    for group, *pair in panels:
         for axes, kind in zip(pair, kinds, strict=True):
+            axes.set_yscale("log")
             for band in kind.bands:
                 if band.row in group.looks:
                     _band(axes, band, group.looks[band.row], kind.apart)
-            axes.set_yscale("log")
-            _plain_ticks(axes, TICKS_OF_SMALL if group.name else None)
             axes.grid(True)
+    style.level(panels, share=share)
+    for group, *pair in panels:
+        for axes in pair:
+            _plain_ticks(axes, TICKS_OF_SMALL if group.name else None)
     style.legend_below(figure, groups, w_pad=1.5, title=title, handlelength=3.2, columnspacing=1.4)
 
 

@@ -68,7 +68,8 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
 
     def paint(figure: "Figure") -> None:
         half = len(LENGTHS)
-        for group, *pair in style.panels(figure, groups, TITLES, f"BLEU ({SPLIT})", ACROSS, share=True):
+        panels = style.panels(figure, groups, TITLES, f"BLEU ({SPLIT})", ACROSS, share=True)
+        for group, *pair in panels:
             for axes, begin, names in zip(pair, (0, half), (LENGTHS, PLACES), strict=True):
                 for i, (row, look) in enumerate(group.looks.items()):
                     _paint(axes, rows[row].parts[begin : begin + half], look, i, len(group.looks))
@@ -76,7 +77,9 @@ def draw_fading(to: Path, table: str, records: Sequence[Record], results: Path) 
                 axes.set_xlim(-0.25, half - 0.75)
                 axes.grid(True, axis="y")
                 axes.locator_params(axis="y", nbins=5 if group.name else 9)
-        figure.axes[0].set_ylim(bottom=0)
+        style.level(panels, share=True)
+        for axes in figure.axes:
+            axes.set_ylim(bottom=0)
         style.legend_below(figure, groups, w_pad=2, handlelength=2.6, title=title)
 
     numbers = [

@@ -172,8 +172,8 @@ def panels(
 ) -> list[tuple[Group, "Axes", "Axes"]]:
     """A pair of panels for each group, in which nothing is drawn yet: of one group large, of many small.
 
-    Small ones have one scale, and a large pair where it is to `share` that of `y`. The height of the figure follows
-    from the number of small ones.
+    They are labelled for the scales that `level` gives them once something is. The height of the figure follows from
+    the number of small ones.
     """
     small, across = bool(of[0].name), min(len(of), 2)
     down = -(-len(of) // across)
@@ -185,10 +185,7 @@ def panels(
     for i, group in enumerate(of):
         pair = grid[i // across, 2 * (i % across) : 2 * (i % across) + 2]
         for axes, title, name, first in zip(pair, titles, x, grid[0, :2], strict=True):
-            if i:
-                axes.sharex(first)
-            if axes is not grid[0, 0] and (small or share):
-                axes.sharey(grid[0, 0])
+            if small or share:
                 axes.tick_params(labelleft=axes in grid[:, 0])
             if small:
                 above = [title] * (i < across) + [symbols(group.name) if first is grid[0, 0] else ""]
@@ -206,6 +203,22 @@ def panels(
     return found
 
 
+def level(of: Sequence[tuple[Group, "Axes", "Axes"]], *, share: bool) -> None:
+    """Give small panels one scale, and a large pair where it is to `share` that of `y`: as if each had all lines.
+
+    Matplotlib's shared axes would come to the same, but ask each other for their limits at every line: a third of the
+    time of a figure of 32.
+    """
+    small = bool(of[0][0].name)
+    left, right = [[pair[side] for _, *pair in of] for side in (0, 1)]
+    for alike, along in ((left, "x"), (right, "x"), ([*left, *right], "y")):
+        if small or (share and along == "y"):
+            ends = [corner for axes in alike for corner in axes.dataLim.get_points()]
+            for axes in alike:
+                axes.update_datalim(ends, updatex=along == "x", updatey=along == "y")
+                axes.autoscale_view(scalex=along == "x", scaley=along == "y")
+
+
 def legend_below(figure: "Figure", of: Sequence[Group], *, w_pad: float, **how: Any) -> None:
     """The lines under all panels, in as many columns as there is room for; the figure grows by its height."""
     from matplotlib.lines import Line2D
@@ -220,9 +233,16 @@ def legend_below(figure: "Figure", of: Sequence[Group], *, w_pad: float, **how: 
         if across > 1:
             legend.remove()
     legend.get_title().set_multialignment("center")
-    foot = box.y1 / figure.dpi
-    figure.set_figheight(figure.get_figheight() + foot)
-    figure.tight_layout(rect=(0, foot / figure.get_figheight(), 1, 1), w_pad=w_pad, h_pad=0.4)
+    figure.tight_layout(w_pad=w_pad, h_pad=0.4)
+    add_foot(figure, box.y1 / figure.dpi)
+
+
+def add_foot(figure: "Figure", inches: float) -> None:
+    """Let the figure grow downwards under panels that keep their size: matplotlib lays out a part of one twice."""
+    height, place = figure.get_figheight(), figure.subplotpars
+    whole = height + inches
+    figure.set_figheight(whole)
+    figure.subplots_adjust(bottom=(place.bottom * height + inches) / whole, top=(place.top * height + inches) / whole)
 
 
 def note(figure: "Figure", text: str) -> None:

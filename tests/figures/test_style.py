@@ -65,6 +65,29 @@ def test_of_more_rows_than_can_be_told_apart_each_group_has_panels_with_the_base
     assert_all_words_are_on_the_page(figure, legend)
 
 
+@pytest.mark.parametrize(
+    ("name", "share", "one_x", "one_y"),
+    [("small", False, True, True), ("small", True, True, True), ("", True, False, True), ("", False, False, False)],
+)
+def test_panels_that_are_compared_have_the_limits_that_shared_axes_would_have(
+    name: str, share: bool, one_x: bool, one_y: bool
+) -> None:
+    lines = [([1, 4], [20, 5]), ([2, 9], [7, 7]), ([0, 3], [1, 1000]), ([5, 6], [2, 30])]  # x and y of each panel
+    of = [style.Group(name, {})] * (2 if name else 1)
+    grid = Figure().subplots(len(of), 2, sharex="col" if one_x else "none", sharey="all" if one_y else "none")
+    shared = [*grid.flat]
+    panels = style.panels(Figure(), of, ("left", "right"), "y", ("x", "x"), share=share)
+    drawn = [axes for _, *pair in panels for axes in pair]
+    for many in (shared, drawn):
+        for axes, (x, y) in zip(many, lines, strict=False):
+            axes.set_yscale("log")
+            axes.plot(x, y)
+    style.level(panels, share=share)
+    for axes, expected in zip(drawn, shared, strict=True):
+        assert axes.get_xlim() == pytest.approx(expected.get_xlim())
+        assert axes.get_ylim() == pytest.approx(expected.get_ylim())
+
+
 def test_a_row_looks_the_same_in_all_pictures_of_its_table_whichever_they_leave_out() -> None:
     rows = ["base", *(f"system {n}, rate x {rate}" for n in range(7) for rate in (1, 2, 4))]
     every = {row: look for group in style.groups(rows, rows) for row, look in group.looks.items()}
