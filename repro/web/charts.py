@@ -356,7 +356,7 @@ def _quality_and_cost(kept: Any, picked: Any, shape: Any) -> Any:
     x = alt.X(
         "flops:Q",
         scale=alt.Scale(type="log", nice=False, padding=20),
-        title="floating-point operations of training",
+        title="FLOPs of training",
         axis=alt.Axis(labelExpr=IN_PRINT, tickCount=5, grid=False, labelSeparation=8),
     )
     y: dict[str, Any] = {"scale": alt.Scale(zero=False, nice=False, padding=14), "title": "BLEU (dev)"}

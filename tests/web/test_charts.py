@@ -224,7 +224,7 @@ def test_axes_have_two_labels_and_no_label_twice_where_rows_are_alike(opened: An
     assert report.main(["--results", str(tmp_path / "results"), "--html"]) == 0
     page = opened(tmp_path / "results" / REPORT, height=1500)
     seen(page, "curves/all")
-    for axis in ("Y-axis titled 'loss", "X-axis titled 'floating-point"):
+    for axis in ("Y-axis titled 'loss", "X-axis titled 'FLOPs"):
         labels = page.locator(f'[data-chart="curves/all"] [aria-label^="{axis}"] .role-axis-label text')
         said = [label for label in labels.all_text_contents() if label]
         assert len({*said}) == len(said) > 1, (axis, said)
