@@ -148,14 +148,15 @@ def jacobian_norm(scores: Array) -> Array:
 
 def saturation(widths: Sequence[int] = WIDTHS, n_keys: int = N_KEYS, n_draws: int = N_DRAWS) -> Saturation:
     """Measure it on `n_draws` queries with `n_keys` keys each."""
-    rows: list[tuple[float, float, float]] = []
+    rows: list[list[float]] = []
     for d_k in widths:
         generator = np.random.default_rng([17, d_k])
         # given q, the scores of its keys are independent N(0, |q|^2): no key needs to be drawn
         lengths = np.sqrt(generator.chisquare(d_k, n_draws))
         scores = lengths[:, None] * generator.standard_normal((n_draws, n_keys))
         plain, scaled = jacobian_norm(scores), jacobian_norm(scores / d_k**0.5)
-        rows.append((float(scores.var()), float(plain.mean()), float(scaled.mean())))
+        # of six digits: processors differ in the last digit of an exponential, and the picture's bytes with it
+        rows.append([float(f"{of:.6g}") for of in (scores.var(), plain.mean(), scaled.mean())])
     variance, plain_mean, scaled_mean = zip(*rows, strict=True)
     return Saturation(tuple(widths), variance, plain_mean, scaled_mean)
 
