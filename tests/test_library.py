@@ -303,6 +303,14 @@ def test_scores_are_sums_of_log_probabilities_sentence_by_sentence(loaded: Loade
     assert found.ppls[1] == pytest.approx(math.exp(-found.log_probs[1] / found.n_each[1]))
 
 
+def test_scores_and_attention_are_those_of_float32_whatever_the_caller_works_in(loaded: Loaded) -> None:
+    scores, attention = loaded.score(LINES, LINES), loaded.attention(LINES[0], LINES[1])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert loaded.score(LINES, LINES) == scores
+        again = loaded.attention(LINES[0], LINES[1])
+    assert all((again.weights[place] == of).all() for place, of in attention.weights.items())
+
+
 def test_scores_of_a_sentence_do_not_depend_on_its_company(loaded: Loaded) -> None:
     together = loaded.score([*LINES, *LINES[::-1]], [*LINES, *LINES])
     alone = [loaded.score([source], [target]).log_probs[0] for source, target in zip(LINES, LINES, strict=True)]

@@ -108,7 +108,8 @@ class TranslationData(L.LightningDataModule):
         self.budget, self.batch_by = budget, batch_by  # of a side of one update, over all processes and micro-batches
         self.seed, self.accumulate, self.workers = seed, accumulate, workers
         self.packed = packed  # training batches come without padding, as a GPU likes them
-        self._saved: tuple[int, int] | None = None  # epoch and micro-batch of the checkpoint to go on from
+        # epoch and micro-batch of the checkpoint to go on from, and how many micro-batches an epoch had there
+        self._saved: tuple[int, int, int | None] | None = None
 
     @cached_property
     def plan(self) -> Plan:
@@ -150,6 +151,11 @@ class TranslationData(L.LightningDataModule):
             ),
             self.workers,
         )
+
+    def setup(self, stage: str | None = None) -> None:
+        """Forget the checkpoint of an earlier fit, in which nothing was left to train."""
+        if stage == TrainerFn.FITTING:
+            self._saved = None
 
     def train_dataloader(self) -> Epochs:
         """The next epoch each time it is iterated. Make it once: a new one begins with the first epoch."""
@@ -196,12 +202,13 @@ class TranslationData(L.LightningDataModule):
         epochs = loop.epoch_progress.current.processed  # type: ignore[attr-defined]
         here = epochs, loop.epoch_loop.batch_progress.current.ready
         if self._saved:
-            (epoch, batch), self._saved = self._saved, None
-            whole = batch == trainer.num_training_batches  # the epoch may count as ended already, or not yet
+            (epoch, batch, of), self._saved = self._saved, None
+            whole = batch == (of or trainer.num_training_batches)  # the epoch may count as ended already, or not yet
             if here not in ([(epoch, 0), (epoch + 1, 0)] if whole else [(epoch, batch)]):
                 raise ValueError(
                     f"The checkpoint was written after batch {batch} of epoch {epoch}, the trainer would go on after "
-                    f"batch {here[1]} of epoch {here[0]}. Go on from the checkpoint of an epoch's end."
+                    f"batch {here[1]} of epoch {here[0]}. Go on from the checkpoint of an epoch's end, with the "
+                    "limit_train_batches of that epoch."
                 )
         return here
 
@@ -216,7 +223,7 @@ class TranslationData(L.LightningDataModule):
         if self.trainer is None:
             return self._identity()
         at = [self.trainer.current_epoch, self.trainer.fit_loop.epoch_loop.batch_progress.current.ready]
-        return self._identity() | {"at": at}
+        return self._identity() | {"at": at, "of": self.trainer.num_training_batches}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Refuse to go on in another order than that of the checkpoint."""
@@ -232,7 +239,7 @@ class TranslationData(L.LightningDataModule):
             )
         if "at" in state:
             epoch, batch = state["at"]
-            self._saved = epoch, batch
+            self._saved = epoch, batch, state.get("of")  # checkpoints of before have none
 
 
 class CorpusData(TranslationData):
@@ -271,6 +278,7 @@ class CorpusData(TranslationData):
 
     def setup(self, stage: str | None = None) -> None:
         """Open what the cache holds, once."""
+        super().setup(stage)
         if not hasattr(self, "prepared"):
             self.prepared = self._prepare()
             splits = self.prepared.train, self.prepared.dev, self.prepared.test

@@ -1,6 +1,6 @@
 """How a trained model is searched: what the paper chose by its dev set, as one value. Paper: section 6.1."""
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,7 +16,7 @@ class Search:
 
     def __post_init__(self) -> None:
         # below 0 a penalty falls with length, and a search that stops early would stop too early
-        if self.beam < 1 or not 0 <= self.alpha < math.inf or self.extra < 0:
+        if self.beam < 1 or not 0 <= self.alpha <= sys.float_info.max or self.extra < 0:
             raise ValueError(
                 f"A search of {self}: expected a beam of at least 1, an alpha that is finite and at least 0, and 0 "
                 "tokens or more beyond the input. Change what is less."

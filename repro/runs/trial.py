@@ -45,6 +45,11 @@ class Trial(Recipe):
                 f"expected PyTorch's default dtype to be torch.float32, got {dtype}: runs are made in it. Type first "
                 "torch.set_default_dtype(torch.float32)."
             )
+        if on := [kind for kind in ("cpu", "cuda") if torch.is_autocast_enabled(kind)]:
+            raise ValueError(
+                f"expected no autocast around a run, got one of {on[0]}: its numbers would not be those of its "
+                "precision. Leave the block first, and ask for bfloat16 with precision='bf16'."
+            )
         made = cpu_tuning.tune(self.batch_tokens * self.hyper.d_model**2)
         torch.set_num_threads(self.threads)
         return made

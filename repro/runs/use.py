@@ -152,7 +152,7 @@ def score_sentences(trained: Trained, sources: Sequence[str], targets: Sequence[
     batches, model = _batches(trained, sources, targets, "torch"), trained.model
     device = model.embedding.weight.device
     found = torch.zeros(len(sources), dtype=torch.float64)
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast(device.type, enabled=False):  # whatever the caller works in
         for batch in (batches[i] for i in range(len(batches))):
             source, decoder_in, target = (
                 torch.as_tensor(side, device=device) for side in (batch.source, batch.decoder_in, batch.target)
@@ -244,7 +244,7 @@ def attention_of(trained: Trained, source: str, target: str) -> Attention:
     device = trained.model.embedding.weight.device
     maps = {}
     if hasattr(trained.model, "attention_maps"):
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast(device.type, enabled=False):
             maps = trained.model.attention_maps(*(torch.tensor([side], device=device) for side in (ids, read)))
     if not maps:
         run = trained.record

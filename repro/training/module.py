@@ -16,6 +16,7 @@ from torch.distributed.tensor import DTensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
+from repro.data.datamodule import Epochs
 from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
@@ -106,7 +107,22 @@ class TranslationModule(L.LightningModule):
         logits: Tensor = self.model.embedding.logits(hidden)
         return logits
 
+    def on_train_start(self) -> None:
+        """Refuse batches that do not know this trainer: its epochs, its checkpoints, what it accumulates."""
+        batches = self.trainer.train_dataloader
+        if isinstance(batches, Epochs) and batches.data.trainer is not self.trainer:
+            raise ValueError(
+                "expected the data module, got its training batches alone, which know nothing of the trainer. Write "
+                "trainer.fit(module, datamodule=data)."
+            )
+
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        n = self.trainer.accumulate_grad_batches
+        if batch.micro != (expected := self.trainer.fit_loop.total_batch_idx % n):
+            raise ValueError(
+                f"Update {batch.step + 1}: expected its micro-batch {expected + 1} of {n}, got its micro-batch "
+                f"{batch.micro + 1}. Let the trainer accumulate as many as the data cut an update into."
+            )
         self.draw_anew(batch)
         self.batch = batch
         self.update = [*(self.update if batch.micro else []), batch.sentence]

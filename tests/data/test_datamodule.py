@@ -439,6 +439,31 @@ def test_batches_without_their_module_do_not_go_on_within_an_epoch(tmp_path: Pat
 
 
 @pytest.mark.filterwarnings(*LIGHTNINGS)
+@pytest.mark.parametrize("done", [4, EPOCH + 4])
+def test_a_limit_that_ends_where_the_checkpoint_was_written_does_not_end_its_epoch(tmp_path: Path, done: int) -> None:
+    fit(tmp_path, max_epochs=2)
+    with pytest.raises(ValueError, match=f"written after batch 4 of epoch {done // EPOCH}, the trainer would go on"):
+        fit(tmp_path, resume=tmp_path / f"step={done}.ckpt", max_epochs=3, limit_train_batches=4)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_an_epoch_that_a_limit_has_ended_is_gone_on_from_with_that_limit_alone(tmp_path: Path) -> None:
+    fit(tmp_path, max_epochs=1, limit_train_batches=4)
+    resume = tmp_path / "step=4.ckpt"
+    assert sentences(fit(tmp_path / "a", resume=resume, max_epochs=2, limit_train_batches=4).trained) == planned(1, 4)
+    with pytest.raises(ValueError, match="go on after batch 4 of epoch 1"):  # which would leave them out
+        fit(tmp_path / "b", resume=resume, max_epochs=2)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
+def test_a_checkpoint_with_nothing_left_to_train_leaves_the_next_fit_alone(tmp_path: Path) -> None:
+    data = translation()
+    fit(tmp_path, max_epochs=2)
+    assert not fit(tmp_path / "none", data, resume=tmp_path / f"step={2 * EPOCH}.ckpt", max_epochs=2).trained
+    assert sentences(fit(tmp_path / "next", data, max_epochs=1).trained) == planned(0)
+
+
+@pytest.mark.filterwarnings(*LIGHTNINGS)
 def test_test_text_is_read_once(tmp_path: Path) -> None:
     witness = Witness()
     data = TranslationData(TRAIN, DEV, text(23, seed=2), budget=BUDGET, data_hash="data", seed=1)

@@ -22,7 +22,8 @@ def test_a_record_keeps_it_under_the_names_it_always_had() -> None:
 
 
 @pytest.mark.parametrize(
-    "spoilt", [{"beam": 0}, {"alpha": -0.1}, {"alpha": math.nan}, {"alpha": math.inf}, {"extra": -1}]
+    "spoilt",
+    [{"beam": 0}, {"alpha": -0.1}, {"alpha": math.nan}, {"alpha": math.inf}, {"alpha": 10**400}, {"extra": -1}],
 )
 def test_what_cannot_be_searched_is_refused_where_it_is_made(spoilt: dict[str, Any]) -> None:
     [value] = spoilt.values()

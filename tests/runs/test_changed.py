@@ -197,3 +197,8 @@ def test_a_program_that_has_asked_for_other_numbers_makes_no_run(monkeypatch: py
     monkeypatch.setattr("torch.get_default_dtype", lambda: torch.float64)
     with pytest.raises(ValueError, match=r"default dtype to be torch\.float32, got torch\.float64: .* Type first"):
         run_now().recipe.tune()
+
+
+def test_a_program_that_works_in_autocast_makes_no_run() -> None:
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(ValueError, match=r"no autocast around a run, .* of cpu"):
+        run_now().recipe.tune()

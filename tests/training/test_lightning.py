@@ -67,6 +67,24 @@ class Two(Noting):
         return [torch.optim.Adam(some, lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True) for some in (shared, rest)]
 
 
+@pytest.mark.parametrize("options", [{}, {"accumulate_grad_batches": 2}, {"overfit_batches": 2}])
+def test_training_batches_without_their_module_are_refused(options: dict[str, Any]) -> None:
+    own = data()
+    with pytest.raises(ValueError, match=r"expected the data module, .* trainer\.fit\(module, datamodule=data\)"):
+        trainer(max_epochs=1, **options).fit(Noting(), own.train_dataloader(), own.val_dataloader())
+
+
+@pytest.mark.parametrize(("cut", "accumulated", "said"), [(1, 2, "2 of 2, got its micro-batch 1"), (2, 1, "1 of 1, ")])
+def test_a_stream_cut_otherwise_than_the_trainer_accumulates_is_refused(cut: int, accumulated: int, said: str) -> None:
+    with pytest.raises(ValueError, match=f"expected its micro-batch {said}"):
+        trainer(max_steps=3, accumulate_grad_batches=accumulated).fit(
+            Noting(), data(cut).batches(0), data().val_dataloader()
+        )
+    trained = Noting()
+    trainer(max_steps=3, accumulate_grad_batches=cut).fit(trained, data(cut).batches(0), data().val_dataloader())
+    assert len(trained.rates) == 3
+
+
 def test_the_example_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "docs" / "lightning.md").read_text("utf-8")
     code = page.partition("```python\n")[2].partition("```")[0]

@@ -208,6 +208,7 @@ def test_a_loss_that_is_no_number_stops_before_the_update(value: float) -> None:
 def test_a_parameter_that_is_no_number_stops_before_the_checkpoint() -> None:
     made = module(global_step=41)
     made.on_train_batch_start(batch([0, 1], step=41), 0)
+    made.trainer.accumulate_grad_batches = 2
     made.on_train_batch_start(replace(batch([], micro=1, step=41), sentence=torch.tensor([-1])), 1)
     made.check_parameters()
     with torch.no_grad():
@@ -215,6 +216,7 @@ def test_a_parameter_that_is_no_number_stops_before_the_checkpoint() -> None:
     said = r"norm of the parameters is inf after step 41; no checkpoint was written\. Seed 1, sentences 0, 1\."
     with pytest.raises(NonFinite, match=said):
         made.check_parameters()
+    made.trainer.accumulate_grad_batches = 1
     made.on_train_batch_start(replace(batch([0], step=42), sentence=torch.arange(14)), 0)
     with pytest.raises(NonFinite, match=r"sentences 0, 1, .*, 10, 11 and 2 more\."):
         made.check_parameters()
@@ -269,7 +271,8 @@ def test_dropout_is_a_function_of_seed_step_and_share() -> None:
     hyper = replace(HYPER, dropout=0.5)
 
     def loss(*, seed: int = 1, micro: int = 0, step: int = 0, **trainer: int) -> float:
-        made, one = module(hyper, global_step=step, **trainer), batch([0, 4], micro=micro, step=step)
+        made = module(hyper, global_step=step, accumulate_grad_batches=micro + 1, **trainer)  # it is the last of them
+        one = batch([0, 4], micro=micro, step=step)
         made.seed = seed
         torch.rand(3)  # whatever was drawn before: by validation, or by a step that is not repeated
         made.on_train_batch_start(one, 0)
