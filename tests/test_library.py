@@ -120,6 +120,7 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(
         torch.set_num_threads(before[0])
         torch.set_float32_matmul_precision(before[1])
     repro.run(rows["a"], scale="smoke", steps=1, seed=2)
+    assert repro.run(rows["a"], scale="smoke", steps=1, batch_tokens=200).scale == "smoke-1-steps-200-tokens"
     noted = noted_rows(Path("results/own/smoke-1-steps"))
     assert {name: one.position for (of, name), one in noted.items() if of == "own"} == {"z": 0, "a": 1, "m": 2}
     table = repro.table("own", scale="smoke-1-steps", every_column=True)
@@ -249,6 +250,10 @@ def test_a_table_has_the_numbers_of_its_csv(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Did you mean mine-of-own-text\?"):
         repro.table("table3_B", scale="mine-of-own-txt", results_dir=tmp_path)
     with pytest.raises(ValueError, match=r"found none\. Run the table first"):
+        repro.table("table3_B", scale="smoke", results_dir=tmp_path)
+    for folder in ("smoke-12-steps/table3_B", "smoke-7-steps/table3_B", "smoke-9-steps/lab_parts", "smoke2/table3_B"):
+        (tmp_path / folder).mkdir(parents=True)
+    with pytest.raises(ValueError, match=r"other settings .* a scale here: smoke-12-steps, smoke-7-steps\.$"):
         repro.table("table3_B", scale="smoke", results_dir=tmp_path)
 
 

@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from glob import escape
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 FIRST = f"table3_A/{BASE}"  # the base stands in every table
 # options of an experiment that say something of one run in this process
 TAKEN = (
-    "corpus", "pair", "data_dir", "steps", "vocab_size", "clean", "batch_by", "threads", "precision", "backend",
-    "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
+    "corpus", "pair", "data_dir", "steps", "batch_tokens", "vocab_size", "clean", "batch_by", "threads", "precision",
+    "backend", "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
 )  # fmt: skip
 
 
@@ -177,12 +178,14 @@ def _advice(name: str, scale: str, places: Sequence[Path]) -> str:
     from repro.runs.scales import SCALES
 
     tables = [*(file.stem for file in experiment_files().glob("*.py")), table3.NAME, PROGRAM]
-    there = (place for place in places if os.path.isdir(place))
+    there = [place for place in places if os.path.isdir(place)]
     scales = sorted({*SCALES, *(folder.name for place in there for folder in place.glob("*/"))})
     wrong, known = (scale, scales) if name in tables else (name, tables)
     meant = [] if wrong in known else difflib.get_close_matches(wrong, known, n=1)
     if meant:
         return f"Did you mean {meant[0]}?"
+    if others := sorted({found.parent.name for place in there for found in place.glob(f"{escape(scale)}-*/{name}/")}):
+        return f"Runs with other settings have a folder of their own, which is a scale here: {', '.join(others)}."
     return "Run the table first, or name the folder of results with results_dir."
 
 

@@ -90,8 +90,8 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
     first = next(aligned_sentences(of_row, results), None)
     if first is None:
         raise ValueError(
-            f"no run of the row {ROW!r} of {TABLE} left its attention weights (a file .inside.gz beside its record). "
-            f"Run `{command}`."
+            f"no run of committed code of the row {ROW!r} of {TABLE} left its attention weights (a file .inside.gz "
+            f"beside its record). Run `{command}`."
         )
     record, own = first
     others = sorted(aligned_sentences(base, results), key=lambda run: run[0].seed != record.seed)
@@ -101,8 +101,8 @@ def compared_alignments(rows: Sequence[Record], base: Sequence[Record], results:
         if both:
             return Compared((record, other), both[:MOST])
     raise ValueError(
-        f"no run of the base row left its attention weights on the sentences of {ROW}, run {record.run}. "
-        f"Run `{command}`."
+        f"no run of committed code of the base row left its attention weights on the sentences of {ROW}, run "
+        f"{record.run}. Run `{command}`."
     )
 
 

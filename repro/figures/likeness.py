@@ -87,8 +87,8 @@ def draw_similarity(to: Path, records: Sequence[Record], results: Path) -> list[
     found = alike_heads(records, results)
     if not found:
         raise ValueError(
-            "no run of the base row left its attention weights (a file .inside.gz beside its record). Type the command "
-            "of a run again, where its checkpoints still are."
+            "no run of committed code of the base row left its attention weights (a file .inside.gz beside its "
+            "record). Type the command of a run again, where its checkpoints still are."
         )
 
     def paint(figure: "Figure") -> None:

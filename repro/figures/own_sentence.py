@@ -50,8 +50,8 @@ def own_sentence(records: Iterable[Record], results: Path) -> OwnSentence:
                 whole = {kind: of / of.sum(-1, keepdims=True) for kind, of in weights.items()}  # a byte each: not quite
                 return OwnSentence(record, told, whole)
     raise ValueError(
-        "no run of the base row left a sentence of its own text (in a file .inside.gz beside its record), as runs on "
-        "generated text do. Type the command of a run again, where its checkpoints still are."
+        "no run of committed code of the base row left a sentence of its own text (in a file .inside.gz beside its "
+        "record), as runs on generated text do. Type the command of a run again, where its checkpoints still are."
     )
 
 

@@ -95,9 +95,11 @@ def test_the_lowest_seed_is_held_against_a_base_of_the_same(a_record: Make, tmp_
 
 def test_what_is_missing_has_its_command(a_record: Make, tmp_path: Path) -> None:
     own = leave(tmp_path, rung(a_record, 1), {"line 1": cross(np.random.default_rng(3))})
-    with pytest.raises(ValueError, match=r"no run of the row 'soft alignment' of ladder left .* Run `make`\."):
+    with pytest.raises(
+        ValueError, match=r"no run of committed code of the row 'soft alignment' of ladder left .* Run `make`\."
+    ):
         compared_alignments([], [], tmp_path, command="make")
-    with pytest.raises(ValueError, match=r"no run of the base row left .* Run `make`\."):
+    with pytest.raises(ValueError, match=r"no run of committed code of the base row left .* Run `make`\."):
         compared_alignments([own], [a_record("base", 1)], tmp_path, command="make")
 
 

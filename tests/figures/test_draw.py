@@ -145,10 +145,10 @@ def test_what_has_no_numbers_is_skipped_with_what_to_run(monkeypatch: pytest.Mon
     assert made == []
     assert attention.startswith("figures 3 to 5: no ")
     assert attention.endswith("Run `python experiments/table3_A.py --rows base --scale laptop`.")
-    assert own.startswith(f"{OWN}: no run of the base row left ")
+    assert own.startswith(f"{OWN}: no run of committed code of the base row left ")
     assert tree.startswith("parse tree: no ")
-    assert similarity.startswith("head similarity: no run of the base row left ")
-    assert alignment.startswith("soft alignment: no run of the row 'soft alignment' of ladder left ")
+    assert similarity.startswith("head similarity: no run of committed code of the base row left ")
+    assert alignment.startswith("soft alignment: no run of committed code of the row 'soft alignment' of ladder left ")
     assert alignment.endswith('Run `python experiments/ladder.py --rows base "soft alignment" --scale laptop`.')
     assert norms.endswith('Run `python experiments/lab_parts.py --rows base "no norm" --scale laptop`.')
     assert gradients.startswith("gradients of the first word: no ")
