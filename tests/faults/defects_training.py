@@ -6,6 +6,7 @@ FIT, MODULE, WITNESS = "repro/training/loop.py", "repro/training/module.py", "re
 JOURNAL, SAVED = "repro/training/journal_callback.py", "repro/training/checkpoint_callback.py"
 DATA = "repro/data/datamodule.py"
 RUNS, READS = "tests/training/test_loop.py::", "tests/data/test_datamodule.py::"
+OTHERS = "tests/training/test_lightning.py::"  # a Trainer of somebody else's
 DIES = tuple(f"{RUNS}test_a_run_that_dies_again_and_again[lives{i}]" for i in range(3))
 
 DEFECTS: tuple[Defect, ...] = (
@@ -371,5 +372,26 @@ DEFECTS: tuple[Defect, ...] = (
         '"dropout", "attention_dropout")',
         '"dropout")',
         ("tests/model/test_transformer.py::test_dropout_of_weights_is_of_every_attention_and_has_a_rate_of_its_own",),
+    ),
+    Defect(
+        "a limit that ends where a checkpoint was written ends its epoch",
+        DATA,
+        "batch == (of or trainer.num_training_batches)",
+        "batch == trainer.num_training_batches",
+        (f"{READS}test_a_limit_that_ends_where_the_checkpoint_was_written_does_not_end_its_epoch[4]",),
+    ),
+    Defect(
+        "an update is cut into more parts than the trainer accumulates",
+        MODULE,
+        "if batch.micro != (expected := self.trainer.fit_loop.total_batch_idx % n):",
+        "if batch.micro < (expected := self.trainer.fit_loop.total_batch_idx % n):",
+        (f"{OTHERS}test_a_stream_cut_otherwise_than_the_trainer_accumulates_is_refused[2-1-1 of 1, ]",),
+    ),
+    Defect(
+        "a run within autocast is bfloat16 by another name",
+        "repro/runs/trial.py",
+        "if torch.is_autocast_enabled(kind)]",
+        "if not kind]",
+        ("tests/runs/test_changed.py::test_a_program_that_works_in_autocast_makes_no_run",),
     ),
 )
