@@ -137,8 +137,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a small panel has a scale of its own",
         "repro/figures/style.py",
-        "if axes is not grid[0, 0] and (small or share):",
-        "if axes is not grid[0, 0] and share:",
+        "small = bool(of[0][0].name)\n    left, right",
+        "small = False\n    left, right",
         (
             "tests/figures/test_style.py::"
             "test_of_more_rows_than_can_be_told_apart_each_group_has_panels_with_the_base_in_grey",

@@ -42,8 +42,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the random numbers of a micro-batch are left to chance",
         MODULE,
-        "    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:\n        self.draw_anew(batch)\n",
-        "    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:\n",
+        "        self.draw_anew(batch)\n        self.batch = batch\n",
+        "        self.batch = batch\n",
         (*DIES, f"{RUNS}test_validation_changes_nothing"),
     ),
     Defect(
