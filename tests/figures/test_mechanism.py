@@ -64,3 +64,9 @@ def test_a_query_and_its_keys_drawn_in_full_give_the_same() -> None:
 
 def test_the_same_seed_draws_the_same() -> None:
     assert saturation([2, 3]) == saturation([2, 3])
+
+
+def test_another_rounding_of_the_last_digit_changes_no_number_that_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = saturation([2, 64])
+    monkeypatch.setattr("repro.figures.mechanism.jacobian_norm", lambda scores: np.nextafter(jacobian_norm(scores), 1))
+    assert saturation([2, 64]) == found
