@@ -62,6 +62,7 @@ def prepare(
     for name, number in (("max_length", max_length), ("workers", workers)):
         if number is not None and number < 1:
             raise ValueError(f"{name} must be at least 1, got {number}.")
+    _refuse_other(corpus, subwords)
     rules, workers = check_rules(rules), workers or usable_cores()
     reasons(rules, corpus.pair, [], [])  # now, not in every process, if a rule lacks something
     version = _version(corpus, subwords, max_length, rules)
@@ -196,6 +197,20 @@ def _described(tokenizer: Tokenizer, corpus: Corpus, subwords: Subwords) -> dict
     """What the data card says of it."""
     learned = {} if corpus.vocabulary else {"learned_on": _part_of_text(_every(corpus))}
     return {"kind": subwords.kind, "size": tokenizer.size, "sha256": tokenizer.sha256} | learned
+
+
+def _refuse_other(corpus: Corpus, subwords: Subwords) -> None:
+    """A text has the sub-words that it came with, or learns some."""
+    if corpus.vocabulary and subwords.kind != "given":
+        raise ValueError(
+            f"{corpus.name} came split into sub-words, those of {corpus.vocabulary}; expected "
+            f'Subwords("given", 0), got {subwords}. Ask for those, or take the file away from a text that is not split.'
+        )
+    if not corpus.vocabulary and subwords.kind == "given":
+        raise ValueError(
+            f'{corpus.name} came without a vocabulary; expected sub-words to learn, as Subwords("bpe", 8_000), got '
+            f"{subwords}."
+        )
 
 
 def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> FolderFacts:

@@ -1,6 +1,7 @@
 """What a trained model does inside: where each head looks on a few sentences, and how its search found the translation.
 
-Each sentence is translated by the search of the run, watched (`observed.py`); then the model reads source and
+Each sentence is translated by the search of the run, watched (`observed.py`), in the type of the weights: the run's own
+translation may be another one where it was made in bfloat16 or by CTranslate2. Then the model reads source and
 translation as in training, and the weights of every head are kept. Paper: figures 3 to 5, section 6.1.
 
     L layers    H heads    Q queries    K keys
@@ -17,7 +18,7 @@ from torch import Tensor
 from repro.data.tokenizer import Tokenizer
 from repro.decoding.heads import by_words, entropies, rounded_weights
 from repro.decoding.observed import SearchTree, observe
-from repro.decoding.topk import Softmax
+from repro.decoding.translate import stepping
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.results.search import Search
@@ -50,12 +51,7 @@ def look_inside(model: TranslationSystem, tokenizer: Tokenizer, sentence: Looked
     """Translate one sentence and see how; a system without heads has its search alone."""
     model.eval()
     source = torch.tensor([[int(id) for id in sentence.ids]])
-    softmax = Softmax(model.embedding.weight, model.embedding.weight.dtype)
-
-    def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
-        hidden, state = model.advance(last, state)
-        return *softmax.top_k(hidden, k), state
-
+    step = stepping(model, model.embedding.weight.dtype)
     found, tree = observe(step, model.start(source), source.shape[1] + search.extra, search)
     written = [*found.ids, EOS] if found.finished else [*found.ids]
     maps = _maps(model, source, [PAD, *found.ids][: max(1, len(written))])

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
-from repro.decoding.beam import beam_search
+from repro.decoding.beam import Step, beam_search
 from repro.decoding.topk import Softmax
 from repro.model.bfloat16 import without_gradients
 from repro.model.loss import nll_and_correct
@@ -32,6 +32,17 @@ class TokenScores(NamedTuple):
     accuracy: float | None
 
 
+def stepping(model: TranslationSystem, dtype: torch.dtype) -> Step[Any]:
+    """What a search asks at each step; the softmax matrix is multiplied in `dtype`."""
+    softmax = Softmax(model.embedding.weight, dtype)
+
+    def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
+        hidden, state = model.advance(last, state)
+        return *softmax.top_k(hidden, k), state
+
+    return step
+
+
 @without_gradients()
 def translate(
     model: TranslationSystem,
@@ -47,12 +58,7 @@ def translate(
     """
     model.eval()
     device = model.embedding.weight.device
-    softmax = Softmax(model.embedding.weight, _dtype(model))
-
-    def step(last: Tensor, state: Any, k: int) -> tuple[Tensor, Tensor, Any]:
-        hidden, state = model.advance(last, state)
-        return *softmax.top_k(hidden, k), state
-
+    step = stepping(model, _dtype(model))
     found: dict[int, Sequence[int]] = {}
     with model.prepacked(_dtype(model)):
         for sentences in batches_by_length(np.asarray(source.lengths, np.int64), tokens_at_once(batch_tokens, search)):

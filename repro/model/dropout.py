@@ -8,7 +8,7 @@ class Dropout(nn.Module):
     """Zero each number with probability `p`, scale the rest. Paper: section 5.4 (residual dropout).
 
     On a CPU, PyTorch draws one random number after another on one thread. Here each 64 random bits give four
-    16-bit numbers to compare with a threshold: several times as fast, with p rounded to a multiple of 1/65536
+    16-bit numbers to compare with a threshold: more than twice as fast, with p rounded to a multiple of 1/65536
     (deviation: p = 0.1 becomes 0.100006; the scale uses the rounded p, so the mean is kept).
     """
 

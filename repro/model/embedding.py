@@ -49,13 +49,16 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.register_buffer("table", sinusoids(256, d_model), persistent=False)
+        self._longer = self.table  # no buffer: those keep their size, as DDP sends the first process's to the others
 
     def forward(self, start: int, stop: int) -> Tensor:
         """The encodings of positions start to stop - 1, [stop - start, d_model]."""
-        if stop > len(self.table):
-            longer = sinusoids(2 * stop, self.table.shape[1])
-            self.table = longer.to(self.table)
-        return self.table[start:stop]
+        if stop <= len(self.table):
+            return self.table[start:stop]
+        if stop > len(self._longer):
+            self._longer = sinusoids(2 * stop, self.table.shape[1])
+        self._longer = self._longer.to(self.table)
+        return self._longer[start:stop]
 
 
 class LearnedPositions(nn.Module):

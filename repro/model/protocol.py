@@ -64,6 +64,16 @@ def refuse_incomplete(model: nn.Module) -> None:
         )
 
 
+def refuse_parts(model: TranslationSystem, parts: int) -> None:
+    """Raise ValueError for a model whose sentences meet all of their update, where that is shared out into parts."""
+    if parts > 1 and model.needs_whole_updates:
+        raise ValueError(
+            f"expected whole updates, got {parts} parts of each (processes or micro-batches): in this model the output "
+            "for a sentence depends on all others of the update. Train it in one process (--devices 1) that reads an "
+            "update at once."
+        )
+
+
 @dataclass(frozen=True)
 class PlainState:
     """What is read and written so far, computed anew at each step. The oracle of every state that remembers more."""

@@ -27,12 +27,13 @@ def refuse_systems(cells: Sequence[Cell], scale: Scale, options: Options) -> Non
     for cell in own.values():
         from repro.decoding import ctranslate
         from repro.model.build import sketched
+        from repro.model.protocol import refuse_parts
 
         try:
             model = sketched(cell.row.system, cell.hyper, SKETCHED)
             if options.backend != "torch":
                 ctranslate.refuse(model)
-            refuse_parts_of_updates(model, options.processes * scale.micro_batches(options.processes))
+            refuse_parts(model, options.processes * scale.micro_batches(options.processes))
             refuse_reach(model)
             _try_out(cell.row.system, replace(cell.hyper, lr_factor=1.0))
         except ValueError as error:
@@ -87,16 +88,6 @@ def refuse_search(model: Any) -> None:
             )
         state, plain = state.reorder(rows), plain.reorder(rows)
         ids, rows = torch.tensor([2 + length, SKETCHED - length]), torch.tensor([1, 0])
-
-
-def refuse_parts_of_updates(model: Any, parts: int) -> None:
-    """Raise ValueError for a model whose sentences meet all of their update, where that is shared out into parts."""
-    if parts > 1 and model.needs_whole_updates:
-        raise ValueError(
-            f"expected whole updates, got {parts} parts of each (processes or micro-batches): in this model "
-            "the output for a sentence depends on all others of the update. Train it in one process, --devices 1, at a "
-            "scale that reads an update at once."
-        )
 
 
 def refuse_reach(model: Any) -> None:

@@ -96,7 +96,7 @@ class Trial(Recipe):
         `between` is called with the number of sentences translated, 0 of them before each batch that is only read; what
         it raises ends the work.
         """
-        budget = self.batch_tokens // self.accumulate  # what fits in training fits here
+        budget = self.batch_tokens // self.accumulate  # of a micro-batch, by one process
         batches = DevBatches(split.source, split.target, budget=budget, rank=0, world=1)
 
         def some() -> Iterator[Batch]:

@@ -122,7 +122,7 @@ def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
 
 
 def prune(folder: Path, keep: Collection[int]) -> None:
-    """Remove checkpoints, oldest first, but never those after the steps `keep` nor the last `SPARE` that are whole.
+    """Remove checkpoints, but never those after the steps `keep` nor the last `SPARE` that are whole.
 
     A damaged one counts for nothing, so the whole ones before it stay.
     """

@@ -34,6 +34,7 @@ def tune(product: int) -> tuple[str, ...]:
         if _huge_pages():
             made.append("malloc: huge pages")
     torch.set_float32_matmul_precision("highest")
+    torch.backends.cudnn.allow_tf32 = False  # it has a setting of its own, for recurrent layers and convolutions
     if product >= LARGE_PRODUCT and not torch.cuda.is_available() and _fast_float32_products():
         made.append("float32 products: oneDNN")
     return tuple(made)

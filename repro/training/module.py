@@ -20,6 +20,7 @@ from repro.data.datamodule import Epochs
 from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
+from repro.model.protocol import refuse_parts
 from repro.training.schedule import rate
 
 SHOWN = 12  # sentences that a message names
@@ -108,7 +109,8 @@ class TranslationModule(L.LightningModule):
         return logits
 
     def on_train_start(self) -> None:
-        """Refuse batches that do not know this trainer: its epochs, its checkpoints, what it accumulates."""
+        """Refuse parts of updates where the model needs whole ones, and batches that do not know this trainer."""
+        refuse_parts(self.model, self.trainer.world_size * self.trainer.accumulate_grad_batches)
         batches = self.trainer.train_dataloader
         if isinstance(batches, Epochs) and batches.data.trainer is not self.trainer:
             raise ValueError(
@@ -172,8 +174,8 @@ class TranslationModule(L.LightningModule):
 
     def _measure(self, batch: Batch, mean: TokenMean) -> None:
         self.batch = batch
+        _, nll = self._losses(batch, epsilon=0.0)  # of an empty share as well: other processes may wait in each layer
         if batch.n_target:
-            _, nll = self._losses(batch, epsilon=0.0)
             mean.update(nll, batch.n_target)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:

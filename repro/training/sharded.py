@@ -41,15 +41,15 @@ class ShardedStrategy(DDPStrategy):
         self.model.to(self.root_device)
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
-        """Whole, in every process."""
+        """Whole in the first process, which writes it; the others have room for their part alone."""
         assert self.lightning_module is not None
-        state: dict[str, Any] = whole(self.lightning_module.state_dict())
+        state: dict[str, Any] = whole(self.lightning_module.state_dict(), keep=self.is_global_zero)
         return state
 
     def optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
-        """Whole, in every process."""
+        """Whole in the first process."""
         inner = optimizer._optimizer if isinstance(optimizer, LightningOptimizer) else optimizer
-        state: dict[str, Any] = whole(inner.state_dict())
+        state: dict[str, Any] = whole(inner.state_dict(), keep=self.is_global_zero)
         return state
 
     def load_optimizer_state_dict(self, checkpoint: Mapping[str, Any]) -> None:
@@ -82,14 +82,18 @@ def _stacks(module: nn.Module) -> list[nn.ModuleList]:
     return found
 
 
-def whole(value: Any) -> Any:
-    """Nested plain values and tensors with every tensor whole; all processes ask together."""
+def whole(value: Any, *, keep: bool) -> Any:
+    """Nested plain values and tensors with every tensor whole; all processes ask together, and some `keep` nothing.
+
+    Those have None where a shared tensor was.
+    """
     if isinstance(value, DTensor):
-        return value.full_tensor().cpu()
+        full = value.full_tensor()
+        return full.cpu() if keep else None
     if isinstance(value, Mapping):
-        return {key: whole(item) for key, item in value.items()}
+        return {key: whole(item, keep=keep) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(whole(item) for item in value)
+        return type(value)(whole(item, keep=keep) for item in value)
     return value
 
 

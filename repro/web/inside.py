@@ -29,7 +29,8 @@ EARLY = 2  # sentences of each row that come before a third one of any but the b
 SAID = Markup(
     "<p>Each head of each layer, on sentences that the model translated itself: rows are queries, columns are "
     "keys, a strong colour is a large weight. The weights are of our own models, not of the paper’s. Below "
-    "them is how the search found the translation.</p>"
+    "them is how the search found the translation. Both are in float32, also of a run whose scores were made in "
+    "bfloat16 or by CTranslate2.</p>"
 )
 PLACE = Markup('<div id="inside-view"></div>')
 

@@ -494,6 +494,15 @@ def test_numbers_that_make_no_sense_are_named(tmp_path: Path, choice: str, value
         prepared(written(tmp_path), **choices)
 
 
+def test_sub_words_other_than_those_that_a_text_came_with_are_refused(tmp_path: Path) -> None:
+    plain, given = (written(tmp_path / name) for name in ("plain", "given"))
+    (given / "vocab").write_text("eins\nzwei\n")
+    with pytest.raises(ValueError, match=r"came split into sub-words, those of .*vocab; expected Subwords"):
+        prepared(given)
+    with pytest.raises(ValueError, match=r"came without a vocabulary; expected sub-words to learn, .*kind='given'"):
+        prepared(plain, subwords=Subwords("given", 0))
+
+
 # Real text -------------------------------------------------------------------------------------------------
 
 

@@ -76,8 +76,18 @@ def test_sinusoids_go_on_past_the_table() -> None:
 
 
 def test_a_longer_table_keeps_the_type() -> None:
-    positions = SinusoidalPositions(D).double()
+    positions = SinusoidalPositions(D)
+    before = positions(0, 1_000)
+    assert torch.equal(positions.double()(0, 1_000), before.double())
     assert positions(0, 1_000).dtype == torch.float64
+
+
+def test_a_longer_table_is_no_buffer() -> None:
+    # DDP sends the first process's buffers to the others, whose sentences may have been shorter
+    positions = SinusoidalPositions(D)
+    before = {name: len(buffer) for name, buffer in positions.named_buffers()}
+    positions(0, 1_000)
+    assert {name: len(buffer) for name, buffer in positions.named_buffers()} == before == {"table": 256}
 
 
 def test_sinusoids_are_no_weights() -> None:

@@ -27,6 +27,7 @@ from repro.model.ablations.batch_norm import BatchNormalised
 from repro.model.ablations.scores import UnscaledDot
 from repro.model.build import sketched
 from repro.model.config import Hyper
+from repro.model.protocol import refuse_parts
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.rivals.recurrent import Simple
 from repro.model.transformer import Transformer
@@ -35,7 +36,6 @@ from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
 from repro.runs.execution import made_for_gpu
-from repro.runs.refused import refuse_parts_of_updates
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Table, cells
@@ -310,10 +310,10 @@ def test_what_needs_whole_updates_is_not_shared_out(
 
 def test_nor_into_micro_batches() -> None:
     model = sketched(BatchNormalised, SCALES["smoke"].base, 7)
-    refuse_parts_of_updates(model, 1)
-    refuse_parts_of_updates(sketched(Transformer, SCALES["smoke"].base, 7), 8)
+    refuse_parts(model, 1)
+    refuse_parts(sketched(Transformer, SCALES["smoke"].base, 7), 8)
     with pytest.raises(ValueError, match="expected whole updates, got 3 parts"):
-        refuse_parts_of_updates(model, 3)
+        refuse_parts(model, 3)
 
 
 def test_systems_are_told_apart_by_class_and_arguments() -> None:

@@ -24,8 +24,9 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc, which o
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
     """The settings of this process as they were: other tests compare to the bit."""
-    before, n = torch.get_float32_matmul_precision(), torch.get_num_threads()
+    before, n, tf32 = torch.get_float32_matmul_precision(), torch.get_num_threads(), torch.backends.cudnn.allow_tf32
     yield
+    torch.backends.cudnn.allow_tf32 = tf32
     torch.set_float32_matmul_precision(before)
     torch.set_num_threads(n)
 
@@ -286,3 +287,11 @@ def test_a_peak_that_cannot_be_measured_is_unknown_and_stops_nothing(
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="the C library has no mallopt")
 def test_the_real_allocator_knows_the_settings() -> None:
     assert ctypes.CDLL(None).mallopt(cpu_tuning._M_MMAP_MAX, 65_536) == 1  # its default
+
+
+def test_recurrent_layers_and_convolutions_of_a_gpu_are_float32_too() -> None:
+    # cuDNN has a setting of its own, which is TF32 unless it is told
+    torch.backends.cudnn.allow_tf32 = True
+    cpu_tuning.tune(1)
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert not torch.backends.cudnn.allow_tf32

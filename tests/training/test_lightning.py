@@ -14,6 +14,7 @@ from training.tiny_run import BUDGET, HYPER, MICRO, V, same_arithmetic, text, tr
 from repro.data.batch import Batch
 from repro.data.datamodule import TranslationData
 from repro.decoding.translate import score_tokens
+from repro.model.ablations.batch_norm import BatchNormalised
 from repro.training import checkpoint
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
@@ -73,6 +74,12 @@ def test_training_batches_without_their_module_are_refused(options: dict[str, An
     own = data()
     with pytest.raises(ValueError, match=r"expected the data module, .* trainer\.fit\(module, datamodule=data\)"):
         trainer(max_epochs=1, **options).fit(Noting(), own.train_dataloader(), own.val_dataloader())
+
+
+def test_parts_of_updates_are_refused_where_the_model_needs_whole_ones() -> None:
+    own = TranslationModule(HYPER, V, seed=1, system=BatchNormalised)
+    with pytest.raises(ValueError, match="expected whole updates, got 2 parts of each"):
+        trainer(max_epochs=1, accumulate_grad_batches=2).fit(own, datamodule=data(2))
 
 
 @pytest.mark.parametrize(("cut", "accumulated", "said"), [(1, 2, "2 of 2, got its micro-batch 1"), (2, 1, "1 of 1, ")])

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -46,9 +46,11 @@ class Sentences:
         return np.concatenate([self.ids[i] for i in sentences]), self.lengths[sentences]
 
 
-def text(n: int, seed: int) -> tuple[Sentences, Sentences]:
+def text(n: int, seed: int, lengths: Sequence[int] = ()) -> tuple[Sentences, Sentences]:
+    """Sources of these lengths, or of `n` drawn ones."""
     random = np.random.RandomState(seed)
-    source = 2 + random.binomial(12, 0.3, n)
+    source = np.array(lengths) if lengths else 2 + random.binomial(12, 0.3, n)
+    n = len(source)
     return Sentences(source, random), Sentences(source + random.binomial(4, 0.5, n) - 1, random)
 
 
@@ -87,6 +89,7 @@ def train(
     journal: Journal | None = None,
     *,
     sentences: int = 67,
+    dev: Sequence[int] = (),
     budget: int = BUDGET,
     accumulate: int = MICRO,
     every: Every = EVERY,
@@ -123,7 +126,7 @@ def train(
             module,
             TranslationData(
                 text(sentences, seed=0),
-                text(31, seed=1),
+                text(31, seed=1, lengths=dev),
                 budget=budget,
                 data_hash="data",
                 seed=seed,
