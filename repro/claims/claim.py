@@ -153,7 +153,7 @@ class Claim:
 
     @property
     def table(self) -> str:
-        """The table whose claims share one error rate."""
+        """The table that the claim stands under; the claims of a whole page share one error rate."""
         tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
         return next((table for table in tables if table != BASE), BASE)
 

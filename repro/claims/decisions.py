@@ -172,7 +172,8 @@ class Equivalence:
         elif self.p_outside <= alpha:
             outcome = OF_SIZE.no
         where = f"between {low:.3g} and {high:.3g}, margin {self.margin:.3g}"
-        differs = outcome == OF_SIZE.yes and not low <= 0 <= high
+        least, most = self.contrast.interval(alpha)  # of a difference there is no side to be sure of beforehand
+        differs = outcome == OF_SIZE.yes and not least <= 0 <= most
         return Verdict(
             outcome=outcome,
             reason=f"different but negligible: {where}" if differs else where,

@@ -78,8 +78,8 @@ def pool(rows: RunScores, reference: str = "") -> Noise:
     Found by a Brown-Forsythe test of all rows or, since that is nearly blind at three seeds, by an F-test of the
     widest row against the others. Three seeds, pooled over many rows, are as good as five by themselves.
     The `reference` is never pooled: were it noisier than the others and not found out, all comparisons with it would
-    be wrong together. Of its own variance and the others' any other row has the larger one, found out or not: one
-    that is three times as noisy as the rest, and judged by theirs, would make every fifth page wrong.
+    be wrong together. A row whose own variance is larger than the others' keeps it, found out or not: one that is three
+    times as noisy as the rest, and judged by theirs, would make every fifth page wrong. All others have the pooled one.
     """
     several = {name: values for name, values in rows.items() if len(_finite(name, values)) > 1}
     kept = {name: values for name, values in several.items() if name != reference}
