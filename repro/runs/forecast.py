@@ -87,7 +87,7 @@ def estimate(
     length, search = scale.sentence_tokens, cell.task.search
     sentence = rates.sentence if rates else None
     if sentence is None:
-        sentence = forward * length * (search.beam * SEARCHED_ON + 1)
+        sentence = forward * speeds.how.processes * length * (search.beam * SEARCHED_ON + 1)  # by one of them alone
     if not learned(hyper.steps, hyper.warmup):  # it will go on to the limit
         sentence *= (length + search.extra) / (length * SEARCHED_ON)
     return Estimate(

@@ -239,12 +239,6 @@ def chosen_scale(options: Options) -> Scale:
     _refuse_forecasts(options)
     own = replace(scale, corpus=corpus).subwords(options.pair)
     refuse_vocabulary(options.vocab_size, own, corpus)
-    batch_tokens = options.batch_tokens or scale.batch_tokens
-    if batch_tokens < scale.max_length:
-        raise ValueError(
-            f"--batch-tokens {batch_tokens}: expected at least {scale.max_length}, since training pairs of up to that "
-            f"many tokens a side are kept in the text of {scale.name}."
-        )
     chosen = replace(
         scale,
         base=replace(scale.base, steps=options.steps or scale.base.steps),
@@ -256,15 +250,17 @@ def chosen_scale(options: Options) -> Scale:
             vocab_size=options.vocab_size or scale.trees.vocab_size,
             silver_vocab_size=options.vocab_size or scale.trees.silver_vocab_size,
         ),
-        batch_tokens=batch_tokens,
+        batch_tokens=options.batch_tokens or scale.batch_tokens,
         batch_by=options.batch_by or scale.batch_by,
         rules=_rules(options.clean),
     )
+    refuse_small_updates(chosen)
     return replace(chosen, name=_name(chosen, scale, own, options))
 
 
 def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
     """Other settings than the scale's own have a name of their own: their records never stand among the scale's."""
+    sizes = {own.size, scale.trees.vocab_size, scale.trees.silver_vocab_size}  # trees have vocabularies of their own
     departures = {
         chosen.corpus: chosen.corpus not in (scale.corpus, options.corpus and scale.trees.corpus),
         options.pair: options.pair != USUAL.pair,
@@ -275,11 +271,20 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
         f"{options.threads}-threads": options.threads != USUAL.threads,
         options.precision: options.precision != USUAL.precision,
         options.backend: options.backend != USUAL.backend,
-        f"{options.vocab_size}-pieces": options.vocab_size not in (None, own.size),
+        f"{options.vocab_size}-pieces": options.vocab_size is not None and {options.vocab_size} != sizes,
         f"by-{RECORDED[chosen.batch_by]}": chosen.batch_by != scale.batch_by,
         "-".join(["clean", *chosen.rules]): bool(chosen.rules),
     }
     return short("-".join([scale.name, *(departure for departure, made in departures.items() if made)]))
+
+
+def refuse_small_updates(scale: Scale) -> None:
+    """Raise ValueError where an update has no room for the longest pair that the text of a scale may keep."""
+    if scale.batch_tokens < scale.max_length:
+        raise ValueError(
+            f"--batch-tokens {scale.batch_tokens}: expected at least {scale.max_length}, since training pairs of up to "
+            f"that many tokens a side are kept in the text of {scale.name}."
+        )
 
 
 def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:

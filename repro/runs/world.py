@@ -63,7 +63,8 @@ def options_of(name: str) -> Options | None:
 def spelled_out(options: Options) -> Options:
     """The options with what their scale's name says beside the scale; unchanged where it says nothing else.
 
-    Raises ValueError where an option contradicts the name, and for that of a text of one's own, which is not enough.
+    Raises ValueError where an option contradicts the name, unless it has its usual value, as one has that was left out;
+    and for the name of a text of one's own, which is not enough.
     """
     if options.scale in SCALES or (named := options_of(options.scale)) is None:
         return options

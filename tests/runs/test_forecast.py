@@ -113,6 +113,15 @@ def test_a_translation_that_was_not_measured_follows_from_the_step() -> None:
     assert found.decode_seconds == pytest.approx(1000 * 16 * (4 * 1.17 + 1) * 0.03 / 3 / 512)
 
 
+def test_one_process_of_several_translates() -> None:
+    cell, _ = asked()
+    hows = [replace(Options(), devices=n) for n in (1, 2)]
+    knowns = [Speeds(how, {key_of_cell(cell, LAPTOP, how): [rates(0.03, sentence=None)]}) for how in hows]
+    alone, two = (estimate(cell, LAPTOP, known) for known in knowns)
+    assert two.train_seconds == alone.train_seconds
+    assert two.decode_seconds == pytest.approx(2 * alone.decode_seconds)
+
+
 def test_how_much_is_translated() -> None:
     assert held_out(LAPTOP, "en-de") == (500, 500)
     assert held_out(SCALES["captions"], "en-de") == (1014, 1000)

@@ -94,6 +94,7 @@ def test_names_of_before_are_understood_and_corrected(
         (["--scale=single_gpu", "--batch-by=tokens"], "single_gpu"),
         (["--backend=ctranslate2", "--precision=bf16"], "laptop-bf16-ctranslate2"),
         (["--vocab-size=700", "--steps=9", "--devices=2"], "laptop-9-steps-2-devices-700-pieces"),
+        (["--vocab-size=3000"], "laptop-3000-pieces"),  # as many as for translation, and twice as many as for trees
         (["--steps=9", "--batch-tokens=1024", "--devices=2"], "laptop-9-steps-1024-tokens-2-devices"),
         (["--batch-tokens=512"], "laptop"),
         (["--pair=en-fr", "--clean", "length_ratio"], "laptop-en-fr-clean-length_ratio"),
