@@ -218,9 +218,14 @@ def noise_of(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Noise
 
 
 def may_judge(scale: str, claim: Claim) -> bool:
-    """Whether a scale is large enough; of "laptop-en-fr" the first part counts. An unknown one judges as `smoke`."""
+    """Whether a scale is large enough."""
+    return place_of_scale(scale) >= SCALE_ORDER.index(claim.scale)
+
+
+def place_of_scale(scale: str) -> int:
+    """In `SCALE_ORDER`; of "laptop-en-fr" the first part counts. An unknown one judges as `smoke`."""
     first = scale.split("-")[0]
-    return SCALE_ORDER.index(first if first in SCALE_ORDER else SCALE_ORDER[0]) >= SCALE_ORDER.index(claim.scale)
+    return SCALE_ORDER.index(first if first in SCALE_ORDER else SCALE_ORDER[0])
 
 
 def may_judge_sizes(scale: str) -> bool:

@@ -1,6 +1,6 @@
 """Make the files under results/ from their records, check them, or publish one's own.
 
-python -m repro report              make every published file under results/ again
+python -m repro report              make every published file under results/ again, that over all scales too
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
 python -m repro report --html       write a report for the browser: one file a scale, and results/report.html
 python -m repro report --own        the same for your own results, in results/own/
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _report(results, own=options.own, cache=options.cache_dir)
         failed = _tested(options.results or PUBLISHED) if options.tests else False
         texts = {} if options.html else build_all(results, own=options.own)
-        if not texts and not options.tests:
+        if not any(texts.values()) and not options.tests:
             raise ValueError(f"{results}: expected records of finished runs, found none. {_where(options)}")
         return _made(texts, check=options.check) or int(failed)
     except (ValueError, DiskError) as error:
@@ -106,9 +106,17 @@ def _made(texts: Mapping[Path, str], *, check: bool) -> int:
             sides = stands.split("\n"), text.split("\n")
             print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
         elif stands != text:
-            write_text(file, text)
+            _keep(file, text)
             print(file)
     return int(differs)
+
+
+def _keep(file: Path, text: str) -> None:
+    """Write a file; without a text, which no record makes, it goes."""
+    if text:
+        write_text(file, text)
+    else:
+        file.unlink()
 
 
 def publish_own(arguments: Sequence[str] | None = None) -> int:
@@ -137,7 +145,7 @@ def publish_own(arguments: Sequence[str] | None = None) -> int:
         for write in _publishable(options):
             print(write())
         for file, text in build_all(options.to).items():
-            write_text(file, text)
+            _keep(file, text)
     except (ValueError, DiskError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)

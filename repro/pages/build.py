@@ -16,14 +16,16 @@ from repro.claims.catalogue import CLAIMS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, verdicts_of_print
 from repro.claims.layers import verdicts
 from repro.claims.statements import LADDER, LISTED, STATEMENTS
-from repro.pages import claims, outputs_2017, scale, statements, table1, table3, tables
+from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
+from repro.pages.anchor import anchor_section
 from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
-from repro.pages.scale_data import scale_data
+from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.sheet import sheet
 from repro.pages.words import explained_table
 from repro.render.latex import latex
 from repro.render.markdown import block, markdown
+from repro.render.origin import COMMAND, is_generated
 from repro.render.page import Page
 from repro.render.terminal import terminal
 from repro.results import layer_costs
@@ -54,9 +56,12 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
     `layers` are the verdicts on the claims about layers. There is no page where there is no record.
     """
-    if (data := scale_data(result_set, layers)) is None:
-        return {}
-    runs, frames, judged, evidence = data.runs, data.frames, data.judged, data.evidence
+    data = scale_data(result_set, layers)
+    return _pages_of_scale(data) if data else {}
+
+
+def _pages_of_scale(data: ScaleData) -> Documents:
+    result_set, runs, frames, judged, evidence = data.result_set, data.runs, data.frames, data.judged, data.evidence
     whole = frames.get(table3.NAME)
     pages = {
         name: page_of_table(frame, runs.scale, name, judged, data.stated)
@@ -66,7 +71,8 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
     if whole is not None:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
     there = _pages(result_set), _pictures(result_set)
-    of_scale = scale.page(runs, whole, judged, evidence, *there, is_own=result_set.own)
+    anchored = [block for frame in frames.values() for block in anchor_section(frame)]
+    of_scale = scale.page(runs, whole, judged, evidence, *there, anchor=anchored, is_own=result_set.own)
     over = {
         name: over_sentences(of, evidence, result_set.folder.parent)
         for name, of in ((claims.NAME, judged), (statements.NAME, data.stated))
@@ -194,12 +200,16 @@ def scales(results: Path) -> list[Path]:
     return sorted(folder for folder in results.glob("*/") if folder.name != OWN.name and record_folders(folder))
 
 
-def build_pages(results: Path, result_sets: Iterable[ResultSet]) -> Documents:
-    """Every page that is made of what stands under `results`."""
+def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = False) -> Documents:
+    """Every page that is made of what stands under `results`; the verdicts of each scale are made once, for all."""
     made = build_layers(results) | build_outputs_2017(results)
+    known: list[across_scales.AtScale] = []
     for result_set in result_sets:
-        made |= build_scale(result_set, judged_without_runs(result_set))
-    return made
+        if data := scale_data(result_set, judged_without_runs(result_set)):
+            made |= _pages_of_scale(data)
+            known.append(across_scales.AtScale(data.runs.scale, data.runs.claim, data.judged))
+    whole = across_scales.page(known, is_own=own)
+    return made | ({results / across_scales.NAME: Document(whole)} if whole else {})
 
 
 def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
@@ -211,9 +221,19 @@ def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
 
 
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
-    """Every file that is made of the records under `results`, the table in the README of their project among them."""
+    """Every file that is made of the records under `results`, the table in the README of their project among them.
+
+    An empty text is of a file that was made once, and is made of nothing now. Raises ValueError where the page over
+    all scales would replace a page that nobody made from records.
+    """
     result_sets = read_results(results, own=own)
-    made = texts(build_pages(results, result_sets))
+    made = texts(build_pages(results, result_sets, own=own))
+    over_all = results / f"{across_scales.NAME}.md"
+    if over_all.exists():
+        if is_generated(read(over_all)):
+            made.setdefault(over_all, "")
+        elif over_all in made:
+            raise ValueError(f"{over_all}: expected the page that {COMMAND} makes, got one of somebody. Move it.")
     readme = results.parent / "README.md"
     if readme.exists() and not own:
         made[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})

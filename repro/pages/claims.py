@@ -179,6 +179,19 @@ def settles(judged: Iterable[Judged]) -> bool:
     return any(one.claim.is_trained and one.verdict != "not judged" for one in judged)
 
 
+def settled_claims(judged: Sequence[Judged]) -> Listing:
+    """The claims about trained rows that were judged, each on a line."""
+    return Listing(
+        tuple(
+            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {with_minus(one.reason)})")
+            for verdict in OUTCOMES
+            if verdict != "not judged"
+            for one in judged
+            if one.claim.is_trained and one.verdict == verdict
+        )
+    )
+
+
 def _simulated(scale: str, of: Subject) -> str:
     """What became of the promise in simulations; of statements, which were not simulated, that."""
     if of is not OF_PAPER:

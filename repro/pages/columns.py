@@ -8,7 +8,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import LATER
 from repro.pages.cells import MINUS
 from repro.render.page import Column, Formula
-from repro.results.frame import BESIDE
+from repro.results.frame import BESIDE, half_shown
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, both, label, setting, system_label
 from repro.results.record import BASE
 
@@ -151,14 +151,14 @@ def spreads(frame: "DataFrame", score: str, decimals: int) -> list[str]:
     Of two runs, and where the interval would reach below zero, which no score does, mean [lowest, highest].
     """
     form = f".{enough(frame, score, decimals)}f"
-    parts = [numbers(frame[score + end], form) for end in ("", "_half_width", "_min", "_max")]
+    shown = [*map(half_shown, frame[score], frame[score + "_half_width"])]  # by the numbers, not as they are written
+    parts = [numbers(frame[score + end], form) for end in ("", "_min", "_max")]
     texts = []
-    for n, mean, half_width, low, high in zip(frame["n"], *parts, strict=True):
-        is_wide = bool(half_width) and float(half_width) > float(mean)
-        if is_wide or (n == 2 and mean):
-            mean += f" [{low}, {high}]"
-        elif half_width:
+    for n, half_width, mean, low, high in zip(frame["n"], numbers(shown, form), *parts, strict=True):
+        if half_width:
             mean += f" ± {half_width}"
+        elif n > 1 and mean:
+            mean += f" [{low}, {high}]"
         texts.append(mean if n else MISSING)
     return texts
 

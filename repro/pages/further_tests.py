@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ABOUT = (
-    "Test sets that lay beside the text of a run, translated and scored as its own. No verdict is read from them; n is "
-    "the number of seeds that were scored on one, which can be fewer than the row has."
+    "Test sets that lay beside the text of a run, translated and scored as its own. No verdict on the paper is "
+    "read from them; n is the number of seeds that were scored on one, which can be fewer than the row has."
 )
 
 

@@ -7,9 +7,8 @@ from repro.claims.decisions import BASE_SEEDS, OF_SIGN, OF_SIZE
 from repro.claims.evidence import Evidence
 from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
-from repro.pages.cells import with_minus
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import by_subject, exploration, promise, settles, sizes_here
+from repro.pages.claims import by_subject, exploration, promise, settled_claims, settles, sizes_here
 from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
 from repro.render.origin import made_from
 from repro.render.page import (
@@ -63,7 +62,8 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "activations": "Mean and variance of the activations between sub-layers, with norms and without (section 3.1)",
     "head_similarity": "How similar the heads of our base model are on the sentences that its runs kept, within a "
     "layer and between layers (section 3.2.2)",
-    "differences": "Each row of Table 3 against the base, beside what the paper prints",
+    "differences": "Each row of Table 3 against the base, beside what the paper prints. Each interval is of one row by "
+    "itself, at 95 %; verdicts ask for wider ones, since they are many, so one that leaves out 0 may be open",
     "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",
 }
@@ -88,13 +88,15 @@ def page(
     pages: Sequence[str],
     pictures: Collection[str],
     *,
+    anchor: Sequence[Block] = (),
     is_own: bool,
 ) -> Page:
     """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there.
 
-    `is_own` says that the records are one's own, not the published ones.
+    `anchor` is what the runs of a published recipe say; `is_own` says that the records are one's own, not the published
+    ones.
     """
-    settled = _settled(judged)
+    settled = settled_claims(judged)
     return Page(
         made_from("the records beside it"),
         blocks(
@@ -105,6 +107,7 @@ def page(
                     *_standing(runs, judged, evidence),
                 )
             ),
+            anchor,
             _table3(frame, judged) if frame is not None else (),
             Heading("Verdicts on the paper's claims"),
             Text(promise(judged, evidence, runs.scale)),
@@ -115,13 +118,13 @@ def page(
             settled,
             Text(
                 (
-                    "Every claim with its numbers, its verdict and its power: ",
+                    "Every claim with its numbers and its verdict: ",
                     Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
                     ".",
                 )
             ),
             Heading("Tables"),
-            Listing(tuple(_links(pages, runs.scale))),
+            Listing(tuple(_links(pages, runs.scale, frame is not None))),
             _figures(pictures, runs.scale, is_own),
         ),
     )
@@ -189,25 +192,12 @@ def _counts(judged: Sequence[Judged]) -> Table:
     return Table(tuple(Column("", heading, [line[i] for line in shown]) for i, heading in enumerate(headings)))
 
 
-def _settled(judged: Iterable[Judged]) -> Listing:
-    """The claims about trained rows that were judged, each on a line."""
-    return Listing(
-        tuple(
-            (Strong(one.verdict), f": {one.sentence} ({one.claim.id}; {with_minus(one.reason)})")
-            for verdict in OUTCOMES
-            if verdict != "not judged"
-            for one in judged
-            if one.claim.is_trained and one.verdict == verdict
-        )
-    )
-
-
-def _links(pages: Sequence[str], scale: str) -> Iterable[Words]:
-    """Each table with its files, and the command for one that is missing."""
+def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words]:
+    """Each table with its files, and the command for the one that is missing beside Table 3."""
     for page in pages:
         name = page.rpartition("/")[2]
         yield (Link(name, page, to_page=True), ", ", Link("LaTeX", f"{page}.tex"), ", ", Link("CSV", f"{page}.csv"))
-    if table2.NAME not in pages and scale not in RETIRED:
+    if has_table3 and table2.NAME not in pages and scale not in RETIRED:
         yield (
             f"{table2.NAME}: no runs at this scale; ",
             Code(f"python experiments/{table2.NAME}.py --scale {scale}"),

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
 from repro.data.treebanks import TREEBANKS
+from repro.pages.claims import NAME as CLAIMS
+from repro.pages.claims import settled_claims
 from repro.pages.columns import (
     cost_columns,
     numbers,
@@ -15,7 +17,6 @@ from repro.pages.columns import (
     size_columns,
     spreads,
 )
-from repro.pages.verdicts import verdict_columns
 from repro.pages.words import (
     ABOUT_SETTINGS,
     claim,
@@ -26,7 +27,7 @@ from repro.pages.words import (
 )
 from repro.paper import TABLE_4
 from repro.render.origin import made_from
-from repro.render.page import Block, Column, Heading, Listing, Page, Strong, Table, Text, Words, blocks
+from repro.render.page import Block, Column, Heading, Link, Listing, Page, Strong, Table, Text, Words, blocks, plain
 from repro.results.parts import F1_OVER, F1_THIRDS, F1_TO_FIRST, LENGTHS, MENDED
 from repro.results.resampled import RESAMPLES
 
@@ -47,10 +48,9 @@ ABOUT_SCORES: Words = (
     Strong("exact"),
     " is the share of sentences with every bracket right, ",
     Strong("mended"),
-    " that of outputs that were not trees and were made into one. ",
-    Strong("paper"),
-    ": as printed, for section 23 of the Wall Street Journal.",
+    " that of outputs that were not trees and were made into one.",
 )
+ABOUT_PAPER: Words = (Strong("paper"), ": as printed, for section 23 of the Wall Street Journal.")
 ABOUT_ROWS: Words = (
     Strong("WSJ only"),
     " is trained on the gold text of this scale, ",
@@ -58,14 +58,19 @@ ABOUT_ROWS: Words = (
     " on that and its silver text, which a parser wrote or which was generated as if by one. Trees are cleaned as "
     "is usual for parsers: no empty elements, no outer bracket, labels without functions.",
 )
-
-
+ABOUT_CLAIMS: Words = (
+    "The claims about this table that were judged. The brackets have a claim's number and why it came out so; a "
+    "difference is above zero where it agrees with the claim. Every claim with its numbers is in ",
+    Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
+    ".",
+)
 ABOUT_LENGTHS = "The sentences of dev, sorted by their number of words, in three equal parts."
 ABOUT_SENTENCES = (
     f"The same runs on sentences of dev drawn {RESAMPLES:,} times, with the 95 % interval in brackets. F1 comes from "
-    "the sums over each draw; differences are paired, since both rows see the same draws. This shows what depends on "
-    "the sentences; what depends on the seed is in the intervals above."
+    "the sums over each draw. "
 )
+ABOUT_PAIRS = "Differences are paired, since both rows see the same draws. "
+ABOUT_CHANCE = "This shows what depends on the sentences, not what depends on the seed"
 ABOUT_MENDINGS = (
     "Per cent of the sentences of dev whose output had this fault, which kept it from being a tree; over all runs of a "
     "row. One output may have several."
@@ -77,16 +82,24 @@ def has_parsers(frame: "DataFrame") -> bool:
     return "dev/f1" in frame.columns
 
 
+def is_of_the_papers_text(frame: "DataFrame") -> bool:
+    """Whether our numbers can stand beside the printed ones."""
+    return _corpora(frame) == ["wsj"]
+
+
+def _corpora(frame: "DataFrame") -> list[str]:
+    """The corpora of gold text, whether silver text was beside it or not."""
+    return list(dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"]))
+
+
 def which_text(frame: "DataFrame") -> str:
     """Which text the numbers are of, and what they are not."""
-    names = [name.removesuffix("_silver") for name in frame.attrs["corpora"]]
-    texts = "; ".join(TREEBANKS[name].about for name in dict.fromkeys(names) if name in TREEBANKS)
+    texts = "; ".join(TREEBANKS[name].about for name in _corpora(frame) if name in TREEBANKS)
     if not texts:
         return ""
-    is_papers = {*names} == {"wsj"}
     return f"The text is {texts}. " + (
         "It is the paper's own."
-        if is_papers
+        if is_of_the_papers_text(frame)
         else "It is not the paper's: F1 on one text says nothing about F1 on another, so no number here can be "
         "compared with a printed one."
     )
@@ -94,8 +107,8 @@ def which_text(frame: "DataFrame") -> str:
 
 def attributions(frame: "DataFrame") -> list[Text]:
     """What licences ask to be said."""
-    names = dict.fromkeys(name.removesuffix("_silver") for name in frame.attrs["corpora"])
-    return [Text(TREEBANKS[name].attribution) for name in names if name in TREEBANKS and TREEBANKS[name].attribution]
+    known = [TREEBANKS[name] for name in _corpora(frame) if name in TREEBANKS]
+    return [Text(treebank.attribution) for treebank in known if treebank.attribution]
 
 
 def printed_parsers() -> list[Column]:
@@ -107,17 +120,28 @@ def printed_parsers() -> list[Column]:
     ]
 
 
-def own_scores(frame: "DataFrame", judged: Sequence[Judged] = ()) -> list[Column]:
-    """Our runs: perplexity and F1 of dev, all scores of test, what the paper prints, the verdict."""
+def own_scores(frame: "DataFrame") -> list[Column]:
+    """Our runs: perplexity and F1 of dev, all scores of test."""
     return [
         row_column(frame),
         runs_column(frame),
         Column("dev", "PPL", spreads(frame, "dev/ppl", 3)),
         Column("dev", "F1", spreads(frame, "dev/f1", 1)),
         *(Column("F1 (test)", head, spreads(frame, f"test/{name}", 1)) for name, head in TEST_SCORES.items()),
-        *([Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f"))] if "paper/f1" in frame.columns else ()),
-        *verdict_columns(frame, judged),
     ]
+
+
+def printed_scores(frame: "DataFrame") -> list[Column]:
+    """What the paper prints for the rows; no column where it prints nothing, or of another text than ours."""
+    if "paper/f1" not in frame.columns or not is_of_the_papers_text(frame):
+        return []
+    return [Column("F1 (test)", "paper", numbers(frame["paper/f1"], ".1f"))]
+
+
+def claims_about(name: str, judged: Sequence[Judged]) -> tuple[Block, ...]:
+    """What the runs say to the claims about a table; nothing where none was judged."""
+    settled = settled_claims([one for one in judged if one.claim.table == name])
+    return (Heading("Verdicts on the paper's claims"), Text(ABOUT_CLAIMS), settled) if settled.items else ()
 
 
 def of_sentences(frame: "DataFrame") -> tuple[Block, ...]:
@@ -144,7 +168,15 @@ def over_sentences_of(frame: "DataFrame") -> tuple[Block, ...]:
     first = row_column(frame).texts[0]
     shown = [("F1 (dev)", F1_OVER, ".1f"), (f"more than {first}", F1_TO_FIRST, "+.1f")]
     over = [Column("", head, _with_ends(frame, name, form)) for head, name, form in shown if name in frame.columns]
-    return Heading("Over sentences"), Table((row_column(frame), *over)), Text(ABOUT_SENTENCES)
+    of_seeds = any("±" in text for text in spreads(frame, "dev/f1", 1))
+    said = (
+        ABOUT_SENTENCES,
+        ABOUT_PAIRS * (F1_TO_FIRST in frame.columns),
+        ABOUT_CHANCE,
+        ", which is in the intervals above" * of_seeds,
+        ".",
+    )
+    return Heading("Over sentences"), Table((row_column(frame), *over)), Text("".join(said))
 
 
 def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
@@ -155,7 +187,7 @@ def _with_ends(frame: "DataFrame", name: str, form: str) -> list[str]:
 
 def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name: str = NAME) -> Page:
     """Which text it is, our runs on it, what their rows are; of Table 4 the printed parsers, ruled by training."""
-    own = own_scores(frame, judged)
+    own, printed = own_scores(frame), printed_scores(frame)
     # not the size with 40,960 word-pieces, which are another task's: of trees the paper has 16,384 and 32,768
     settings, sizes = setting_columns(frame), size_columns(frame)[:1]
     size = [row_column(frame), *settings, *sizes, *cost_columns(frame)]
@@ -166,20 +198,29 @@ def page(frame: "DataFrame", scale: str, judged: Sequence[Judged] = (), *, name:
             Text(which_text(frame)),
             Text(claim(frame)),
             Heading("Our runs"),
-            Table(tuple(own)),
+            Table((*own, *printed)),
             Text(ABOUT_SCORES),
+            Text(ABOUT_PAPER if printed else ""),
             Text(ABOUT_ROWS if name == NAME else ""),
             explained(own),
             attributions(frame),
-            *of_sentences(frame),
+            claims_about(name, judged),
+            of_sentences(frame),
             Heading("What our rows are"),
             Table(tuple(size)),
-            Text(ABOUT_SETTINGS if any(column.heading != "system" for column in settings) else ""),
+            Text(_about(settings)),
             explained(size),
             _as_printed() if name == NAME else (),
             ending(frame, facts(frame)),
         ),
     )
+
+
+def _about(settings: Sequence[Column]) -> Words:
+    """What the cells mean, and of brackets where one has them; of a system, which is its own name, nothing."""
+    texts = [plain(text) for column in settings if column.heading != "system" for text in column.texts]
+    whole = any("(" in text for text in texts)
+    return ABOUT_SETTINGS if whole else ABOUT_SETTINGS[:1] if texts else ""
 
 
 def _as_printed() -> tuple[Block, ...]:
@@ -190,5 +231,10 @@ def _as_printed() -> tuple[Block, ...]:
 def parsers_at_the_end(frame: "DataFrame") -> Page:
     """What the experiment shows at its end: our runs, for a terminal."""
     return Page(
-        "", blocks(Text(which_text(frame)), Table(tuple(own_scores(frame))), Listing(tuple(frame.attrs["notes"])))
+        "",
+        blocks(
+            Text(which_text(frame)),
+            Table((*own_scores(frame), *printed_scores(frame))),
+            Listing(tuple(frame.attrs["notes"])),
+        ),
     )

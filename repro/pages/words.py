@@ -47,7 +47,7 @@ ABOUT_MISSING: Words = (Strong(MISSING), " is a row without a finished run.")
 ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no mean.")
 ABOUT_EXPLORATORY: Words = (
     Strong(EXPLORATORY),
-    " runs are in means and intervals of this table, but in no verdict: ",
+    " runs are in means, intervals and differences of this table, but in no verdict: ",
     Link("claims.md", "claims", to_page=True),
     " and ",
     Link("statements.md", "statements", to_page=True),

@@ -135,6 +135,23 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/pages/test_build.py::test_every_sign_is_explained_under_its_table",),
     ),
     Defect(
+        "whether an interval reaches below zero is asked of what is written",
+        "repro/pages/columns.py",
+        'map(half_shown, frame[score], frame[score + "_half_width"])',
+        'map(half_shown, frame[score].round(decimals), frame[score + "_half_width"].round(decimals))',
+        ("tests/pages/test_table3.py::test_an_interval_that_would_reach_below_zero_is_not_shown",),
+    ),
+    Defect(
+        "one published model is held against the mean of ours",
+        "repro/pages/anchor.py",
+        "math.sqrt(1 + n)",
+        "1.0",
+        tuple(
+            f"tests/pages/test_anchor.py::test_one_published_model_is_held_against_one_more_of_ours[{case}]"
+            for case in ("40.53-as one more run", "41.51-as one more run")
+        ),
+    ),
+    Defect(
         "what nobody published is missing beside one's own",
         "repro/pages/columns.py",
         '["" if text == MISSING else text for text in texts]',

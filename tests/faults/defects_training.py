@@ -17,6 +17,38 @@ DEFECTS: tuple[Defect, ...] = (
         "model",
         ("tests/decoding/test_backend.py::test_our_own_works_where_the_gpu_is",),
     ),
+    Defect(
+        "the table of positions is a buffer that grows in each process by its own sentences",
+        "repro/model/embedding.py",
+        "        self._longer = self._longer.to(self.table)\n",
+        "        self.table = self._longer = self._longer.to(self.table)\n",
+        (
+            "tests/model/test_embedding.py::test_a_longer_table_is_no_buffer",
+            f"{RUNS}test_two_processes_read_held_out_text_of_which_one_has_nothing[ddp]",
+        ),
+    ),
+    Defect(
+        "a process without a sentence makes no forward pass",
+        MODULE,
+        "        _, nll = self._losses(batch, epsilon=0.0)  # of an empty share as well: other processes may wait in "
+        "each layer\n        if batch.n_target:\n",
+        "        if batch.n_target:\n            _, nll = self._losses(batch, epsilon=0.0)\n",
+        (f"{RUNS}test_two_processes_read_held_out_text_of_which_one_has_nothing[fsdp]",),
+    ),
+    Defect(
+        "cuDNN makes TF32 of float32",
+        "repro/training/cpu_tuning.py",
+        "    torch.backends.cudnn.allow_tf32 = False",
+        "    torch.backends.cudnn.allow_tf32 = True",
+        ("tests/training/test_cpu_tuning.py::test_recurrent_layers_and_convolutions_of_a_gpu_are_float32_too",),
+    ),
+    Defect(
+        "a Trainer of somebody else's cuts an update that must be whole",
+        MODULE,
+        "        refuse_parts(self.model, self.trainer.world_size * self.trainer.accumulate_grad_batches)\n",
+        "        refuse_parts(self.model, self.trainer.world_size)\n",
+        (f"{OTHERS}test_parts_of_updates_are_refused_where_the_model_needs_whole_ones",),
+    ),
     # resuming
     Defect(
         "the order begins anew after a stop",

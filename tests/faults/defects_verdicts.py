@@ -13,6 +13,13 @@ OF_STATISTICS = "tests/claims/test_statistics.py::test_"
 
 DEFECTS = (
     Defect(
+        "two rows are called different where the data say so at twice the level",
+        DECISIONS,
+        "least, most = self.contrast.interval(alpha)",
+        "least, most = self.contrast.interval(2 * alpha)",
+        (f"{OF_STATISTICS}equivalence[0.055-0.03-reproduced-between]",),
+    ),
+    Defect(
         "a list that came after the run judges it",
         EVIDENCE,
         "if record.claims not in lists:",

@@ -172,7 +172,9 @@ def test_an_interval_that_would_reach_below_zero_is_not_shown() -> None:
     cells = {  # mean, half-width, lowest, highest of n runs
         "2.00 ± 0.50": (3, 2.0, 0.5, 1.8, 2.2),
         "184.51 [116.58, 312.36]": (3, 184.51, 275.23, 116.58, 312.36),
-        "0.00 ± 0.00": (3, 0.001, 0.003, 0.0, 0.004),  # as it is written, it does not
+        "0.00 [0.00, 0.00]": (3, 0.001, 0.003, 0.0, 0.004),  # as it is written, it would not
+        "0.60 [0.30, 0.90]": (3, 0.599, 0.601, 0.3, 0.9),
+        "0.60 ± 0.60": (3, 0.601, 0.599, 0.3, 0.9),
         "3.00 [2.00, 4.00]": (2, 3.0, math.nan, 2.0, 4.0),
         "7.00": (1, 7.0, math.nan, 7.0, 7.0),
         "missing": (0, math.nan, math.nan, math.nan, math.nan),

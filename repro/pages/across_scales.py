@@ -1,0 +1,254 @@
+"""results/README.md: claims about trained rows, each with its verdict at every scale that has any. Paper: all of it.
+
+It is made from the verdicts that the pages of the scales are made from; which scales it shows follows from them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from repro.claims.catalogue import SCALE_ORDER
+from repro.claims.decisions import OF_PRINT, OF_SIGN, OF_SIZE, Outcome
+from repro.claims.judge import OUTCOMES, Judged, may_judge, may_judge_sizes, place_of_scale
+from repro.claims.statistics import ALPHA
+from repro.pages.claims import ABOUT, RULES, by_subject, group_of, settles, told_counts
+from repro.pages.claims import NAME as OF_CLAIMS
+from repro.pages.scale import NEITHER
+from repro.render.origin import COMMAND, made_from
+from repro.render.page import (
+    Code,
+    Column,
+    Heading,
+    Inline,
+    Link,
+    Listing,
+    Page,
+    Strong,
+    Table,
+    Text,
+    Words,
+    blocks,
+    joined,
+)
+from repro.render.several import several
+
+NAME = "README"
+TRAINED = "about trained rows"  # as `by_subject` calls them
+AGAINST = {OF_SIZE.no, OF_SIGN.no}  # of what the paper says
+MEANINGS: dict[tuple[Outcome, ...], str] = {  # of the verdicts that rows may have
+    (OF_SIZE.yes, OF_SIGN.yes): "the rows differ as the paper says",
+    (OF_SIZE.no, OF_SIGN.no): "they differ the other way round",
+    (OF_SIZE.neither, OF_SIGN.neither): "neither is shown, which is not to say that they are alike",
+    OF_PRINT[:2]: "our number may be the printed one, which is no finding, or it may not",
+    ("not testable here",): "what the claim needs does not hold at this scale",
+    ("unstable",): "runs of its rows diverged",
+}
+
+
+class AtScale(NamedTuple):
+    """One scale that has records, and what they say to each claim of the paper."""
+
+    scale: str
+    shows: str  # what its pages may show: the sign of large effects
+    judged: Sequence[Judged]
+
+
+Verdicts = tuple[Judged, ...]  # of one claim, scale by scale
+
+
+def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
+    """Counts of each scale, what came out, then claim by claim; None where no scale settles anything about rows.
+
+    The `scales` are all that have records, and have judged the same claims; `is_own` says that the records are one's
+    own, not the published ones.
+    """
+    if not (shown := settling(scales)):
+        return None
+    lines = _lines(shown)
+    judged_here = [line for line in lines if any(map(_is_judged, line))]
+    rules = f"{'../..' if is_own else '..'}/{RULES}"
+    return Page(
+        made_from("the verdicts of the scales in this folder"),
+        blocks(
+            Heading("What came of the paper's claims, scale by scale", 1),
+            Text(
+                f"The {several(len(lines), 'claim')} of the paper {TRAINED}, as the runs of "
+                f"{several(len(shown), 'scale')} judged them:"
+            ),
+            Listing(tuple(map(_of_scale, shown))),
+            Heading("What a verdict says"),
+            Listing(tuple(_meanings(judged_here))),
+            Text((_promise(shown), Link("How verdicts are made", rules), ".")),
+            Heading("What came out"),
+            Listing(tuple(_patterns(judged_here))),
+            Text(_untrained(shown)),
+            Heading("Claim by claim"),
+            _table(shown, judged_here),
+            Text(_about_table(shown, judged_here)),
+            Heading("What is not judged"),
+            Listing((*_missing(shown, scales, lines), *_others(shown, scales))),
+            Text(("A sweep makes only the pages of its scale: ", Code(f"{COMMAND} --own"), " makes this one again."))
+            if is_own
+            else (),
+        ),
+    )
+
+
+def settling(scales: Iterable[AtScale]) -> list[AtScale]:
+    """Those that judged a claim about trained rows, in the order of their size, then by how much they judged."""
+    shown = [one for one in scales if settles(one.judged)]
+    return sorted(shown, key=lambda one: (place_of_scale(one.scale), -sum(map(_is_judged, one.judged)), one.scale))
+
+
+def _is_judged(one: Judged) -> bool:
+    return one.verdict != "not judged"
+
+
+def _lines(shown: Sequence[AtScale]) -> list[Verdicts]:
+    """Each claim about trained rows with its verdicts, table by table, in the catalogue's order within one."""
+    every = [of for of in zip(*(one.judged for one in shown), strict=True) if of[0].claim.is_trained]
+    return sorted(every, key=lambda of: [*ABOUT].index(group_of(of[0].claim)))
+
+
+def _of_scale(one: AtScale) -> Words:
+    """laptop, which shows the sign of large effects: same sign 10, open 9, not judged 43. For 42 it is too small."""
+    trained = by_subject(one.judged)[TRAINED]
+    beyond = sum(not may_judge(one.scale, of.claim) for of in trained)
+    small = f"For {several(beyond, 'claim')} the scale is too small. " if beyond else ""
+    return (
+        Link(one.scale, f"{one.scale}/README", to_page=True),
+        f", which shows {one.shows}: {told_counts(trained)} {small}",
+        Link("Each with its numbers", f"{one.scale}/{OF_CLAIMS}", to_page=True),
+        ".",
+    )
+
+
+# Verdicts, in words
+
+
+def _meanings(lines: Iterable[Verdicts]) -> Iterator[Words]:
+    """same sign: the rows differ as the paper says: of the verdicts that occur."""
+    there = {one.verdict for line in lines for one in line}
+    for outcomes, meaning in MEANINGS.items():
+        if told := [outcome for outcome in outcomes if outcome in there]:
+            yield *_strong(told, " or "), f": {meaning}."
+
+
+def _promise(shown: Sequence[AtScale]) -> str:
+    """How far the verdicts may be trusted, and what they are not about."""
+    level, n, largest = 100 * ALPHA, len(shown), SCALE_ORDER[-1]
+    together = f", and so to {level * n:g} % over these {n} together" if n > 1 else ""
+    signs = (
+        f" Below {largest} it speaks of the sign of a difference, never of its size: model and text are others there."
+        if any(not may_judge_sizes(one.scale) for one in shown)
+        else ""
+    )
+    return (
+        f"The rules are meant to keep the chance of any wrong verdict to {level:g} % at each scale{together}. "
+        f"A verdict holds for the text, the model and the budget of its scale.{signs} "
+    )
+
+
+def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
+    """same sign at every scale that judged them: 11 claims, 9 of them judged at more than one: C29a, ..."""
+    groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
+    for line in lines:
+        found = {one.verdict for one in line if _is_judged(one)}
+        groups.setdefault(tuple(outcome for outcome in OUTCOMES if outcome in found), []).append(line)
+    for outcomes in sorted(groups, key=lambda of: (len(of), [OUTCOMES.index(outcome) for outcome in of])):
+        members = groups[outcomes]
+        more = sum(sum(map(_is_judged, line)) > 1 for line in members)
+        is_one, is_against = len(outcomes) == 1, bool(AGAINST & {*outcomes})
+        where = "every scale that judged them" if is_one else "another"
+        twice = f", {more} of them judged at more than one" if more and is_one else ""
+        claims = [line[0].claim for line in members]
+        told = (
+            "; ".join(f"{of.sentence} ({of.id})" for of in claims) if is_against else ", ".join(of.id for of in claims)
+        )
+        yield *_strong(outcomes, " at one scale, "), f" at {where}: {several(len(members), 'claim')}{twice}: {told}."
+
+
+def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[Inline]:
+    """The outcomes marked, with words between them."""
+    return [part for outcome in outcomes for part in (between, Strong(outcome))][1:]
+
+
+def _untrained(shown: Sequence[AtScale]) -> str:
+    """What became of the claims that no run settles; nothing where scales do not have it alike."""
+    told = {told_counts(of) for one in shown for subject, of in by_subject(one.judged).items() if subject != TRAINED}
+    n = sum(not one.claim.is_trained for one in shown[0].judged)
+    if not n or len(told) > 1:
+        return ""
+    return (
+        f"{several(n, 'more claim')} about arithmetic, code and layers, which need no trained row, came out alike at "
+        f"every scale: {told.pop()}"
+    )
+
+
+# Claim by claim
+
+
+def _table(shown: Sequence[AtScale], lines: Sequence[Verdicts]) -> Table:
+    claims = [line[0].claim for line in lines]
+    return Table(
+        (
+            Column("", "claim", [claim.id for claim in claims]),
+            Column("", "table", [ABOUT[group_of(claim)].partition(":")[0] for claim in claims], is_words=True),
+            Column("", "what the paper says", [claim.sentence for claim in claims], is_words=True),
+            *(
+                Column("", at.scale, [_cell(line[i], at.scale) for line in lines], is_words=True)
+                for i, at in enumerate(shown)
+            ),
+        )
+    )
+
+
+def _cell(one: Judged, scale: str) -> Words:
+    """The verdict, marked where it is one or the other; of a scale too small, which would do."""
+    if _is_judged(one):
+        return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
+    return one.verdict if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
+
+
+def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
+    """What a reader must know of its words."""
+    lines = list(lines)
+    said = []
+    if any(one.sentence != one.claim.sentence for line in lines for one in line):
+        said.append("Sizes in the sentences are the paper's; the page of a scale has those of its own rows.")
+    if any(not may_judge(at.scale, line[i].claim) for line in lines for i, at in enumerate(shown)):
+        said.append("A scale that would be too small for a claim says which it needs.")
+    if any(
+        not _is_judged(line[i]) and may_judge(at.scale, line[i].claim) for line in lines for i, at in enumerate(shown)
+    ):
+        said.append(
+            "Not judged: too few runs that count, or rows that do not compare; the page of the scale says which."
+        )
+    return " ".join(said)
+
+
+def _missing(shown: Sequence[AtScale], scales: Iterable[AtScale], lines: Sequence[Verdicts]) -> Iterator[str]:
+    """How many claims were judged nowhere, which scales they need, and which of these have no run."""
+    nowhere = [line[0].claim for line in lines if not any(map(_is_judged, line))]
+    small = [claim for claim in nowhere if not any(may_judge(at.scale, claim) for at in shown)]
+    yield f"{len(nowhere)} of the {several(len(lines), 'claim')} {TRAINED} were judged at no scale."
+    for scale in SCALE_ORDER:
+        if n := Counter(claim.scale for claim in small)[scale]:
+            yield f"{n} of them cannot be judged below {scale}."
+    if waiting := [claim.id for claim in nowhere if claim not in small]:
+        told = ", ".join(waiting)
+        yield f"{len(waiting)} of them a scale above may judge, and its page says what is wanting: {told}."
+    run = {one.scale.split("-")[0] for one in scales}
+    trained = [line[0].claim for line in lines]
+    if idle := [of for of in SCALE_ORDER if of not in run and any(may_judge(of, claim) for claim in trained)]:
+        yield f"Nothing here was run at {' or '.join(idle)}."
+    if not any(may_judge_sizes(at.scale) for at in shown):
+        yield f"No size that the paper prints is judged: that takes {SCALE_ORDER[-1]}."
+
+
+def _others(shown: Sequence[AtScale], scales: Iterable[AtScale]) -> Iterator[Words]:
+    """The scales whose runs settle nothing; nothing where there is none."""
+    names = sorted({one.scale for one in scales} - {one.scale for one in shown})
+    if names:
+        said = "Runs that are exploration, or too few to settle anything about trained rows: "
+        yield said, *joined([(Link(name, f"{name}/README", to_page=True),) for name in names], ", "), "."

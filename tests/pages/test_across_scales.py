@@ -1,0 +1,262 @@
+"""The page over all scales: each verdict at its own scale, only scales that settle something, and no page left over."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paper_runs import changed, paper_run, perplexity, that_counts
+
+from repro.claims.catalogue import CLAIMS
+from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, Outcome
+from repro.claims.judge import Judged
+from repro.claims.statistics import ALPHA
+from repro.cli import report
+from repro.pages import build
+from repro.pages.across_scales import AtScale, page, settling
+from repro.render.markdown import markdown
+from repro.render.page import Heading, Listing, Page, Table, plain
+from repro.results.record import PaperNumbers, path
+
+TRAINED = [claim for claim in CLAIMS if claim.is_trained]
+
+
+def at(scale: str, **verdicts: Outcome) -> AtScale:
+    """A scale that judged these claims of the paper and no other."""
+    judged = [Judged(claim=one, verdict=verdicts.get(one.id, "not judged"), reason="") for one in CLAIMS]
+    return AtScale(scale, "the sign of large effects", judged)
+
+
+LAPTOP = at("laptop", C27a="opposite sign", C28b="open", C29a="same sign", C31b="open")
+CAPTIONS = at("captions-bf16", C27a="opposite sign", C28b="open", C29a="same sign", C30f="same sign", C31b="same sign")
+EXPLORED = at("captions-6000-updates", C01a="consistent", C05="holds here")
+
+
+def shown(*scales: AtScale) -> Page:
+    made = page(scales)
+    assert made
+    return made
+
+
+def grid(made: Page) -> dict[str, dict[str, str]]:
+    """The table by claim, each with its cells by their headings."""
+    [table] = [block for block in made.blocks if isinstance(block, Table)]
+    names, *others = table.columns
+    return {
+        plain(name): {column.heading: plain(column.texts[i]) for column in others} for i, name in enumerate(names.texts)
+    }
+
+
+def items(made: Page, heading: str) -> list[str]:
+    """The lines of the list below a heading."""
+    after = next(i for i, of in enumerate(made.blocks) if isinstance(of, Heading) and plain(of.words) == heading)
+    listing = next(block for block in made.blocks[after:] if isinstance(block, Listing))
+    return [plain(item) for item in listing.items]
+
+
+def test_a_verdict_stands_at_its_own_scale() -> None:
+    cells = {claim: (line["laptop"], line["captions-bf16"]) for claim, line in grid(shown(LAPTOP, CAPTIONS)).items()}
+    assert cells == {
+        "C27a": ("opposite sign", "opposite sign"),
+        "C28b": ("open", "open"),
+        "C29a": ("same sign", "same sign"),
+        "C30f": ("needs captions", "same sign"),
+        "C31b": ("open", "same sign"),
+    }
+    said = markdown(shown(LAPTOP, CAPTIONS))
+    assert "| **opposite sign** | **opposite sign** |" in said
+    assert "**open** |" not in said, "only what is shown is marked"
+
+
+def test_claims_stand_table_by_table_in_the_papers_words() -> None:
+    lines = grid(shown(LAPTOP, CAPTIONS))
+    assert [line["table"] for line in lines.values()] == sorted(line["table"] for line in lines.values())
+    assert [*lines] == ["C28b", "C29a", "C30f", "C27a", "C31b"]
+    assert lines["C29a"]["what the paper says"] == "Keys of size 16 are worse than of size 64"
+    assert "Sizes in the sentences" not in markdown(shown(LAPTOP)), "all are alike here"
+    smaller = [
+        replace(one, sentence_here="Keys of size 2 are worse than of size 8") if one.claim.id == "C29a" else one
+        for one in LAPTOP.judged
+    ]
+    made = markdown(shown(LAPTOP._replace(judged=smaller)))
+    assert "Keys of size 16 are worse" in made
+    assert "Keys of size 2" not in made
+    assert "Sizes in the sentences are the paper's" in made
+
+
+def test_only_scales_that_settle_something_about_rows_have_a_column_small_ones_first() -> None:
+    mixed = at("laptop-5000-pairs", C28b="same sign")
+    assert [one.scale for one in settling([CAPTIONS, EXPLORED, mixed, LAPTOP])] == [
+        "laptop",  # which judged more than the other of its size
+        "laptop-5000-pairs",
+        "captions-bf16",
+    ]
+    made = shown(CAPTIONS, EXPLORED, LAPTOP)
+    assert {*grid(made)["C29a"]} == {"table", "what the paper says", "laptop", "captions-bf16"}
+    assert items(made, "What is not judged")[-1].endswith("about trained rows: captions-6000-updates.")
+    assert "[captions-6000-updates](captions-6000-updates/README.md)" in markdown(made)
+    assert page([EXPLORED]) is None
+    assert page([]) is None
+
+
+def test_each_scale_is_counted_and_led_to() -> None:
+    made = shown(LAPTOP, CAPTIONS)
+    laptop, captions = items(made, "What came of the paper's claims, scale by scale")
+    n = len(TRAINED)
+    counts = f"same sign 1, opposite sign 1, open 2, not judged {n - 4}"
+    beyond = sum(claim.scale not in ("smoke", "laptop") for claim in TRAINED)
+    assert laptop == (
+        f"laptop, which shows the sign of large effects: {counts}. For {beyond} claims the scale is too small. "
+        "Each with its numbers."
+    )
+    assert f": same sign 3, opposite sign 1, open 1, not judged {n - 5}." in captions
+    said = markdown(made)
+    for link in ("laptop/README.md", "laptop/claims.md", "captions-bf16/claims.md", "../docs/claims.md"):
+        assert f"]({link})" in said
+
+
+def test_what_came_out_is_said_of_every_claim_once() -> None:
+    assert items(shown(LAPTOP, CAPTIONS), "What came out") == [
+        "same sign at every scale that judged them: 2 claims, 1 of them judged at more than one: C29a, C30f.",
+        "opposite sign at every scale that judged them: 1 claim, 1 of them judged at more than one: "
+        "Label smoothing of 0.1 hurts perplexity (C27a).",
+        "open at every scale that judged them: 1 claim, 1 of them judged at more than one: C28b.",
+        "same sign at one scale, open at another: 1 claim: C31b.",
+    ]
+    against = at("paper", C29a="contradicted", C27a="reproduced")
+    assert items(shown(LAPTOP, CAPTIONS, against), "What came out")[-2:] == [
+        "contradicted at one scale, same sign at another: 1 claim: Keys of size 16 are worse than of size 64 (C29a).",
+        "same sign at one scale, open at another: 1 claim: C31b.",
+    ]
+
+
+def test_only_verdicts_that_occur_are_explained_and_the_error_of_all_pages_is_added_up() -> None:
+    words = items(shown(LAPTOP, CAPTIONS), "What a verdict says")
+    assert [line.partition(":")[0] for line in words] == ["same sign", "opposite sign", "open"]
+    both, one, paper = (
+        markdown(shown(*scales)) for scales in ((LAPTOP, CAPTIONS), (LAPTOP,), (at("paper", C28b="reproduced"),))
+    )
+    assert f"to {100 * ALPHA:g} % at each scale, and so to {200 * ALPHA:g} % over these 2 together" in both
+    assert f"to {100 * ALPHA:g} % at each scale. A verdict" in one
+    for text, is_below in ((both, True), (one, True), (paper, False)):
+        assert ("never of its size" in text) == is_below
+        assert ("No size that the paper prints is judged: that takes paper." in text) == is_below
+
+
+def test_what_is_missing_is_counted() -> None:
+    lines = items(shown(LAPTOP, CAPTIONS, EXPLORED), "What is not judged")
+    n = len(TRAINED)
+    may = [claim.id for claim in TRAINED if claim.scale in ("smoke", "laptop", "captions")]
+    waiting = [id for id in may if id not in ("C27a", "C28b", "C29a", "C30f", "C31b")]
+    assert lines[0] == f"{n - 5} of the {n} claims about trained rows were judged at no scale."
+    assert f"{n - len(may)} of them cannot be judged below paper." in lines
+    [told] = [line for line in lines if "says what is wanting" in line]
+    assert told.startswith(f"{len(waiting)} of them ")
+    assert {*told.rpartition(": ")[2].rstrip(".").split(", ")} == {*waiting}
+    assert "Nothing here was run at single_gpu or paper." in lines
+    assert not any("Nothing here" in line and "captions" in line for line in lines)
+    run = shown(LAPTOP, at("single_gpu-2-devices"))
+    assert "Nothing here was run at captions or paper." in items(run, "What is not judged")
+
+
+def test_claims_that_no_run_settles_are_counted_where_scales_have_them_alike() -> None:
+    both = {"C01a": "consistent", "C02a": "not consistent"}
+    alike = [at(scale, C28b="open", **both) for scale in ("laptop", "captions")]  # type: ignore[arg-type]
+    others = len(CLAIMS) - len(TRAINED)
+    told = f"came out alike at every scale: consistent 1, not consistent 1, not judged {others - 2}."
+    assert told in markdown(shown(*alike))
+    assert "came out alike" not in markdown(shown(alike[0], LAPTOP))
+
+
+# In the folder of results
+
+
+def settle(results: Path, scale: str, worse: float) -> None:
+    """The base and keys of size 16, which have so much less BLEU, with the seeds of the last look."""
+    for row, table, n, less in (("base", "base", BASE_SEEDS, 0.0), ("d_k=16", "table3_B", LOOKS[-1].seeds, worse)):
+        for seed in range(FIRST_SEED, FIRST_SEED + n):
+            bleu = 60.0 - less + 0.1 * (seed % 3)
+            score = paper_run().scores["dev"] | {"bleu": bleu, **perplexity(2 - bleu / 100)}
+            printed = PaperNumbers(ppl=5.16, bleu=25.1, params=None)
+            of_row: Any = {"hyper": changed(d_k=16), "position": 0, "paper": printed} if less else {}
+            scores = {"dev": score, "test": score}
+            record = that_counts(paper_run(row, table, seed=seed, scale=scale, scores=scores, **of_row))
+            record.save(path(results, record))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = tmp_path / "results"
+    settle(folder, "laptop", 9.0)
+    settle(folder, "captions", -9.0)
+    return folder
+
+
+def test_report_writes_it_and_check_finds_it_stale(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["--results", str(results)]) == 0
+    whole = results / "README.md"
+    text = whole.read_text("utf-8")
+    [line] = [line for line in text.split("\n") if line.startswith("| C29a ")]
+    assert [cell.strip() for cell in line.split("|")][-3:-1] == ["**same sign**", "**opposite sign**"]
+    assert report.main(["--results", str(results), "--check"]) == 0
+    whole.write_bytes(text.replace("**same sign**", "**open**").encode())
+    capsys.readouterr()
+    assert report.main(["--results", str(results), "--check"]) == 1
+    assert capsys.readouterr().out.startswith(f"--- {whole}")
+    whole.unlink()
+    assert report.main(["--results", str(results), "--check"]) == 1
+    assert report.main(["--results", str(results)]) == 0
+    assert whole.read_text("utf-8") == text
+
+
+def test_verdicts_are_made_once_for_all_pages(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    scale_data = build.scale_data
+    monkeypatch.setattr(build, "scale_data", lambda *of: made.append(of[0].scale) or scale_data(*of))  # type: ignore[func-returns-value]
+    build.build_all(results)
+    assert sorted(made) == ["captions", "laptop"]
+
+
+def test_where_nothing_is_settled_there_is_no_such_page_and_one_of_before_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    record = paper_run(scale="laptop")
+    record.save(path(results, record))
+    whole = results / "README.md"
+    assert report.main(["--results", str(results)]) == 0
+    assert not whole.exists()
+    whole.write_text(markdown(shown(LAPTOP)), "utf-8")
+    capsys.readouterr()
+    assert report.main(["--results", str(results), "--check"]) == 1
+    assert "-# What came of the paper's claims" in capsys.readouterr().out
+    assert report.main(["--results", str(results)]) == 0
+    assert not whole.exists()
+    whole.write_text("My runs of November.\n", "utf-8")
+    assert report.main(["--results", str(results)]) == 0
+    assert report.main(["--results", str(results), "--check"]) == 0
+    assert whole.read_text("utf-8") == "My runs of November.\n"
+
+
+def test_nobodys_own_page_is_replaced(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = results / "README.md"
+    whole.write_text("My runs of November.\n", "utf-8")
+    for check in ([], ["--check"]):
+        with pytest.raises(SystemExit) as ended:
+            report.main(["--results", str(results), *check])
+        assert ended.value.code == 2
+        assert f"{whole}: expected the page that python -m repro report makes" in capsys.readouterr().err
+    assert whole.read_text("utf-8") == "My runs of November.\n"
+    assert not list(results.glob("*/*.md")), "nothing is written before that is settled"
+
+
+def test_one_of_ones_own_says_how_it_is_made_again() -> None:
+    mine, published = page([LAPTOP], is_own=True), page([LAPTOP])
+    assert mine
+    assert published
+    for made, is_own in ((mine, True), (published, False)):
+        assert ("](../../docs/claims.md)" in markdown(made), "](../docs/claims.md)" in markdown(made)) == (
+            is_own,
+            not is_own,
+        )
+        assert ("`python -m repro report --own` makes this one again" in markdown(made)) == is_own
