@@ -8,13 +8,14 @@ Writes the numbers into `benchmarks/records/verdicts.json`, the section of docs/
 pages of verdicts say of it into `repro/claims/simulated.json`.
 
 Run:  python benchmarks/verdicts.py --pages 1000       (an hour, one core)
-      python benchmarks/verdicts.py --published        (a half of it: anew what depends on the published runs)
+      python benchmarks/verdicts.py --published        (six minutes: anew what depends on the published runs)
       python benchmarks/verdicts.py --render           (only the section, from the record; --check: is it that?)
 """
 
 import argparse
 import json
 import re
+import statistics
 import sys
 import time
 from collections import Counter
@@ -33,7 +34,7 @@ from repro.claims.evidence import needed
 from repro.claims.judge import Judged, Suite, evidence_of, judge_suite, may_judge, noise_of, suite
 from repro.claims.lists import catalogue_digest
 from repro.claims.simulated import FILE as TOLD
-from repro.claims.statistics import Sample, slope_weights
+from repro.claims.statistics import Noise, Sample, slope_weights
 from repro.results.frame import ResultSet, noted_rows
 from repro.results.provenance import provenance
 from repro.storage import atomic
@@ -67,10 +68,12 @@ class World:
     size: float
     spreads: Callable[[np.random.Generator, Sequence[str]], Rows]  # "table/row" -> its spread, times that of its score
     units: Mapping[str, float] = field(default_factory=dict)  # endpoint -> its spread, where it is not the supposed one
+    own: Mapping[str, Rows] = field(default_factory=dict)  # the same of a row that is not like the others
 
-    def unit(self, endpoint: Endpoint) -> float:
-        """The spread between seeds of a row like the others."""
-        return self.units.get(endpoint.name, SPREAD * (UNIT if endpoint.score == "nll" else 1.0))
+    def unit(self, endpoint: Endpoint, row: str) -> float:
+        """The spread between seeds of a row: that of the others, if it has none of its own."""
+        others = self.units.get(endpoint.name, SPREAD * (UNIT if endpoint.score == "nll" else 1.0))
+        return self.own.get(endpoint.name, {}).get(row, others)
 
 
 def alike(_: np.random.Generator, rows: Sequence[str]) -> Rows:
@@ -126,10 +129,9 @@ def drawn(world: World, random: np.random.Generator, rows: Sequence[str], endpoi
     spreads = world.spreads(random, rows)
     runs: dict[str, dict[str, NDArray[np.float64]]] = {}
     for endpoint in endpoints:
-        unit = world.unit(endpoint)
         runs[endpoint.name] = {
             row: truth(world, endpoint, row)
-            + unit * spreads[row] * (0.8 * luck[row] + 0.6 * random.standard_normal(n[row]))
+            + world.unit(endpoint, row) * spreads[row] * (0.8 * luck[row] + 0.6 * random.standard_normal(n[row]))
             for row in rows
         }
     return runs
@@ -201,14 +203,42 @@ def is_printed(claim: Claim) -> bool:
     return any(all(one.printed(PRINTED[row]) is not None for row in claim.rows) for one in claim.endpoints)
 
 
-def measured_spreads(scale: str) -> dict[str, float]:
-    """Endpoint -> the standard deviation between the published seeds of a row, as the last look has it that has any."""
-    runs, found = evidence_of(ResultSet.read(ROOT / "results" / scale).everything), dict[str, float]()
+class Spreads(NamedTuple):
+    """Standard deviations between the published seeds of a row."""
+
+    pooled: dict[str, float]  # endpoint -> that of the rows that are alike
+    own: dict[str, dict[str, float]]  # endpoint -> "table/row" -> that of a row that is not
+
+
+def measured_spreads(scale: str) -> Spreads:
+    """Of each endpoint by the last look that has any.
+
+    The base, and a row that is found wider on any endpoint, have their own on all of them: what makes the seeds of a
+    row differ on one score does on the others. Nearly half of equal rows are wider than the rest by chance, so one that
+    is only that (`Noise.wide`) is drawn like the rest; the verdicts on it count the larger variance all the same.
+    """
+    runs, found = evidence_of(ResultSet.read(ROOT / "results" / scale).everything), dict[str, tuple[Noise, Suite]]()
     for look in LOOKS:
         taken = suite(runs, look)
-        spreads = {name: noise_of(taken, one, TRAINED).variance ** 0.5 for name, one in ENDPOINTS.items()}
-        found |= {name: spread for name, spread in spreads.items() if spread}
-    return found
+        noises = {name: noise_of(taken, one, TRAINED) for name, one in ENDPOINTS.items()}
+        found |= {name: (noise, taken) for name, noise in noises.items() if noise.variance}
+    apart = {B0, *(row for noise, _ in found.values() for row in noise.taken_out)}
+    return Spreads(
+        pooled={name: noise.variance**0.5 for name, (noise, _) in found.items()},
+        own={
+            name: {
+                row: statistics.stdev(runs.values)
+                for row, runs in sorted(taken.runs[name].items())
+                if row in apart & _rows_of(ENDPOINTS[name]) and len(runs.values) > 1
+            }
+            for name, (_, taken) in found.items()
+        },
+    )
+
+
+def _rows_of(endpoint: Endpoint) -> set[str]:
+    """Those that a claim looks at by it."""
+    return {row for claim in TRAINED if endpoint in claim.endpoints for row in claim.rows}
 
 
 def published_seeds(scale: str) -> dict[str, int]:
@@ -235,11 +265,11 @@ def of_supposed() -> list[Drawn]:
     ]
 
 
-def of_published(measured: Mapping[str, Mapping[str, float]]) -> list[Drawn]:
+def of_published(measured: Mapping[str, Spreads]) -> list[Drawn]:
     """Those of runs that differ, or are as many, as the published ones; `measured` are their spreads."""
     found = []
-    for scale, units in measured.items():
-        found.append(Drawn(World(AS_MEASURED, 1.0, alike, units), scale, OF_PUBLISHED))
+    for scale, spreads in measured.items():
+        found.append(Drawn(World(AS_MEASURED, 1.0, alike, *spreads), scale, OF_PUBLISHED))
         few, seeds = [world for world in WORLDS[:OF_PUBLISHED] if not world.size], published_seeds(scale)
         found += [Drawn(replace(world, name=world.name + AS_FAR), scale, OF_PUBLISHED, seeds) for world in few]
     return found
@@ -256,29 +286,31 @@ def measure(pages: int, before: Mapping[str, Any] | None = None) -> dict[str, An
         raise ValueError(f"{RECORD} is of other claims or another spread. Measure all: leave out --published.")
     measured = {scale: measured_spreads(scale) for scale in MEASURED}
     supposed, published = of_supposed(), of_published(measured)
+    known: dict[tuple[str, str], Any] = {}  # of the worst anew: what no published run changes
     if before is None:
         lines = [_counted(of, pages) for of in supposed]
     else:
         names = {of.world.name for of in supposed}
         lines = [line for line in before["lines"] if line["world"] in names]
         pages = lines[0]["pages"]
+        known = {(line["world"], line["scale"]): line for line in before["anew"] if line["world"] in names}
     lines += [_counted(of, pages) for of in published]
     for line in lines:
         if line["world"] == AS_MEASURED:
-            units = measured[line["scale"]]
-            measurable = {claim.id for claim in TRAINED if any(one.name in units for one in claim.endpoints)}
+            spreads = measured[line["scale"]].pooled
+            measurable = {claim.id for claim in TRAINED if any(one.name in spreads for one in claim.endpoints)}
             line["found"] = {id: share for id, share in line["found"].items() if id in measurable}
     anew = []
     for number, scale in enumerate(SCALES):
         worst = max((line for line in lines if _is_of(line, scale)), key=lambda line: float(line["wrong"]))
-        of = next(
-            one for one in (*supposed, *published) if (one.world.name, one.scale) == (worst["world"], worst["scale"])
-        )
-        anew.append(_counted(of._replace(seed=OF_ANEW + number), ANEW * pages))
+        name = (worst["world"], worst["scale"])
+        of = next(one for one in (*supposed, *published) if (one.world.name, one.scale) == name)
+        anew.append(known.get(name) or _counted(of._replace(seed=OF_ANEW + number), ANEW * pages))
     return {
         "claims": catalogue_digest(),
         "spread": SPREAD,
-        "measured_spreads": measured,
+        "measured_spreads": {scale: spreads.pooled for scale, spreads in measured.items()},
+        "own_spreads": {scale: spreads.own for scale, spreads in measured.items()},
         "published_seeds": {scale: published_seeds(scale) for scale in MEASURED},
         "lines": lines,
         "anew": anew,
@@ -376,7 +408,9 @@ def section(record: Mapping[str, Any]) -> str:
             "",
             "### How often a claim is found where seeds differ as in the published runs",
             "",
-            f"{'; '.join(_spread(scale, of) for scale, of in record['measured_spreads'].items())}. Effects as printed, "
+            f"{'; '.join(_spread(scale, of) for scale, of in record['measured_spreads'].items())}, pooled as for a "
+            "verdict. The base, and a row that pooling leaves out on any score, are drawn with their own: "
+            f"{'; '.join(_own(scale, of) for scale, of in record['own_spreads'].items())}. Effects as printed, "
             "five seeds. A claim that is seldom found here is not worth five runs of its row.",
             "",
             *grid(["claim", *seeds], [[id, *(_share(line["found"], id) for line in seeds.values())] for id in ids]),
@@ -405,6 +439,11 @@ def _seeds(scale: str, of: Mapping[str, int]) -> str:
 
 def _spread(scale: str, of: Mapping[str, float]) -> str:
     return f"`{scale}`: {of['BLEU']:.2f} BLEU and {of['log PPL']:.4f} in log PPL"
+
+
+def _own(scale: str, of: Mapping[str, Rows]) -> str:
+    rows = {row.split("/", 1)[1]: (of["BLEU"][row], of["log PPL"][row]) for row in of["BLEU"]}
+    return f"`{scale}`: {', '.join(f'{row} {bleu:.2f} and {ppl:.4f}' for row, (bleu, ppl) in rows.items())}"
 
 
 def _share(found: Mapping[str, float], id: str) -> str:

@@ -24,7 +24,7 @@ from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
-from repro.runs.launch import launch, membership
+from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
@@ -66,12 +66,20 @@ def made_here(table: Table, options: Options) -> Record:
 
     from repro.runs.sweep import Sweep
 
-    options = spelled_out(options)
+    asked, options = options, spelled_out(options)
+    if options.processes > 1:
+        raise ValueError(
+            f"scale {asked.scale!r} says --devices {options.processes}: expected options of one run in this process "
+            f"alone. Leave {options.processes}-devices out of its name, or type the command of an experiment file."
+        )
     scale = chosen_scale(options)
-    if table.name == PROGRAM:
-        table = replace(table, first=program_place(options.results_dir / scale.name, table.rows[0].name))
     [cell] = _asked([table], scale, options)
     cell.task.find(cell.task.at(scale).corpus, options.data_dir)  # before anything takes time
+    if table.name == PROGRAM:
+        named = Workshop([table], scale, options, [cell])
+        named.open_texts([], lambda said: None)  # the folder is called after a text of one's own
+        place = program_place(options.results_dir / named.scale.name, cell.row.name)
+        table, cell = replace(table, first=place), replace(cell, position=place)
     sweep, signals = Sweep(table.name, [table], [cell], scale, options), Signals()
     threads, products = torch.get_num_threads(), torch.get_float32_matmul_precision()
     try:
@@ -126,6 +134,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         signals = Signals()
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)
         options = spelled_out(options.started_as(peer))
+        refuse_other_processes(peer, options.processes)
         scale = chosen_scale(options)
         whole = _asked(tables, scale, options)
         asked = shard_of(whole, options.shard)

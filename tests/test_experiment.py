@@ -19,6 +19,7 @@ from own_signals import own_signals
 
 from repro.experiment import Paper, Row, main
 from repro.model.config import BASE, divide
+from repro.model.cost import n_parameters
 from repro.pages import build
 from repro.results import record
 from repro.results.frame import ResultSet
@@ -272,6 +273,19 @@ def test_a_run_goes_by_the_names_it_has_today(made: Path, tmp_path: Path) -> Non
     assert (one.table, one.row, one.position, one.paper["bleu"]) == ("lab", "one head", 0, 1.5)
     assert one.run in {done.run for done in records(made)}
     assert "one head" in (tmp_path / "results/smoke/lab.md").read_text("utf-8")
+
+
+def test_a_run_has_the_size_of_its_row_of_today(made: Path, tmp_path: Path) -> None:
+    # two rows may be one at a scale, and not at paper size: N = 3 of 3 is all of smoke, and half of the paper's six
+    for folder in ("runs", "cache"):
+        shutil.copytree(made / folder, tmp_path / folder)
+    change = TABLE3_A.ROWS[0].change
+    main("lab", [Row("shallow", lambda base: replace(change(base), n_layers=3), Paper())], places(tmp_path))
+    [one] = [record.load(path) for path in (tmp_path / "results/smoke/lab").glob("*.json")]
+    [before] = [done for done in records(made) if done.run == one.run]
+    assert one.params["here"] == before.params["here"]
+    at_paper_size = {n_layers: n_parameters(replace(change(BASE), n_layers=n_layers), 40_960) for n_layers in (3, 6)}
+    assert (one.params["paper_size"], before.params["paper_size"]) == (at_paper_size[3], at_paper_size[6])
 
 
 # ---- how it stops

@@ -133,6 +133,24 @@ def test_rows_of_a_program_stand_in_one_table_in_the_order_of_their_first_runs(
 
 
 @pytest.mark.usefixtures("_own_signals")
+def test_rows_of_a_program_on_ones_own_text_are_in_that_order_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # its folder is called after the text, which is known only when it was opened: all rows had the first place
+    monkeypatch.chdir(tmp_path)
+    text = tmp_path / "text"
+    text.mkdir()
+    for split, n in (("train", 40), ("dev", 3), ("test", 4)):
+        for language in ("en", "de"):
+            (text / f"{split}.{language}").write_text("".join(f"{split} {language} {i % 7}\n" for i in range(n)))
+    own: dict[str, Any] = {"scale": "smoke", "steps": 1, "corpus": "folder", "data_dir": text, "vocab_size": 300}
+    rows = {name: Row(name, partial(with_d_ff, d_ff=d_ff), Paper()) for name, d_ff in (("z", 8), ("a", 16))}
+    made = [repro.run(rows[name], **own) for name in ("z", "a", "z")]
+    assert [one.position for one in made] == [0, 1, 0]
+    assert list(repro.table("own", scale=made[0].scale).index) == ["base", "z", "a"]
+
+
+@pytest.mark.usefixtures("_own_signals")
 def test_a_system_of_a_program_is_opened_with_the_class_that_made_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,6 +216,11 @@ def test_signals_do_afterwards_what_they_did_before() -> None:
         ("base", {"clean": ["twins"]}, "Unknown cleaning rule 'twins'"),
         ("base", {"runs_dir": None}, "--runs-dir: expected Path, got None"),
         ("base", {"data_dir": None, "steps": 0}, "--steps must be at least 1"),
+        (
+            "base",
+            {"scale": "smoke-2-devices-bf16"},
+            "says --devices 2: expected options of one run in this process alone",
+        ),
     ],
 )
 def test_what_cannot_be_run_is_named(row: Any, options: dict[str, Any], expected: str) -> None:

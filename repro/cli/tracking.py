@@ -1,6 +1,6 @@
 """Bring MLflow in line with the journals of runs, or make a run's folder from MLflow.
 
-    python -m repro tracking sync [runs/<id> ...]          without folders: all in runs/
+    python -m repro tracking sync [runs/<id> ...]          without folders: all in runs/, or in --runs-dir FOLDER
     python -m repro tracking sync --results results/laptop make runs of published records, to look at
     python -m repro tracking restore RUN runs/<id>         RUN as MLflow calls it
 
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(prog=ours("tracking"), description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     to_mlflow = commands.add_parser("sync", help="copy to MLflow what it lacks of the journals")
-    to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in runs/")
+    to_mlflow.add_argument("folders", nargs="*", metavar="runs/<id>", help="default: all in --runs-dir")
     to_mlflow.add_argument(
         "--results",
         type=Path,
@@ -42,12 +42,14 @@ def main(argv: list[str] | None = None) -> int:
     from_mlflow.add_argument("folder", type=Path, metavar="runs/<id>", help="where to: a new folder")
     for command in (to_mlflow, from_mlflow):
         add_options(command, "tracking_uri")
+    add_options(to_mlflow, "runs_dir")
     wanted = parser.parse_args(argv)
     try:
-        if warning := check_store(wanted.tracking_uri):
+        runs: Path = getattr(wanted, "runs_dir", RUNS)
+        if warning := check_store(wanted.tracking_uri, runs):
             raise ConnectionError(warning)
         if wanted.command == "sync":
-            wanted.folders = [run_folder(typed, RUNS) for typed in wanted.folders]
+            wanted.folders = [run_folder(typed, runs) for typed in wanted.folders]
         print(f"Opening {wanted.tracking_uri}", flush=True)  # before what takes seconds
         if wanted.command == "restore":
             restore(wanted.tracking_uri, wanted.run, wanted.folder)
@@ -55,19 +57,19 @@ def main(argv: list[str] | None = None) -> int:
             return 0
         bring: Bring = show_record if wanted.results else mirrored
         if wanted.results:
-            places = published(wanted.results, wanted.folders)
+            places = published(wanted.results, wanted.folders, runs)
         else:
-            places = wanted.folders or sorted(path.parent for path in RUNS.glob("*/run.json"))
+            places = wanted.folders or sorted(path.parent for path in runs.glob("*/run.json"))
         if not places:
             raise FileNotFoundError(
-                "runs/ holds no runs; run an experiment first, or name the folders. To look at what is published "
+                f"{runs}/ holds no runs; run an experiment first, or name the folders. To look at what is published "
                 f"type: {ours('tracking', 'sync', '--results', 'results/laptop')}"
             )
         try:
             connect(wanted.tracking_uri)
         except Exception as error:  # it would fail for each of them
-            raise ConnectionError(reason(error)) from error
-        return _bring_all(wanted.tracking_uri, places, bring)
+            raise ConnectionError(reason(error, runs)) from error
+        return _bring_all(wanted.tracking_uri, places, bring, runs)
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -75,9 +77,9 @@ def main(argv: list[str] | None = None) -> int:
         return code_of(error)
 
 
-def published(results: Path, folders: list[Path]) -> list[Path]:
+def published(results: Path, folders: list[Path], runs: Path) -> list[Path]:
     """The records of a scale."""
-    if folders:
+    if folders or runs != RUNS:
         raise ValueError("--results makes runs from records, not from run folders: name one or the other.")
     if results.absolute().parent.name == OWN:
         raise ValueError(f"{results} holds your own records; leave out --results to sync the journals of their runs.")
@@ -94,7 +96,7 @@ def mirrored(uri: str, folder: Path) -> dict[str, str]:
     return tags
 
 
-def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
+def _bring_all(uri: str, places: list[Path], bring: Bring, runs: Path) -> int:
     """Bring each run folder or record, then save the view of each table among them; 1 if one of these failed."""
     failed, views = 0, {}
     for place in places:
@@ -106,7 +108,7 @@ def _bring_all(uri: str, places: list[Path], bring: Bring) -> int:
                     view = view_of(tags, table, tags.get("title", table))
                     views[view.key] = view
         except Exception as error:  # the next one may well be sound
-            say(f"{place}: {reason(error)}")
+            say(f"{place}: {reason(error, runs)}")
             failed = 1
-    installed = [install_view(uri, view) for _, view in sorted(views.items())]
+    installed = [install_view(uri, view, runs=runs) for _, view in sorted(views.items())]
     return 1 if None in installed else failed

@@ -4,6 +4,7 @@ Same row, same text, same deciding code or one that was shown to be equal (`equa
 of threads: else the seeds are not repetitions.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,7 +12,8 @@ from repro.results.equal_code import code_name
 from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH
 
-SETTINGS = ("batch_tokens", "fill", "precision", "engine", "devices", "accumulate", *PAPER_SEARCH.settings)
+SETTINGS = ("batch_tokens", "fill", "precision", "engine", *PAPER_SEARCH.settings)
+SHARES = ("devices", "accumulate")  # each part has its own dropout; whether processes or turns take them is no matter
 
 
 def kind(record: Record) -> dict[str, Any]:
@@ -23,6 +25,7 @@ def kind(record: Record) -> dict[str, Any]:
         "tokenizer": record.tokenizer["sha256"],
         "threads": record.stamp["n_threads"],
         **{name.replace("_", " "): record.settings.get(name) for name in SETTINGS},
+        "parts of an update": math.prod(record.settings.get(name, 1) for name in SHARES),
         "system": record.system,
         **record.hyper,
     }

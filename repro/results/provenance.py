@@ -15,7 +15,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +64,8 @@ class _Code:
     digests: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of what it does, its imports included
     alone: dict[str, str] = field(default_factory=dict)  # module -> SHA-256 of its own text, whatever it imports
     begun: list[str] = field(default_factory=list)
-    follows: bool = False  # files beside that of a row's own system, too
+    follows: bool = False  # files beside those of a row's own system or task, too
+    faces: tuple[str, ...] = FACES  # which are not read where files beside are
 
     def digest(self, module: str) -> str:
         """SHA-256 of one module; those it imports are read first. Raises ValueError where they import each other."""
@@ -86,11 +87,11 @@ class _Code:
         """What an imported name stands for, whatever it is called and wherever its module lies."""
         is_module = bool(name) and self._text(f"{module}.{name}") is not None  # from repro.data import order
         is_beside = self.follows and (is_module or self._text(module) is not None)
-        if not (module.split(".")[0] == PACKAGE.name or is_beside):
+        if not (_is_ours(module) or is_beside):
             return f"{module}:{name}"
         if is_module:
             return self.digest(f"{module}.{name}")
-        if self.follows and module in FACES:
+        if self.follows and module in self.faces:
             return f"{module}:{name}"
         if self._text(module) is None:
             raise FileNotFoundError(f"expected the source {_file(module)}, found none. Install the package again.")
@@ -110,11 +111,11 @@ class _Code:
 S = TypeVar("S", bound=Provenance)
 
 
-def cleared(stamp: S, system: Any = None) -> S:
+def cleared(stamp: S, system: Any = None, task: Any = None) -> S:
     """The stamp of a run whose code was not committed when it ran, if it is by now: the commit gives it back."""
     if not stamp["dirty"] or stamp["fingerprint"] != fingerprint(system):
         return stamp
-    commit, why_dirty = _commit(system)
+    commit, why_dirty = _commit(system, task)
     if why_dirty:
         return stamp
     return {**stamp, "commit": commit, "dirty": False, "why_dirty": None}  # type: ignore[return-value]
@@ -175,15 +176,20 @@ def _with(own: tuple[tuple[str, Path], ...], parts: tuple[Any, ...]) -> _Code:
 
     A module that a notebook reads again makes its classes anew; one that is only edited is not what runs.
     """
+    return _read(_beside(dict(own)), [module for module, _ in own])
+
+
+def _beside(own: Mapping[str, Path]) -> Source:
+    """What stands in the package, and below the folders of these modules."""
 
     def source(path: str) -> bytes | None:
         top = path.partition("/")[0].removesuffix(".py")
-        ours = {module.partition(".")[0] for module, _ in own}
-        beside = [folder for _, folder in own if folder.name not in INSTALLED or top in ours]
+        ours = {module.partition(".")[0] for module in own}
+        beside = [folder for folder in own.values() if folder.name not in INSTALLED or top in ours]
         places = [PACKAGE.parent] if top == PACKAGE.name else beside
         return next(((place / path).read_bytes() for place in places if (place / path).is_file()), None)
 
-    return _read(functools.cache(source), [module for module, _ in own])
+    return functools.cache(source)
 
 
 def _code_of(system: Any) -> _Code:
@@ -219,15 +225,34 @@ def _parts(system: Any) -> dict[str, str]:
     }
 
 
-def module_digest(module: str) -> str:
-    """SHA-256 of an imported module, wherever it lies, with what it makes of its imports."""
-    file = Path(str(sys.modules[module].__file__))
-    return _Code(lambda path: file.read_bytes() if path == _file(module) else _here(path)).digest(module)
+def task_digest(task: Any) -> str:
+    """SHA-256 of the module of a task, wherever it lies, with what it makes of its imports: of those beside it, too."""
+    [module] = modules(type(task))
+    return _code_of_task(task).digest(module)
 
 
-def provenance(device_type: str | None = None, system: Any = None) -> Provenance:
+def _code_of_task(task: Any) -> _Code:
+    """The module of a task and all that it imports, as they were when its class was made."""
+    kind: Any = type(task)
+    return _code_of_class(kind)
+
+
+@functools.cache
+def _code_of_class(kind: Any) -> _Code:
+    [module] = own = modules(kind)
+    # repro.experiment is read: a task may stand on one that it took from there
+    code = _Code(_here) if _is_ours(module) else _Code(_beside(own), follows=True, faces=(PACKAGE.name,))
+    code.digest(module)
+    return code
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == PACKAGE.name
+
+
+def provenance(device_type: str | None = None, system: Any = None, task: Any = None) -> Provenance:
     """The origin of a run that starts now, on this type of device ("cpu", "cuda"; None: the best)."""
-    commit, why_dirty = _commit(system)
+    commit, why_dirty = _commit(system, task)
     torch = sys.modules.get("torch")  # a stamp must not cost an import
     cpu = processor()
     return {
@@ -264,16 +289,27 @@ def _syntax(node: Any, imported: Container[str]) -> str:
     return f"{type(node).__name__}({','.join(fields)})"
 
 
-def _commit(system: Any = None) -> tuple[str | None, str | None]:
+def _commit(system: Any = None, task: Any = None) -> tuple[str | None, str | None]:
     """The commit of the deciding code, and why it does not tell the whole story (None where it does)."""
-    commit, why_dirty = _commit_of_package(system)
-    own = [folder / _file(module) for module, folder in modules(system).items()]
-    if why_dirty is None and (new := sorted(file.name for file in own if not is_committed(file))):
+    commit, why_dirty = _commit_of_package(system, task)
+    if why_dirty is None and (new := sorted({file.name for file in _own(system, task) if not is_committed(file)})):
         return commit, f"not committed: {', '.join(new)}"
     return commit, why_dirty
 
 
-def _commit_of_package(system: Any) -> tuple[str | None, str | None]:
+def _own(system: Any, task: Any) -> Iterator[Path]:
+    """The files beside the package's that decide, of a row's system and of its task; and where its system stands."""
+    found = [(modules(system), _code_of(system))] if system is not None else []
+    found += [(modules(type(task)), _code_of_task(task))] if task is not None else []
+    yield from (folder / _file(module) for module, folder in modules(system).items() if _is_ours(module))
+    for own, code in found:
+        for module in code.alone:
+            places = [folder / _file(name) for folder in own.values() for name in (module, f"{module}.__init__")]
+            if not _is_ours(module):
+                yield next((file for file in places if file.is_file()), places[0])
+
+
+def _commit_of_package(system: Any, task: Any) -> tuple[str | None, str | None]:
     root = PACKAGE.parent
     # a package installed into somebody else's checkout must not take that checkout's commit
     ours = _git(root, "ls-files", "--error-unmatch", "--", PACKAGE.name)
@@ -282,10 +318,11 @@ def _commit_of_package(system: Any) -> tuple[str | None, str | None]:
     if commit is None or status is None:
         return _release()
     files = {f"{PACKAGE.name}/{file}" for file in fingerprints(system)}
-    changed = sorted({entry[3:] for entry in status.split("\0") if entry} & files)  # "XY path"
-    if not changed or (system is None and _committed(root) == fingerprint()):
+    of_task = {_file(module) for module in _code_of_task(task).alone} - files if task is not None else set()
+    changed = {entry[3:] for entry in status.split("\0") if entry} & (files | of_task)  # "XY path"
+    if not changed or (system is None and not changed & of_task and _committed(root) == fingerprint()):
         return commit.strip(), None
-    return commit.strip(), f"not committed: {', '.join(changed)}"
+    return commit.strip(), f"not committed: {', '.join(sorted(changed))}"
 
 
 def _committed(root: Path) -> str | None:

@@ -16,7 +16,7 @@ from repro.data.shards import Split
 from repro.decoding import backend as backends
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
-from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
+from repro.model.cost import TextSizes, training_flops
 from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance
@@ -101,7 +101,7 @@ class Execution(Run):
         Raises `Stopped` if asked to stop before the end, BlockingIOError if another process makes this run.
         """
         tuned = self.trial.tune()
-        stamp = provenance(system=self.settings.system)
+        stamp = provenance(system=self.settings.system, task=self.settings.task)
         memory = cpu_tuning.PeakMemory()
         module = self.trial.module()
         arithmetic = (*tuned, *made_for_gpu(module.model, self.settings.system))
@@ -299,13 +299,6 @@ class Execution(Run):
         lines = [line for line in read(self.folder / "journal.jsonl") if line["kind"] == kind]
         finite = [line for line in lines if math.isfinite(line["nll"])]  # the last of a diverged run may not be
         return record.thinned({"step": [line["step"] for line in finite], "nll": [line["nll"] for line in finite]})
-
-    @cached_property
-    def params(self) -> record.Params:
-        return {
-            "here": n_parameters(self.settings.hyper, self.prepared.tokenizer.size, self.settings.system),
-            "paper_size": n_parameters(self.settings.paper_hyper, PAPER_VOCABULARY, self.settings.system),
-        }
 
     def _describe(self, stamp: Provenance) -> str | None:
         """Write `run.json`, from which MLflow learns what the run is, and a changed command that this is another.

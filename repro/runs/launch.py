@@ -156,6 +156,18 @@ def _refuse_other_numbers(found: Peer, devices: int | None, nodes: int | None) -
         )
 
 
+def refuse_other_processes(found: Peer | None, processes: int) -> None:
+    """Raise ValueError where a launcher started another number of processes than will be waited for.
+
+    As where the name of a scale says more, such as smoke-2-devices.
+    """
+    if found is not None and found.processes != processes:
+        raise ValueError(
+            f"{found.launcher} started {found.processes} process{'es' * (found.processes != 1)}, but --scale says "
+            f"--devices {processes}. Start as many, or leave {processes}-devices out of its name: the number is found."
+        )
+
+
 def _what_to_type(devices: int, nodes: int) -> str:
     this = shlex.join(sys.argv)
     return (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Prepared
 from repro.model.config import Hyper, written
-from repro.results.provenance import module_digest
+from repro.results.provenance import task_digest
 from repro.results.systems import system_text
 from repro.results.task import TRANSLATION
 from repro.runs.task import Task
@@ -66,4 +66,4 @@ class Recipe:
         """Which task it is, and the code of one that is not in this file's imports; nothing where it is translation."""
         if self.task.facts == TRANSLATION:
             return {}
-        return {"task": self.task.facts["name"], "task_code": module_digest(type(self.task).__module__)}
+        return {"task": self.task.facts["name"], "task_code": task_digest(self.task)}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from repro.data.corpora import Corpus
 from repro.data.shards import Prepared
 from repro.model.config import Hyper
+from repro.model.cost import PAPER_VOCABULARY, n_parameters
 from repro.results import record
 from repro.results.equal_code import code_name, equal_codes
 from repro.results.provenance import cleared, fingerprint
@@ -132,8 +133,18 @@ class Run:
             position=self.settings.position,
             scale=self.settings.scale.name,
             paper=self.settings.paper,
-            stamp=cleared(found.stamp, self.settings.system),
+            params=self.params,
+            stamp=cleared(found.stamp, self.settings.system, self.settings.task),
         )
+
+    @cached_property
+    def params(self) -> record.Params:
+        """How many numbers it learns, and how many the same row of the paper's own base would."""
+        settings = self.settings
+        return {
+            "here": n_parameters(settings.hyper, self.prepared.tokenizer.size, settings.system),
+            "paper_size": n_parameters(settings.paper_hyper, PAPER_VOCABULARY, settings.system),
+        }
 
     def is_in_hand(self) -> bool:
         """Another process is making this run."""

@@ -7,19 +7,22 @@ What only grows (`Appended`) grows by whole pieces. A disk that refuses is a `Di
 
 import errno
 import fnmatch
+import glob
 import hashlib
 import io
 import json
 import os
 import secrets
 import shutil
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from repro.storage.process import has_ended, numbering, this_process
+
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
+LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
 PROBE = 4_096  # bytes that a folder must take before work begins
 ADVICE = {  # what the system may refuse, and what to do about it
     errno.ENOSPC: "Free space there and type the same command: it goes on.",
@@ -248,20 +251,35 @@ def check_folder(folder: Path) -> None:
 
 def beside(path: Path, kind: str) -> Path:
     """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
-    return path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.{secrets.token_hex(4)}.{kind}")
+    me = this_process()
+    writer = f"{numbering(me) or me['host']}.{me['pid']}"
+    return path.with_name(f".{_begin(path.name)}.{writer}.{secrets.token_hex(4)}.{kind}")
+
+
+def left_beside(path: Path, kind: str) -> list[Path]:
+    """What processes that have ended left of the names that `beside` gave them."""
+    found = path.parent.glob(f".{glob.escape(_begin(path.name))}.*.{kind}")
+    return [left for left in found if is_abandoned(left)]
 
 
 def is_abandoned(left: Path) -> bool:
-    """Whether a name that `beside` gave belongs to a process of this machine that has ended."""
-    import psutil  # here, not above: the names of the corpora are wanted without it
+    """Whether a name that `beside` gave belongs to a process of this machine that has ended.
 
+    Not told of a machine before it was last started: another may be called the same. Names of before state the
+    machine's name alone.
+    """
     writer, *rest = left.name.rsplit(".", 3)
-    if len(rest) != 3 or not writer.endswith(f".{socket.gethostname()}") or not rest[0].isdecimal():
+    if len(rest) != 3 or not rest[0].isdecimal():
         return False
-    try:  # it may also have ended with nobody to take note of it
-        return bool(psutil.Process(int(rest[0])).status() == psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return True
+    me = this_process()
+    ours = [f".{name}" for name in (numbering(me), me["host"]) if name is not None]
+    return writer.endswith(tuple(ours)) and has_ended(int(rest[0]))
+
+
+def _begin(name: str) -> str:
+    """As much of a name as there is room for beside a writer's; one that no disk takes stays, and is refused."""
+    whole = os.fsencode(name)
+    return whole[:KEPT].decode("utf-8", "ignore") if KEPT < len(whole) <= LONGEST else name
 
 
 def sweep(folder: Path, *, alone: bool) -> None:

@@ -60,7 +60,8 @@ def made_new(folder: Path, make: Callable[[Path], T]) -> T:
 def _making(folder: Path) -> Iterator[Path]:
     """A folder to work in, beside `folder`; at the end it is gone, unless it took the name."""
     atomic.make_folder(folder.parent)
-    _sweep(folder)
+    for left in atomic.left_beside(folder, MAKING):
+        shutil.rmtree(left, ignore_errors=True)
     work = atomic.beside(folder, MAKING)
     with atomic.named(work):
         work.mkdir()
@@ -157,13 +158,6 @@ def _take_name(work: Path, folder: Path) -> None:
             with suppress(FileNotFoundError):  # a third process made way already
                 folder.rename(aside)
             shutil.rmtree(aside, ignore_errors=True)
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what processes of this machine left of `folder` when they were killed."""
-    for left in folder.parent.glob(f".{folder.name}.*.{MAKING}"):
-        if atomic.is_abandoned(left):
-            shutil.rmtree(left, ignore_errors=True)
 
 
 def _sha256(path: Path) -> str:

@@ -8,7 +8,6 @@ nothing takes the next number, and from then on the old owner is refused whateve
 """
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from repro.storage import atomic, signed_json
+from repro.storage.process import is_dead, this_process
 
 EVERY = 5.0  # seconds between two beats
 MISSED = 3  # beats that an owner may miss before it counts as gone
@@ -63,7 +63,7 @@ class Lease:
             self._folder.mkdir()
         except FileExistsError:
             raise BlockingIOError(f"{run} was taken by another process at the same moment. Wait, or stop it.") from None
-        signed_json.write(self._folder / _OWNER, _me() | {"step": step, "format": FORMAT})
+        signed_json.write(self._folder / _OWNER, this_process() | {"step": step, "format": FORMAT})
         self._beats = 0
         self._beat()
         self._closing = threading.Event()
@@ -160,7 +160,7 @@ def _wait_until_gone(attempt: Path, is_held: Callable[[], bool], tell: Callable[
             f"{attempt / _OWNER} is damaged or of another version: it no longer says who makes this run. Listening "
             f"{MISSED * EVERY:.0f} s for a sign of life; without one the run goes on here."
         )
-    while _heard(attempt) != 0 and not _is_dead(_owner(attempt)):
+    while _heard(attempt) != 0 and not is_dead(_owner(attempt)):
         if _heard(attempt) != heard:
             raise BlockingIOError(f"{attempt.parents[1]} has a writer: {_who(attempt)}. Wait, or stop it.")
         if time.monotonic() > patience:
@@ -185,45 +185,3 @@ def _count(attempts: list[Path], step: int) -> None:
         f"{attempts[-1].parents[1]}: no progress in {FRUITLESS} attempts. All began after step {step} and were killed "
         "before their next checkpoint: for want of memory, or by a limit of time? The same command tries again."
     )
-
-
-def _me() -> dict[str, Any]:
-    """This process, as others on this machine can tell whether it lives."""
-    return {
-        "host": socket.gethostname(),
-        "boot": _read("/proc/sys/kernel/random/boot_id"),
-        "processes": _namespace(),
-        "pid": os.getpid(),
-        "began": _began(os.getpid()),
-    }
-
-
-def _is_dead(owner: dict[str, Any]) -> bool:
-    """Whether the owner was a process of this machine that is there no more; False where that cannot be told."""
-    me = _me()
-    here = me["boot"] is not None and all(owner.get(key) == me[key] for key in ("host", "boot", "processes"))
-    return here and _began(owner["pid"]) != owner["began"]
-
-
-def _read(path: str) -> str | None:
-    try:
-        return Path(path).read_bytes().decode("ascii", "replace").strip()
-    except OSError:
-        return None
-
-
-def _namespace() -> int | None:
-    """Which numbering of processes this one is in: a container has its own."""
-    try:
-        return os.stat("/proc/self/ns/pid").st_ino
-    except OSError:
-        return None
-
-
-def _began(pid: int) -> str | None:
-    """When a process began, in ticks since the machine did; None if it has ended, or where that cannot be told."""
-    text = _read(f"/proc/{pid}/stat")
-    if text is None:
-        return None
-    state, *rest = text.rpartition(")")[2].split()
-    return None if state in "ZX" else rest[18]

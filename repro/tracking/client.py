@@ -1,6 +1,5 @@
 """MLflow's store: where it may be, whether it answers, and a client of it."""
 
-import glob
 import http.client
 import logging
 import os
@@ -41,7 +40,7 @@ def experiment_name(scale: str) -> str:
 def repair(uri: str, runs: Path = RUNS) -> str:
     """What to type to bring MLflow in line with all runs of a folder."""
     where = "" if uri == DEFAULT_URI else f" --tracking-uri {shlex.quote(hide(uri))}"
-    return f"python -m repro tracking sync{where}" + ("" if runs == RUNS else f" {shlex.quote(str(runs))}/*")
+    return f"python -m repro tracking sync{where}" + ("" if runs == RUNS else f" --runs-dir {shlex.quote(str(runs))}")
 
 
 def hide(text: str) -> str:
@@ -182,9 +181,8 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
     gate = path.with_name(f"{path.name}.lock")
     gate.touch()
     with locked(gate, patience=60.0):  # others wait instead of making the same tables
-        for left in path.parent.glob(f".{glob.escape(path.name)}.*.{atomic.PARTIAL}"):
-            if atomic.is_abandoned(left):
-                left.unlink(missing_ok=True)
+        for left in atomic.left_beside(path, atomic.PARTIAL):
+            left.unlink(missing_ok=True)
         if not path.exists() or not path.stat().st_size:
             for lost in _beside(path):  # of a database that is gone: SQLite would mix it with the new one
                 lost.unlink(missing_ok=True)
@@ -222,12 +220,21 @@ class Broken(Exception):
     """A SQLite file with which MLflow cannot work: half made, damaged, or of another version of MLflow."""
 
     def __init__(self, path: Path, error: object) -> None:
+        super().__init__(path, reason(error))
+        self._path, self._why = path, reason(error)
+
+    def __str__(self) -> str:
+        return self.remedy(RUNS)
+
+    def remedy(self, runs: Path) -> str:
+        """What to type where the journals are in `runs`."""
+        path = self._path
         aside = next(free for i in count(1) if not (free := path.with_name(f"{path.name}.broken{i}")).exists())
         there, *files = (shlex.quote(os.path.relpath(one)) for one in (aside, path, *_beside(path)))
         uri = DEFAULT_URI if path == sqlite_path(DEFAULT_URI) else f"sqlite:///{path}"
-        super().__init__(
-            f"{path} is incomplete, damaged or of another version of MLflow ({reason(error)}). Move it away and "
-            f"rebuild it from the journals: mkdir {there} && mv {' '.join(files)} {there} && {repair(uri)}"
+        return (
+            f"{path} is incomplete, damaged or of another version of MLflow ({self._why}). Move it away and "
+            f"rebuild it from the journals: mkdir {there} && mv {' '.join(files)} {there} && {repair(uri, runs)}"
         )
 
 
@@ -276,10 +283,10 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def reason(error: object) -> str:
+def reason(error: object, runs: Path = RUNS) -> str:
     """The first line of what an error says, without secrets; of a database, what it says and not its layers above."""
     if isinstance(error, Broken):
-        return str(error)  # whole: it ends with what to type
+        return error.remedy(runs)  # whole: it ends with what to type
     if isinstance(error, BaseException):
         error = next(filter(_sqlite_name, _all_of(error)), error)
     return hide(str(error).strip() or repr(error)).partition("\n")[0][:200]

@@ -26,7 +26,7 @@ class Tracker:
     """The store at `uri`, for the runs in a folder, and how it has behaved so far."""
 
     def __init__(self, uri: str, *, runs: Path = RUNS, tell: Callable[[str], None] = say) -> None:
-        self.uri, self._runs, self._tell, self._told = uri, runs, tell, False
+        self.uri, self.runs, self._tell, self._told = uri, runs, tell, False
         self._usual = FILE if uri.startswith("sqlite:") else SERVER
         self.patience = self._usual  # seconds that the next wait may last
 
@@ -34,7 +34,7 @@ class Tracker:
         """Raise for a store that can never work, before work begins; tell of a server that does not answer now."""
         if self.uri == NOWHERE:
             return
-        if warning := check_store(self.uri, self._runs):
+        if warning := check_store(self.uri, self.runs):
             self.patience = IN_TROUBLE
             self.tell(warning)
 
@@ -57,11 +57,11 @@ class Tracker:
         """To be called when it has not done what it was asked; told with what to type later."""
         self.patience = min(self.patience, IN_TROUBLE)
         if isinstance(error, Broken):
-            self.tell(reason(error))
+            self.tell(reason(error, self.runs))
         else:
             self.tell(
                 f"MLflow at {hide(self.uri)} is behind: {reason(error).rstrip('.')}. Nothing is lost: the journals in "
-                f"{self._runs} have everything. To catch up, type: {repair(self.uri, self._runs)}"
+                f"{self.runs} have everything. To catch up, type: {repair(self.uri, self.runs)}"
             )
 
     def wait(self, thread: threading.Thread, patience: float | None = None) -> bool:

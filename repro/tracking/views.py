@@ -11,11 +11,12 @@ import urllib.parse
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from repro.results.frame import interval
 from repro.results.record import BASE
-from repro.tracking.client import connect, experiment_id, hide, reason, repair, say
+from repro.tracking.client import RUNS, connect, experiment_id, hide, reason, repair, say
 from repro.tracking.mirror import table_names
 from repro.tracking.run_folder import APART
 from repro.tracking.tracker import Tracker
@@ -154,10 +155,10 @@ def view_state(
     }
 
 
-def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str | None:
+def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: Path = RUNS) -> str | None:
     """Save a view and bring its rows up to date; gives its path, or None (told) if that failed.
 
-    To be called when runs were added.
+    To be called when runs were added, of which `runs` has the journals.
     """
     try:
         client = connect(uri)
@@ -169,9 +170,9 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
             if view.table not in run.data.tags["tables"].split():  # to LIKE, f_g is f-g as well
                 continue
             rows.setdefault(run.data.tags.get("row", ""), []).append(run)
-        for runs in rows.values():
-            _log_row(client, runs, rows.get(BASE, []))
-        systems = any("system" in run.data.tags for runs in rows.values() for run in runs)
+        for of_row in rows.values():
+            _log_row(client, of_row, rows.get(BASE, []))
+        systems = any("system" in run.data.tags for of_row in rows.values() for run in of_row)
         state = view_state(view.filter, rows, qualities=_qualities(rows.values()), systems=systems)
         now = round(time.time() * 1000)
         client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
@@ -179,14 +180,15 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say) -> str
         client.set_experiment_tag(experiment, "mlflow.note.content", _notes(client, experiment))
         return view_path(experiment, view.key)
     except Exception as error:
-        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({reason(error)}); try again with: {repair(uri)}")
+        why, again = reason(error, runs), repair(uri, runs)
+        tell(f"MLflow at {hide(uri)} lacks the view of {view.table} ({why}); try again with: {again}")
         return None
 
 
 def install_views(tracker: Tracker, views: Iterable[View]) -> None:
     """Save views in a thread that is left behind where MLflow does not answer in time; told if they are not saved."""
     said: list[str] = []
-    if tracker.ask(lambda: [install_view(tracker.uri, view, said.append) for view in views]) and said:
+    if tracker.ask(lambda: [install_view(tracker.uri, view, said.append, tracker.runs) for view in views]) and said:
         tracker.tell(said[0])
 
 

@@ -46,6 +46,27 @@ def test_by_hand_all_folders_are_mirrored_and_the_broken_one_named(
     assert "cannot read run none" in capsys.readouterr().err
 
 
+def test_the_runs_of_a_folder_of_ones_own_are_mirrored(
+    store: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = folder.parent.rename(folder.parent.parent / "my runs")
+    for beside in ("slurm", "killed before it had a run.json"):
+        (own / beside).mkdir()
+    monkeypatch.chdir(own.parent)
+    for words in ([], [folder.name[:2]]):
+        assert main(["sync", "--tracking-uri", store, "--runs-dir", own.name, *words]) == 0
+        said = capsys.readouterr()
+        assert f"my runs/{folder.name}  h=1, seed 1: in {store}" in said.out
+        assert said.err == ""
+    assert main(["sync", "--tracking-uri", store]) == 2
+    assert "runs/ holds no runs" in capsys.readouterr().err
+    assert main(["sync", "--tracking-uri", store, "--runs-dir", own.name, "--results", "results/laptop"]) == 2
+    assert "name one or the other" in capsys.readouterr().err
+    monkeypatch.setattr("repro.tracking.views.encode_view", lambda *_: 1 / 0)
+    assert main(["sync", "--tracking-uri", store, "--runs-dir", own.name]) == 1
+    assert capsys.readouterr().err.rstrip().endswith(" --runs-dir 'my runs'")
+
+
 def test_a_view_that_is_not_saved_is_a_failure(
     store: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

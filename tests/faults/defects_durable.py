@@ -109,6 +109,38 @@ DEFECTS: tuple[Defect, ...] = (
         "if partial:",
         (WRITING + "test_sweeping_spares_those_who_live",),
     ),
+    Defect(
+        "a container's processes are taken for the machine's",
+        "repro/storage/process.py",
+        'f"{host}.{boot[:8]}+{processes:x}" if host',
+        'f"{host}.{boot[:8]}+0" if host',
+        (
+            WRITING + "test_sweeping_spares_those_who_live_in_another_container",
+            "tests/storage/test_folder_cache.py::test_what_is_made_in_another_container_is_not_swept",
+            "tests/storage/test_process.py::test_of_others_it_is_not_told",
+        ),
+    ),
+    Defect(
+        "a machine is told by its name alone",
+        "repro/storage/process.py",
+        'f"{host}.{boot[:8]}+{processes:x}" if host',
+        'f"{host}.0+{processes:x}" if host',
+        ("tests/storage/test_process.py::test_of_others_it_is_not_told",),
+    ),
+    Defect(
+        "another user's process is dead where the system does not show it",
+        "repro/storage/process.py",
+        "began is not None and found is not None and began != found",
+        "began != found",
+        ("tests/storage/test_process.py::test_whose_state_is_not_shown_may_live",),
+    ),
+    Defect(
+        "a long name has no room for its writer",
+        DURABLE,
+        "if KEPT < len(whole) <= LONGEST else name",
+        "if len(whole) > LONGEST else name",
+        (WRITING + "test_a_file_may_have_any_name_that_the_disk_takes",),
+    ),
     # checkpoints
     Defect(
         "a checkpoint's hash is not checked",

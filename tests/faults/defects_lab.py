@@ -162,7 +162,7 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "updates with batch norm are shared out among processes",
-        "repro/runs/refused.py",
+        "repro/model/protocol.py",
         "if parts > 1 and",
         "if parts > 99 and",
         ("tests/runs/test_system.py::test_nor_into_micro_batches",),

@@ -424,8 +424,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "dropout stays on while translating",
         TRANSLATE,
-        "    model.eval()\n    device = model.embedding.weight.device\n    softmax",
-        "    device = model.embedding.weight.device\n    softmax",
+        "    model.eval()\n    device = model.embedding.weight.device\n    step",
+        "    device = model.embedding.weight.device\n    step",
         (f"{ENGINES}nothing_is_dropped_out_of_a_model_that_comes_from_training",),
     ),
 )

@@ -7,7 +7,7 @@ KINDS, TABLES, REPORT = "repro/results/kinds.py", "repro/results/frame.py", "tes
 PUBLISH, OF_PUBLISH = "repro/results/publish.py", "tests/results/test_publish.py::test_"
 RECORD, OF_RECORD = "repro/results/record.py", "tests/results/test_record.py::test_"
 FOLDER, OF_FOLDER = "repro/tracking/run_folder.py", "tests/tracking/test_run_folder.py::test_"
-OF_RUN = "tests/runs/test_run.py::test_"
+OF_RUN, OF_TASK = "tests/runs/test_run.py::test_", "tests/runs/test_task.py::test_"
 ROWS, OF_ROWS = "repro/runs/table.py", "tests/runs/test_table.py::test_"
 
 DEFECTS: tuple[Defect, ...] = (
@@ -45,7 +45,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a comment that is not committed makes a run dirty",
         STAMP,
-        "    if not changed or (system is None and _committed(root) == fingerprint()):",
+        "    if not changed or (system is None and not changed & of_task and _committed(root) == fingerprint()):",
         "    if not changed:",
         (f"{OF_STAMP}what_decides_nothing_makes_nothing_dirty",),
     ),
@@ -174,6 +174,69 @@ DEFECTS: tuple[Defect, ...] = (
             "test_what_table_1_cannot_measure_or_keep_is_refused_before_it_measures[words3-74-"
             "error: file cannot be written to: Not a directory (]",
         ),
+    ),
+    Defect(
+        "what a task imports beside it decides nothing",
+        STAMP,
+        "_Code(_beside(own), follows=True, faces=(PACKAGE.name,))",
+        "_Code(_beside(own), faces=(PACKAGE.name,))",
+        (f"{OF_TASK}a_task_is_told_by_what_its_file_imports_beside_it",),
+    ),
+    Defect(
+        "a task that is not committed is clean",
+        STAMP,
+        "for file in _own(system, task) if not",
+        "for file in _own(system, None) if not",
+        (f"{OF_TASK}a_task_that_is_not_committed_makes_a_run_dirty_until_it_is[score_of_mine]",),
+    ),
+    Defect(
+        "of a system the file alone has to be committed",
+        STAMP,
+        "        for module in code.alone:\n",
+        "        for module in own:\n",
+        ("tests/runs/test_system.py::test_what_a_system_imports_is_to_be_committed_too[kin/units.py]",),
+    ),
+    Defect(
+        "a task of the package is clean whatever became of its code",
+        STAMP,
+        "} & (files | of_task)",
+        "} & files",
+        (f"{OF_STAMP}a_task_of_the_package_is_looked_at_with_what_it_imports",),
+    ),
+    Defect(
+        "a run has the paper's size of the row it was made for",
+        "repro/runs/run.py",
+        "            params=self.params,\n",
+        "",
+        ("tests/test_experiment.py::test_a_run_has_the_size_of_its_row_of_today",),
+    ),
+    Defect(
+        "seeds of one id are of two kinds",
+        KINDS,
+        "math.prod(record.settings.get(name, 1) for name in SHARES)",
+        "[record.settings.get(name, 1) for name in SHARES]",
+        ("tests/results/test_kinds.py::test_who_takes_the_parts_of_an_update_is_no_matter",),
+    ),
+    Defect(
+        "a program waits for processes that the name of its scale says",
+        "repro/experiment.py",
+        "    if options.processes > 1:\n",
+        "    if False:\n",
+        ("tests/test_library.py::test_what_cannot_be_run_is_named",),
+    ),
+    Defect(
+        "one of two that a scale says trains alone",
+        "repro/experiment.py",
+        "        refuse_other_processes(peer, options.processes)\n",
+        "",
+        ("tests/runs/test_launch.py::test_a_scale_of_more_processes_than_were_started_is_refused",),
+    ),
+    Defect(
+        "rows of a program on one's own text have the first place",
+        "repro/experiment.py",
+        "program_place(options.results_dir / named.scale.name",
+        "program_place(options.results_dir / scale.name",
+        ("tests/test_library.py::test_rows_of_a_program_on_ones_own_text_are_in_that_order_too",),
     ),
     Defect(
         "two tasks of one text are one run",

@@ -194,9 +194,9 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "the anchor's score is held against its own mean",
         "repro/pages/anchor.py",
-        "if abs(ours - published) <= half_width:",
-        "if abs(ours - published) >= half_width:",
-        ("tests/pages/test_anchor.py::test_the_published_score_is_reached_where_it_lies_within_the_interval",),
+        "if low <= published <= high:",
+        "if not low <= published <= high:",
+        ("tests/pages/test_anchor.py::test_one_published_model_is_held_against_one_more_of_ours",),
     ),
     Defect(
         "rates of an older list of claims are told",

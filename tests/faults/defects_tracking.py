@@ -184,10 +184,30 @@ DEFECTS: tuple[Defect, ...] = (
         (f"{OF_STORE}a_database_that_others_hold_is_not_called_broken",),
     ),
     Defect(
+        "the remedy for a broken database names other runs",
+        STORE,
+        "return error.remedy(runs)",
+        "return error.remedy(RUNS)",
+        (
+            f"{OF_STORE}the_remedy_for_a_half_made_database_works_as_it_is_printed",
+            "tests/tracking/test_tracker.py::test_what_to_type_for_a_broken_database_names_the_folder_of_runs",
+        ),
+    ),
+    Defect(
+        "the views of a folder of one's own are rebuilt from another",
+        VIEWS,
+        "reason(error, runs), repair(uri, runs)",
+        "reason(error, runs), repair(uri)",
+        (
+            "tests/cli/test_tracking.py::test_the_runs_of_a_folder_of_ones_own_are_mirrored",
+            "tests/tracking/test_tracker.py::test_what_to_type_for_a_broken_database_names_the_folder_of_runs",
+        ),
+    ),
+    Defect(
         "what killed processes left of a database stays",
         STORE,
-        "if atomic.is_abandoned(left):",
-        "if left is None:",
+        "for left in atomic.left_beside(path, atomic.PARTIAL):",
+        "for left in []:",
         (f"{OF_STORE}what_killed_processes_left_of_a_new_database_is_swept",),
     ),
     Defect(

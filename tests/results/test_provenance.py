@@ -268,6 +268,22 @@ def test_uncommitted_deciding_code_is_dirty_and_named_until_it_is_committed(
     assert stamp.provenance()["commit"] == git(checkout, "rev-parse", "HEAD").strip() != found["commit"]
 
 
+def test_a_task_of_the_package_is_looked_at_with_what_it_imports(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the code of a task is not among what all rows share: with another parser a run was clean
+    (checkout / "repro" / "trees.py").write_bytes(b"from repro.brackets import depth\nclass Trees: deep = depth\n")
+    (checkout / "repro" / "brackets.py").write_bytes(b"def depth(): return 1\n")
+    commit(checkout)
+    monkeypatch.setitem(sys.modules, "repro.trees", SimpleNamespace(__file__=str(checkout / "repro" / "trees.py")))
+    task = type("Trees", (), {"__module__": "repro.trees"})()
+    assert stamp.provenance(task=task)["why_dirty"] is None
+    (checkout / "repro" / "brackets.py").write_bytes(b"def depth(): return 2\n")
+    (checkout / "repro" / "report.py").write_bytes(b"x = 2\n")
+    assert stamp.provenance(task=task)["why_dirty"] == "not committed: repro/brackets.py"
+    assert stamp.provenance()["why_dirty"] is None
+
+
 def test_a_run_is_clean_once_its_code_is_committed(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # its runs stayed out of the tables for ever
     (checkout / "repro" / "model" / "layer.py").write_bytes(LAYER.replace(b"512", b"256"))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from repro import experiment
-from repro.runs.launch import ALONE, membership
+from repro.runs.launch import ALONE, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale
 
 ROOT = Path(__file__).parents[2]
@@ -183,6 +183,25 @@ def test_what_cannot_be_is_refused_with_what_to_type(
 ) -> None:
     with pytest.raises(ValueError, match=said):
         membership(*asked, environment)
+
+
+def test_a_scale_of_more_processes_than_were_started_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The name of a scale may say a number: the one that torchrun started would train alone as if there were two."""
+    alone = TORCHRUN | APART | {"RANK": "0", "WORLD_SIZE": "1"}
+    for name, value in alone.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(experiment, "Signals", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match="2"):
+        experiment.main("table3_A", [], ["--scale=smoke-2-devices", "--steps=1"])
+    said = "torchrun started 1 process, but --scale says --devices 2. Start as many, or leave 2-devices out of its name"
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    for options in (Options(), Options(devices=2), Options(num_nodes=2)):
+        refuse_other_processes(None, options.processes)  # none was started, so it starts its own
+    refuse_other_processes(membership(None, None, SRUNS | FOUR), Options(devices=2, num_nodes=2).processes)
 
 
 def test_a_run_is_the_same_however_its_processes_are_spread() -> None:

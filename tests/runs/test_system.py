@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -423,6 +424,25 @@ def test_of_an_installed_package_its_neighbours_decide_nothing(tmp_path: Path, m
     before = fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, files)
     assert fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, {**files, "kin_of_others.py": "ONE = 2\n"}) == before
     assert fingerprint_of_kin(folder, "kin", "Cell", monkeypatch, {**files, "kin/sizes.py": "WIDTH = 2\n"}) != before
+
+
+@pytest.mark.parametrize("changed", ["script_of_kin.py", "kin/__init__.py", "kin/units.py"])
+def test_what_a_system_imports_is_to_be_committed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    if not shutil.which("git"):
+        pytest.skip("needs git, which is absent.")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(provenance, "_commit_of_package", lambda *_: ("12" * 20, None))
+    fingerprint_of_kin(tmp_path, "script_of_kin", "Mine", monkeypatch, RIVALS)
+    mine = sys.modules["script_of_kin"].Mine
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True)
+    assert provenance.provenance(system=mine)["why_dirty"] is None
+    (tmp_path / changed).write_text(f"{RIVALS[changed]}\nMORE = 1\n")
+    assert provenance.provenance(system=mine)["why_dirty"] == f"not committed: {Path(changed).name}"
 
 
 def test_a_class_that_was_typed_in_is_refused(tmp_path: Path) -> None:

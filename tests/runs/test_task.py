@@ -1,5 +1,9 @@
 """What is read and what is scored is a value: a task that is none of the package's goes from its row to a table."""
 
+import importlib
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +14,12 @@ from own_signals import own_signals
 from runs.toy_task import Whole
 
 from repro.experiment import Paper, Row, main
+from repro.results import provenance
 from repro.results.frame import ResultSet
 from repro.results.record import load
 from repro.results.search import PAPER_SEARCH
 from repro.results.task import TRANSLATION
+from repro.runs.parsing import Parsing
 from repro.runs.task import Task, Translation, task_in_words
 
 
@@ -115,3 +121,106 @@ def test_the_same_command_finds_it_finished(made: Path, capsys: pytest.CaptureFi
     said = capsys.readouterr().out
     assert "words=1 seed 1: finished before" in said
     assert "EXACT" in said
+
+
+# ---- the code of a task
+
+MINE = {  # a task of one's own, and what lies beside it
+    "task_of_mine.py": "import repro\nfrom score_of_mine import score as worth\nfrom kin_of_mine.words import first\n\n"
+    "class Mine:\n    score = worth, first\n    run = repro.run\n",
+    "score_of_mine.py": "BEST = 100\n\ndef score(outputs):\n    return BEST\n",
+    "kin_of_mine/__init__.py": "",
+    "kin_of_mine/words.py": "from . import blanks\n\ndef first(line):\n    return line.split(blanks.ONE)[0]\n",
+    "kin_of_mine/blanks.py": "ONE = ' '\n",
+    "alone_of_mine.py": "from dataclasses import dataclass\nfrom repro.runs.task import Translation\n\n"
+    "class Alone(Translation):\n    scale = dataclass\n",
+    "beside_of_mine.py": "NOBODY = 'imports it'\n",
+}
+
+
+def task_of_mine(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, *, of: str = "task_of_mine.Mine", **changed: str
+) -> Any:
+    """The task as a new process finds it, with these files changed: `kin_of_mine__words` is kin_of_mine/words.py."""
+    files = MINE | {f"{name.replace('__', '/')}.py": text for name, text in changed.items()}
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for loaded in [name for name in sys.modules if "_of_mine" in name]:
+        monkeypatch.delitem(sys.modules, loaded)
+    importlib.invalidate_caches()
+    module, _, name = of.partition(".")
+    kind = getattr(importlib.import_module(module), name)
+    return kind("en-de") if issubclass(kind, Translation) else kind()
+
+
+def test_a_task_is_told_by_what_its_file_imports_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # with another score in its helper a finished run was "finished before"
+    def digest(**changed: str) -> str:
+        return provenance.task_digest(task_of_mine(tmp_path, monkeypatch, **changed))
+
+    before = digest()
+    assert digest(beside_of_mine="NOBODY = 1\n", score_of_mine=f"# a comment\n{MINE['score_of_mine.py']}") == before
+    seen = {
+        before,
+        digest(score_of_mine=MINE["score_of_mine.py"].replace("100", "50")),
+        digest(kin_of_mine__words=MINE["kin_of_mine/words.py"].replace("[0]", "[1]")),
+        digest(kin_of_mine__blanks="ONE = None\n"),
+    }
+    assert len(seen) == 4
+    mine = task_of_mine(tmp_path, monkeypatch)
+    assert provenance.task_digest(mine) == before
+    (tmp_path / "score_of_mine.py").write_text("BEST = 1\n")
+    assert provenance.task_digest(mine) == before, "what is edited is not what runs, until it is read again"
+
+
+def test_a_task_that_imports_nothing_beside_it_keeps_its_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest is that of its file and of what it imports from the package, as it has been from the beginning."""
+    found = {"repro/runs/parsing.py": provenance.task_digest(Parsing())}
+    alone = task_of_mine(tmp_path, monkeypatch, of="alone_of_mine.Alone")
+    found["alone_of_mine.py"] = provenance.task_digest(alone)
+    found["runs/toy_task.py"] = provenance.task_digest(Whole(1))  # takes what it needs from repro.experiment
+
+    def source(path: str) -> bytes | None:
+        own = {"alone_of_mine.py": tmp_path / path, "runs/toy_task.py": Path(__file__).parents[1] / path}
+        return own[path].read_bytes() if path in own else provenance._here(path)
+
+    for path, digest in found.items():
+        module = path.removesuffix(".py").replace("/", ".")
+        assert provenance._Code(source).digest(module) == digest
+
+
+@pytest.fixture
+def committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder under git, beside a package that is as its commit has it."""
+    if not shutil.which("git"):
+        pytest.skip("needs git, which is absent.")
+    monkeypatch.setattr(provenance, "_commit_of_package", lambda *_: ("12" * 20, None))
+    task_of_mine(tmp_path, monkeypatch)
+    commit(tmp_path, "init", "-q")
+    return tmp_path
+
+
+def commit(folder: Path, *first: str) -> None:
+    who = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    for words in ([first] if first else []) + [("add", "."), (*who, "commit", "-qm", "one")]:
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", ["task_of_mine", "score_of_mine", "kin_of_mine__words"])
+def test_a_task_that_is_not_committed_makes_a_run_dirty_until_it_is(
+    name: str, committed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = f"{name.replace('__', '/')}.py"
+    clean = provenance.provenance(task=task_of_mine(committed, monkeypatch))
+    assert (clean["dirty"], clean["why_dirty"]) == (False, None)
+    changed: Any = {name: f"{MINE[file]}\nMORE = 1\n", "beside_of_mine": "NOBODY = 1\n"}
+    mine = task_of_mine(committed, monkeypatch, **changed)
+    then = provenance.provenance(task=mine)
+    assert (then["dirty"], then["why_dirty"]) == (True, f"not committed: {Path(file).name}")
+    assert provenance.cleared(then, task=mine) == then
+    commit(committed)
+    assert not provenance.cleared(then, task=mine)["dirty"]
+    assert not provenance.provenance(task=Translation("en-de"))["dirty"]

@@ -8,6 +8,7 @@ import os
 import pickle
 import resource
 import shutil
+import socket
 import subprocess
 import sys
 from array import array
@@ -19,6 +20,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from containers import in_a_container
 from faults.disk import Disk, prepack, refusing, tmpfs
 
 from repro.storage import atomic
@@ -323,7 +325,7 @@ def test_limits_of_the_process(folder: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     with pytest.raises(DiskError, match=r"File name too long .*shorter path"):
-        write_bytes(folder / ("x" * 250), b"new")
+        write_bytes(folder / ("x" * 256), lambda file: pytest.fail("it is refused before hours are spent on it"))
     assert files(folder) == {}
 
 
@@ -377,15 +379,53 @@ def test_sweeping_spares_those_who_live(folder: Path) -> None:
     ended.wait()
     ours = beside(folder / "a.b", atomic.PARTIAL)
     theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
-    far = theirs.with_name(theirs.name.replace(atomic.socket.gethostname(), "another.machine"))
-    kept = {ours.name, far.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
-    for name in (*kept, theirs.name):
+    far = theirs.with_name(theirs.name.replace(socket.gethostname(), "another.machine"))
+    before, others_before = (
+        theirs.with_name(f".x.{host}.{ended.pid}.0123abcd.partial") for host in (socket.gethostname(), "another")
+    )
+    kept = {ours.name, far.name, others_before.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
+    for name in (*kept, theirs.name, before.name):
         (folder / name).touch()
     sweep(folder.parent, alone=False)
     assert set(files(folder)) == kept
     sweep(folder, alone=True)
-    assert set(files(folder)) == kept - {ours.name, far.name}
+    assert set(files(folder)) == kept - {ours.name, far.name, others_before.name}
     sweep(folder / "absent", alone=True)
+
+
+WRITES_SLOWLY = """
+from pathlib import Path
+from repro.storage.atomic import write_bytes
+def slowly(file):
+    file.write(b"one, ")
+    print("begun", flush=True)
+    sys.stdin.readline()
+    file.write(b"two")
+write_bytes(Path(sys.argv[2]), slowly)
+"""
+
+
+def test_sweeping_spares_those_who_live_in_another_container(folder: Path) -> None:
+    with in_a_container(WRITES_SLOWLY, folder / "x") as container:
+        assert container.stdout is not None
+        assert container.stdout.readline() == "begun\n"
+        sweep(folder, alone=False)
+        said, _ = container.communicate("go on\n")
+    assert (container.returncode, said) == (0, "")
+    assert files(folder) == {"x": b"one, two"}
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "x" + "ä" * 127, "[x] *?" + "ß" * 30], ids=["ASCII", "umlauts", "signs"])
+def test_a_file_may_have_any_name_that_the_disk_takes(folder: Path, name: str) -> None:
+    write_bytes(folder / name, b"new")
+    assert files(folder) == {name: b"new"}
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    ours = beside(folder / name, atomic.PARTIAL)
+    theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
+    for path in (ours, theirs):
+        path.touch()
+    assert atomic.left_beside(folder / name, atomic.PARTIAL) == [theirs]
 
 
 # ---- contents

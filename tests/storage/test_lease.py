@@ -12,6 +12,7 @@ import pytest
 from repro.storage import lease, signed_json
 from repro.storage.journal import Journal, encoded, read, read_all
 from repro.storage.lease import Lease, NoProgress, Superseded, let_go, was_killed
+from repro.storage.process import is_dead, this_process
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def owner(run: Path, number: int) -> Path:
 
 def abandoned(run: Path, number: int, step: int = 0, **other: object) -> None:
     """An attempt of a process that is not heard of any more."""
-    signed_json.write(owner(run, number), lease._me() | {"step": step, "format": 1, "host": "elsewhere"} | other)
+    signed_json.write(owner(run, number), this_process() | {"step": step, "format": 1, "host": "elsewhere"} | other)
     os.utime(owner(run, number), (7, 7))
 
 
@@ -100,7 +101,7 @@ def test_silence_is_not_death_while_the_lock_is_held(tmp_path: Path) -> None:
 
 def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "EVERY", 60.0)
-    me = lease._me()
+    me = this_process()
     if me["boot"] is None:
         pytest.skip("this system does not tell which process is which")
     abandoned(tmp_path, 1, host=me["host"], began="another process had this number")
@@ -182,7 +183,7 @@ def test_no_flipped_bit_makes_the_living_dead(tmp_path: Path) -> None:
             flipped = bytearray(whole)
             flipped[i // 8] ^= 1 << i % 8
             path.write_bytes(flipped)
-            assert not lease._is_dead(lease._owner(path.parent)), flipped
+            assert not is_dead(lease._owner(path.parent)), flipped
         path.write_bytes(whole)
 
 

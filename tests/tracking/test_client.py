@@ -64,7 +64,7 @@ def test_a_file_may_have_any_name(tmp_path: Path) -> None:
     with closing(sqlite3.connect(folder / "mlflow.db")) as database:
         assert database.execute("SELECT value FROM metrics").fetchall() == [(2.5,)]
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' '{folder}/runs'/*")
+    assert repair(uri, folder / "runs").endswith(f" --tracking-uri '{uri}' --runs-dir '{folder}/runs'")
 
 
 def test_a_silent_server_is_a_warning_within_two_seconds(dead: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,21 +234,25 @@ def test_a_broken_database_is_named_with_what_to_type(
     assert "\n" not in said
 
 
-def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path) -> None:
+@pytest.mark.parametrize(("runs", "option"), [("runs", ""), ("my runs", " --runs-dir 'my runs'")])
+def test_the_remedy_for_a_half_made_database_works_as_it_is_printed(folder: Path, runs: str, option: str) -> None:
     cwd = folder.parent.parent
+    folder = folder.parent.rename(cwd / runs) / folder.name
+    (folder.parent / "slurm" / "logs").mkdir(parents=True)  # beside them are those of no run
+    (folder.parent / "0123456789abcdef").mkdir()  # killed before it had a description
     half_made(cwd / "mlflow.db")
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
     def typed(command: str) -> "subprocess.CompletedProcess[bytes]":
         return subprocess.run(["sh", "-c", command], cwd=cwd, env=environment, capture_output=True, check=False)
 
-    refused = typed("python -m repro tracking sync")
+    refused = typed(f"python -m repro tracking sync{option}")
     assert refused.returncode == 1
     [said] = refused.stderr.decode().strip().split("\n")  # however many runs there are
     assert "incomplete" in said
     remedy = said.partition("from the journals: ")[2]
     assert remedy.startswith("mkdir mlflow.db.broken1 && mv mlflow.db mlflow.db-journal ")
-    assert remedy.endswith(" mlflow.db.broken1 && python -m repro tracking sync")
+    assert remedy.endswith(f" mlflow.db.broken1 && python -m repro tracking sync{option}")
     done = typed(remedy)
     assert done.returncode == 0, done.stderr
     assert {"mlflow.db", "mlflow.db-journal"} <= {path.name for path in (cwd / "mlflow.db.broken1").iterdir()}

@@ -76,7 +76,7 @@ def test_a_tracker_that_breaks_is_caught_up_with(
     assert same(stored(server.uri, thread.run_id), shown(folder))
     assert run_of(server.uri, thread.run_id).info.status == "FINISHED"
     assert len(told) == 1
-    assert f"python -m repro tracking sync --tracking-uri {server.uri} {folder.parent}/*" in told[0]
+    assert f"python -m repro tracking sync --tracking-uri {server.uri} --runs-dir {folder.parent}" in told[0]
 
 
 @pytest.mark.parametrize("fault", ["500", "reply lost", "hangs"])

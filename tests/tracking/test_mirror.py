@@ -188,7 +188,7 @@ def test_what_was_missed_while_the_tracker_was_away_follows(
     assert thread.run_id is not None
     assert same(stored(store, thread.run_id), shown(folder))
     assert len(told) == 1
-    assert f"python -m repro tracking sync --tracking-uri {store} {folder.parent}/*" in told[0]
+    assert f"python -m repro tracking sync --tracking-uri {store} --runs-dir {folder.parent}" in told[0]
 
 
 def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> None:
@@ -206,5 +206,5 @@ def test_a_dead_tracker_costs_the_caller_nothing(dead: str, folder: Path) -> Non
     assert not thread.close(timeout=0.5)
     assert time.monotonic() - began < 5.0
     assert len(told) == 1
-    assert f"python -m repro tracking sync --tracking-uri {dead} {folder.parent}/*" in told[0]
+    assert f"python -m repro tracking sync --tracking-uri {dead} --runs-dir {folder.parent}" in told[0]
     assert len([line for line in read(folder / "journal.jsonl") if line["step"] >= 100]) == 100

@@ -12,6 +12,8 @@ from tracked_runs import describe, python, wait_for
 from tracking_server import Handler
 
 from repro.storage.journal import Journal
+from repro.tracking.client import DEFAULT_URI
+from repro.tracking.mirror import sync_soon
 from repro.tracking.tracker import IN_TROUBLE, SERVER, Tracker
 from repro.tracking.views import View, install_views
 
@@ -37,7 +39,8 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
     assert not tracker.ask(lambda: 1 / 0)  # not even begun
     assert told == [
         "MLflow at http://127.0.0.1:1 is behind: no answer within 0.02 s. Nothing is lost: the journals in there have "
-        "everything. To catch up, type: python -m repro tracking sync --tracking-uri http://127.0.0.1:1 there/*"
+        "everything. To catch up, type: python -m repro tracking sync --tracking-uri http://127.0.0.1:1 "
+        "--runs-dir there"
     ]
     tracker.answers()  # a thread that was left behind came through
     assert tracker.patience == SERVER
@@ -47,6 +50,28 @@ def test_after_one_wait_in_vain_nothing_is_waited_for(asleep: threading.Thread) 
     tracker.has_all()
     tracker.fails("503")
     assert len(told) == 2
+
+
+@pytest.mark.parametrize(
+    ("runs", "named"),
+    [(Path("runs"), ""), (Path("there"), " --runs-dir there"), (Path("my runs"), " --runs-dir 'my runs'")],
+)
+def test_what_to_type_for_a_broken_database_names_the_folder_of_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: Path, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told: list[str] = []
+    tracker = Tracker(DEFAULT_URI, runs=runs, tell=told.append)
+    (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0 and nothing more")
+    install_views(tracker, [View(scale="smoke", table="table2", title="Table 2")])
+    tracker.has_all()
+    describe(runs / "one", "one")
+    sync_soon(tracker, runs / "one")
+    remedy = f" && python -m repro tracking sync{named}"
+    assert [said.partition(" lacks the view of table2 (")[1] != "" for said in told] == [True, False]
+    assert [said.count(f" mlflow.db.broken1{remedy}") for said in told] == [1, 1]
+    assert told[0].endswith(f"{remedy}); try again with: python -m repro tracking sync{named}")
+    assert told[1].endswith(remedy)
 
 
 LEAVES_SOMEBODY = """
