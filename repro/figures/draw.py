@@ -6,7 +6,7 @@ A figure whose numbers are not there is skipped with a sentence that says what t
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache as once
 from functools import partial
@@ -73,18 +73,33 @@ def draw_figures(
         drawn = [*starmap(_made, figures.items())]
     else:
         with process_pool(processes, _begin, results, scale, runs, cache, where_one_ends=ONE_ENDED) as pool:
-            begun = {name: pool.submit(_drawn, name) for name in sorted(figures, key=LONGEST.__ne__)}
-            drawn = [begun[name].result() for name in figures]
+            begun = [pool.submit(_drawn, names) for names in _shares(figures, results / scale)]
+            made = {name: files for one in begun for name, files in one.result().items()}
+            drawn = [made[name] for name in figures]
     return [file for files, _ in drawn for file in files], [said for _, said in drawn if said]
+
+
+def _shares(figures: Iterable[str], place: Path) -> list[tuple[str, ...]]:
+    """What a process draws in turn: the figures of one table, whose records it then reads once, or any other.
+
+    Those of most records are begun first, since whatever is begun last is waited for alone.
+    """
+    shares: dict[str, tuple[str, ...]] = {}
+    for name in figures:
+        table = name.rpartition(" of ")[2]
+        share = table if (place / table).is_dir() else name
+        shares[share] = (*shares.get(share, ()), name)
+    n_records = {share: len([*(place / share).glob("*.json")]) for share in shares}
+    return [shares[share] for share in sorted(shares, key=lambda share: (share != LONGEST, -n_records[share]))]
 
 
 def _begin(results: Path, scale: str, runs: Path, cache: Path) -> None:
     _figures.update(_figures_of(results, scale, runs, cache))
 
 
-def _drawn(name: str) -> tuple[list[Path], str]:
-    """One figure, in a process that began."""
-    return _made(name, _figures[name])
+def _drawn(names: Iterable[str]) -> dict[str, tuple[list[Path], str]]:
+    """Some figures, in a process that began."""
+    return {name: _made(name, _figures[name]) for name in names}
 
 
 def _made(name: str, figure: Callable[[], list[Path]]) -> tuple[list[Path], str]:

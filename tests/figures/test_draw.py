@@ -110,6 +110,21 @@ def test_the_same_input_gives_the_same_bytes_in_one_process_and_in_several(
     assert [text.replace(str(tmp_path), "") for text in said] == [text.replace(str(results), "") for text in skipped]
 
 
+def test_the_figures_of_a_table_are_drawn_in_turn_and_the_largest_table_first(tmp_path: Path) -> None:
+    for table, n in {"few": 1, "many": 3}.items():
+        (tmp_path / table).mkdir()
+        for seed in range(n):
+            (tmp_path / table / f"row-seed{seed}.json").touch()
+    names = ["mask", "curves of few", "curves of many", "gradients of the first word", "fading of few", draw.LONGEST]
+    assert draw._shares(names, tmp_path) == [
+        (draw.LONGEST,),
+        ("curves of many",),
+        ("curves of few", "fading of few"),
+        ("mask",),
+        ("gradients of the first word",),
+    ]
+
+
 def test_an_error_in_one_of_several_processes_is_no_figure_that_was_skipped(tmp_path: Path) -> None:
     (tmp_path / "laptop").mkdir()
     (tmp_path / "laptop" / "figures").write_text("no folder")
