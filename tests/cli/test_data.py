@@ -203,7 +203,8 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "in 13 tokens" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
 
     corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
-    made = prepare(corpus, subwords=SCALES["paper"].subwords("en-de"), cache=tmp_path / "cache", max_length=256)
+    own = corpus.subwords(SCALES["paper"].subwords("en-de"), asked=None)
+    made = prepare(corpus, subwords=own, cache=tmp_path / "cache", max_length=256)
     assert made.test.references == ["die Bundesrepublik ."] * 3
     assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # tokens[0] is unknown
     refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
