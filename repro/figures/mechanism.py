@@ -184,5 +184,7 @@ def draw_saturation(folder: Path) -> list[Path]:
             axes.grid(True)
             axes.legend(loc="upper left" if axes is left else "lower left")
         figure.tight_layout(w_pad=2)
+        for axes in (left, right):  # their places come of logarithms, in whose last digit processors differ as well
+            axes.set_position([round(part, 6) for part in axes.get_position().bounds])
 
     return [style.save_figure(folder, "softmax_saturation", (style.WIDTH, 2.8), paint)]

@@ -1,12 +1,17 @@
 """The numbers behind the pictures of positions, learning rate and saturation."""
 
+import importlib
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from repro.figures.mechanism import encodings, jacobian_norm, saturation, schedules, wavelengths
+from repro.figures.mechanism import draw_saturation, encodings, jacobian_norm, saturation, schedules, wavelengths
 from repro.model.config import BASE
 from repro.model.embedding import sinusoids
 
@@ -70,3 +75,17 @@ def test_another_rounding_of_the_last_digit_changes_no_number_that_is_drawn(monk
     found = saturation([2, 64])
     monkeypatch.setattr("repro.figures.mechanism.jacobian_norm", lambda scores: np.nextafter(jacobian_norm(scores), 1))
     assert saturation([2, 64]) == found
+
+
+def test_the_picture_of_saturation_has_the_same_bytes_on_every_processor(tmp_path: Path) -> None:
+    # without the instructions that NumPy chooses by, as an older processor has none: logarithms end otherwise there
+    program = f"""if True:
+        from pathlib import Path
+        from repro.figures.mechanism import draw_saturation
+        draw_saturation(Path({str(tmp_path / "other")!r}))
+    """
+    numpy = importlib.import_module("numpy._core._multiarray_umath")
+    features = " ".join(name for name in numpy.__cpu_dispatch__ if numpy.__cpu_features__[name])
+    subprocess.run([sys.executable, "-c", program], env=os.environ | {"NPY_DISABLE_CPU_FEATURES": features}, check=True)
+    [file] = draw_saturation(tmp_path)
+    assert (tmp_path / "other" / file.name).read_bytes() == file.read_bytes()
