@@ -1,12 +1,12 @@
 """The comparison of engines: what counts as equal, whose translation is likelier, and what the log says of it."""
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_files import opened
 
 from repro.results.search import Search
 
@@ -15,12 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def engines() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_engines", ROOT / "benchmarks/engines.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return opened("engines")
 
 
 def test_whose_translation_is_likelier_under_the_penalty_of_the_search(

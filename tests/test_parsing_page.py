@@ -1,29 +1,17 @@
 """The measured parts of docs/parsing.md say what the records of the benchmarks say, and nothing else."""
 
-import importlib.util
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from benchmark_files import BENCHMARKS, opened
 
 from repro.data.shards import Encoded
 from repro.results.brackets import Brackets
 from repro.results.search import Search
-
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
-
-
-def opened(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", BENCHMARKS / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,29 +1,21 @@
 """docs/performance.md says what the records of the benchmarks say, and nothing else."""
 
 import importlib
-import importlib.util
 import runpy
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from unittest import mock
 
 import pytest
-
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+from benchmark_files import BENCHMARKS, opened
 
 
 @pytest.fixture(scope="module")
 def performance() -> Iterator[ModuleType]:
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        spec = importlib.util.spec_from_file_location("performance", BENCHMARKS / "performance.py")
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        yield module
+        yield opened("performance")
     finally:
         sys.path.remove(str(BENCHMARKS))
 

@@ -1,6 +1,5 @@
 """The simulated pages of verdicts: how noisy their rows are, and what the section that is made of them says of it."""
 
-import importlib.util
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmark_files import opened
 
 from repro.claims.claim import B0
 from repro.claims.judge import Suite
@@ -22,12 +22,7 @@ OF_ROWS = {"log PPL": 0.01, "BLEU": 0.3}  # a step
 
 @pytest.fixture(scope="module")
 def verdicts() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("benchmark_verdicts", ROOT / "benchmarks/verdicts.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return opened("verdicts")
 
 
 def measured(verdicts: ModuleType, monkeypatch: pytest.MonkeyPatch, wider: Mapping[tuple[str, str], float]) -> Any:

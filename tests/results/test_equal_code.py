@@ -1,6 +1,5 @@
 """Codes that count as one: the list, what follows of it, and each entry run again under both codes."""
 
-import importlib.util
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmark_files import opened
 from paper_runs import paper_run
 
 from repro.results import equal_code
@@ -95,12 +95,7 @@ def test_the_code_of_a_system_counts_as_one_apart_from_that_of_all_rows(monkeypa
 @cache
 def bench() -> ModuleType:
     """benchmarks/equal_code.py, which wrote the entries."""
-    spec = importlib.util.spec_from_file_location("bench_equal_code", ROOT / "benchmarks" / "equal_code.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return opened("equal_code")
 
 
 @pytest.fixture(scope="module")
