@@ -25,7 +25,7 @@ from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
 from repro.runs.forecast import forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
-from repro.runs.options import USUAL, Options, chosen_scale
+from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
 from repro.runs.parsing import Parsing
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
@@ -201,7 +201,7 @@ def _show(
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:
-    """The runs of the sweep. Raises ValueError for a pair that none of them translates."""
+    """The runs of the sweep. Raises ValueError for a pair that none translates, and updates smaller than its texts."""
     asked = cells(
         tables,
         scale.base,
@@ -212,6 +212,8 @@ def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell
     )
     if options.pair != USUAL.pair and all(cell.task != Translation(options.pair) for cell in asked):
         raise ValueError(f"--pair {options.pair}: no row of the table translates it. Leave the option out.")
+    for task in dict.fromkeys(cell.task for cell in asked):
+        refuse_small_updates(task.at(scale))  # trees are longer than sentences
     return asked
 
 

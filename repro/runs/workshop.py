@@ -14,7 +14,7 @@ from repro.render.several import several
 from repro.results.record import short
 from repro.runs.changed import of_another_text
 from repro.runs.forecast import run_bytes, run_files, size
-from repro.runs.options import Options, refuse_small_updates
+from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell, Table
 from repro.runs.task import Task, Translation
@@ -64,9 +64,7 @@ class Workshop:
         from repro.results.repeats import repeated
         from repro.results.unlisted import unlisted
 
-        options, scale = self.options, task.at(self.scale)
-        refuse_small_updates(scale)  # trees are longer than sentences
-        corpus = self._open(task, tell)
+        options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
         prepared = task.prepare(
             corpus,
             subwords=corpus.subwords(scale.subwords(task.name), asked=options.vocab_size),

@@ -27,7 +27,6 @@ from repro.runs.parsing import SCORES, n_leaves
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Row
-from repro.runs.workshop import Workshop
 
 ROOT = Path(__file__).parents[2]
 TABLE4 = runpy.run_path(str(ROOT / "experiments" / "table4.py"))
@@ -83,10 +82,12 @@ def test_a_corpus_that_is_asked_for_is_the_treebank() -> None:
     assert scale.name == "laptop-craft-999-pieces"
 
 
-def test_an_update_has_room_for_the_longest_tree_before_one_is_looked_for() -> None:
-    options = Options(scale="captions", batch_tokens=200)  # enough for sentences
-    with pytest.raises(ValueError, match="^--batch-tokens 200: expected at least 256, since training pairs of up to"):
-        Workshop([], chosen_scale(options), options, []).open_texts([Parsing()], lambda said: None)
+def test_an_update_has_room_for_the_longest_tree_before_one_is_looked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--scale=captions", "--batch-tokens=200", "--dry-run"]  # enough for sentences
+    with pytest.raises(SystemExit):
+        main("table4", ROWS, options)
+    said = "error: --batch-tokens 200: expected at least 256, since training pairs of up to that many tokens a side"
+    assert capsys.readouterr().err.startswith(said)
 
 
 def test_the_rows_are_the_papers_parser_and_its_rivals() -> None:
