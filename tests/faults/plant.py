@@ -5,11 +5,10 @@
     python tests/faults/plant.py NAME [NAME ...]
 
 A test that stays green with its defect in place proves nothing: that is a failure here. So is a test that is red
-without any defect, and one that cannot run. Defects stand in `defects_*.py` beside this file.
+without any defect, and one that cannot run. The defects stand in `defects.py` beside this file.
 """
 
 import argparse
-import importlib
 import os
 import shutil
 import signal
@@ -26,21 +25,11 @@ ROOT = TESTS.parent
 if __name__ == "__main__":
     sys.path[0] = str(TESTS)  # as pytest has it: pythonpath in pyproject.toml
 
-from faults.defect import Defect  # noqa: E402 (after its folder is on the path)
+from faults.defects import DEFECTS, Defect  # noqa: E402 (after its folder is on the path)
 
 FOLDERS = ("repro", "experiments", "tests", "benchmarks", "docs")  # copied, with the files beside them
 GREEN, RED = 0, 1  # pytest's exit codes; any other means that the test itself did not run
 PATIENCE, TOO_LONG = 600.0, 124  # seconds; as the command `timeout` has it: a test that hangs has told nobody
-
-
-def collected() -> list[Defect]:
-    """The defects of all `defects_*.py`, their names unique."""
-    files = sorted(Path(__file__).parent.glob("defects_*.py"))
-    found = [defect for file in files for defect in importlib.import_module(f"faults.{file.stem}").DEFECTS]
-    names = [defect.name for defect in found]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"Each planted defect has a name of its own; twice there: {', '.join(twice)}.")
-    return found
 
 
 def planted(defect: Defect, root: Path = ROOT) -> str:
@@ -117,10 +106,9 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these defects")
     parser.add_argument("--list", action="store_true", help="show the defects and their tests; run nothing")
     asked = parser.parse_args()
-    defects = collected()
-    if unknown := set(asked.names) - {defect.name for defect in defects}:
+    if unknown := set(asked.names) - {defect.name for defect in DEFECTS}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}; --list shows the names")
-    chosen = [defect for defect in defects if not asked.names or defect.name in asked.names]
+    chosen = [defect for defect in DEFECTS if not asked.names or defect.name in asked.names]
     if asked.list:
         print("\n".join(f"{defect.name}\n    {defect.file}\n    {' '.join(defect.tests)}" for defect in chosen))
         return 0

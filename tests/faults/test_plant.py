@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from faults.defect import Defect
-from faults.plant import ROOT, collected, failures, planted
+from faults.defects import DEFECTS, Defect
+from faults.plant import ROOT, failures, planted
 
 
-@pytest.mark.parametrize("defect", collected(), ids=lambda defect: defect.name)
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_a_defect_fits_the_code(defect: Defect) -> None:
     text = planted(defect)
     if defect.file.endswith(".py"):  # a script of the report is JavaScript: the browser's tests run it
@@ -18,10 +18,14 @@ def test_a_defect_fits_the_code(defect: Defect) -> None:
     assert defect.tests
 
 
+def test_each_defect_has_a_name_of_its_own() -> None:
+    assert len({defect.name for defect in DEFECTS}) == len(DEFECTS)
+
+
 def test_each_test_that_is_named_is_there(collected_tests: set[str]) -> None:
     """With its parameters, which only a collection knows: that of now where it has them, else one of its own."""
     there = collected_tests | {test.partition("[")[0] for test in collected_tests}
-    named = {test for defect in collected() for test in defect.tests} - there
+    named = {test for defect in DEFECTS for test in defect.tests} - there
     if not named:
         return
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=--import-mode=importlib", *named]
