@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint, direction, trend
 from repro.claims.decisions import Outcome, Verdict
@@ -90,5 +91,5 @@ def test_a_finding_opens_its_claim(data: ScaleData, opened: Any, tmp_path: Path)
     claim = page.locator(f"#claim-{found[1].claim.id}")
     assert claim.get_attribute("open") is None
     page.locator(".findings a").nth(1).click()
-    assert claim.get_attribute("open") is not None
+    expect(claim).to_have_attribute("open", "")  # the page hears of its address a moment later
     assert page.evaluate("document.documentElement.scrollWidth") == 360

@@ -101,6 +101,18 @@ def test_the_keyboard_alone_opens_a_row(made: Path, opened: Any) -> None:
     assert page.evaluate("document.activeElement.textContent") == "(A) h=1", "the focus is where it was"
 
 
+def test_who_goes_on_while_a_row_closes_stays_there(made: Path, opened: Any) -> None:
+    page = opened(made / "laptop/report.html")
+    page.locator("#table3 tbody a").first.click()
+    page.get_by_role("dialog").wait_for()
+    page.evaluate("""() => {
+      document.querySelector("dialog").close();  // what hears of it is called later
+      document.querySelector("#table3 [type=search]").focus();
+    }""")
+    expect(page).to_have_url((made / "laptop/report.html").as_uri())
+    assert page.evaluate("document.activeElement.type") == "search"
+
+
 def test_an_address_leads_to_a_run_and_one_of_none_says_so(made: Path, opened: Any) -> None:
     [packed] = re.findall(r'id="data-runs">(.*?)</script>', (made / "laptop/report.html").read_text("utf-8"))
     key = next(iter(unpacked(packed)["runs"]))

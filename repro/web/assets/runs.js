@@ -5,7 +5,6 @@
   let runs, shared, base; // once a run is asked for
   const el = report.element;
   const [WIDEST, EDGES, HEIGHT] = [640, 32, 240];
-  let before = null; // what had the focus, and gets it back
 
   const close = el("button", { type: "button", class: "close", "aria-label": "Close", on: { click: () => dialog.close() } }, "Close");
   const content = el("div", { class: "content" });
@@ -17,8 +16,7 @@
   }
 
   function leave() {
-    report.go("run", null);
-    before?.focus({ preventScroll: true });
+    report.go("run", null); // the focus is back where it was: a dialog sees to that as it closes
   }
 
   const siblings = (run) => Object.keys(runs).filter((key) => runs[key].table === run.table && runs[key].row === run.row);
@@ -29,7 +27,6 @@
       return;
     }
     ({ runs, shared, base } = report.data("runs"));
-    if (!dialog.open) before = document.activeElement;
     content.replaceChildren(...(Object.hasOwn(runs, key) ? about(key, runs[key]) : [
       el("h2", { id: "run-title" }, "No such run"),
       el("p", {}, `Expected the key of one of ${Object.keys(runs).length} runs of this scale, got `, el("code", {}, key), "."),
