@@ -22,9 +22,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from repro.results import artifacts
 from repro.results.frame import FIGURES, record_folders
+from repro.results.inside import copy_inside
 from repro.results.provenance import provenance
-from repro.results.publish import copy_what_is_kept
 from repro.results.record import load, path
 from repro.storage import atomic
 from repro.web.files import LARGEST_PAGE
@@ -57,7 +58,8 @@ def fill(source: Path, results: Path, wanted: int) -> int:
             made = replace(record, seed=record.seed + 100 * copy, scores=score)  # type: ignore[arg-type]
             beside, place = path(source.parent, record), path(results, made)
             made.save(place)
-            copy_what_is_kept(beside, place, record.run)
+            artifacts.copy(beside, place, record.run)
+            copy_inside(beside, place, record.run)
             n += 1
     if (measured := source / FIGURES / "attention.json").exists():
         (results / source.name / FIGURES).mkdir()

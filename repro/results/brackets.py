@@ -1,7 +1,7 @@
-"""What a parser's run made of each sentence: its brackets, counted, in a file beside its record. No word is in it.
+"""What a parser's run made of each sentence: its brackets, counted, beside its record. No word is in it.
 
-<row>-seed<k>.brackets.gz   of each sentence of dev and test: words, brackets found, of the gold tree and right in
-                            both, and how often what was written had to be mended, by kind
+words, found, gold, right      of a sentence: its words, brackets found, of the gold tree and right in both
+mended/<kind>                  how often what was written had to be mended
 
 F1 is a function of sums of these counts, so it can be taken of any choice of sentences, and by anybody: the text of
 the paper may not be given on. Paper: section 6.3.
@@ -9,18 +9,17 @@ the paper may not be given on. Paper: section 6.3.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.results.beside import copy_beside, is_packed_of
-from repro.results.columns import column_of, numbers_in
+from repro.results import artifacts
+from repro.results.artifacts import Artifact
 from repro.results.record import Record, path
 from repro.results.task import SPLITS
-from repro.storage.packed_json import read_packed, write_packed
 
-FORMAT = 1
+MENDED = "mended/"
 COLUMNS = ("words", "found", "gold", "right")
 SAME_F1 = 1e-6  # sums are whole numbers, so only the last digits may differ
 
@@ -70,46 +69,37 @@ def has_brackets(record: Record) -> bool:
     return record.status == "finished" and "f1" in record.about["scores"]
 
 
-def file_of(place: Path) -> Path:
-    """The file beside the record at `place`."""
-    return place.with_name(f"{place.stem}.brackets.gz")
-
-
 def write_brackets(place: Path, run: str, splits: Mapping[str, Brackets]) -> None:
-    """Write the file beside the record at `place`."""
-    content: dict[str, Any] = {"format": FORMAT, "run": run}
+    """Write what stands beside the record at `place`."""
     for split, of in splits.items():
-        content[split] = {name: column_of(getattr(of, name)) for name in COLUMNS}
-        content[split]["mended"] = {kind: column_of(times) for kind, times in sorted(of.mended.items())}
-    write_packed(file_of(place), content)
+        mended = {f"{MENDED}{kind}": times for kind, times in of.mended.items()}
+        columns = {name: getattr(of, name) for name in COLUMNS} | mended
+        artifacts.write(place, split, Artifact({"run": run}, columns))
 
 
 def read_brackets(results: Path, record: Record) -> dict[str, Brackets] | None:
-    """The brackets of a run by split, from the file beside its record under `results`; None where there is none.
+    """The brackets of a run by split, from beside its record under `results`; None where there are none.
 
     Raises ValueError for those of another run, of another number of sentences, or that give other scores than the
     record has.
     """
-    file = file_of(path(results, record))
-    if not file.exists():
-        return None
-    try:
-        content = read_packed(file, FORMAT)
-        if content["run"] != record.run:
-            raise ValueError(f"expected brackets of run {record.run}, got those of run {content['run']}")
-        return {split: _checked(content[split], split, record) for split in SPLITS}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
+    place, made = path(results, record), dict[str, Brackets]()
+    for split in SPLITS:
+        found = artifacts.read(place, split)
+        if found is None or COLUMNS[0] not in found.columns:
+            return None
+        try:
+            if found.about["run"] != record.run:
+                raise ValueError(f"expected brackets of run {record.run}, got those of run {found.about['run']}")
+            made[split] = _checked(found, split, record)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}. Restore the file from git, or run the row again.") from error
+    return made
 
 
 def are_brackets_of(place: Path, run: str) -> bool:
     """Whether those at `place` are of this run; what is damaged is of none."""
-    return is_packed_of(file_of(place), FORMAT, run)
-
-
-def copy_brackets(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    copy_beside(file_of, are_brackets_of, source, target, run)
+    return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
 def fault_of_brackets(results: Path, record: Record) -> str | None:
@@ -120,15 +110,16 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
         found = read_brackets(results, record)
     except (ValueError, OSError) as error:
         return str(error)
-    return None if found else f"{file_of(path(results, record)).name} is not there"
+    return None if found else "its brackets of dev and test are not there"
 
 
-def _checked(columns: Mapping[str, Any], split: str, record: Record) -> Brackets:
-    words, found, gold, right = (numbers_in(columns[name]) for name in COLUMNS)
-    made = Brackets(words, found, gold, right, {kind: numbers_in(times) for kind, times in columns["mended"].items()})
+def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
+    columns = {name: np.asarray(column, np.int64) for name, column in artifact.columns.items()}
+    mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
+    made = Brackets(*(columns[name] for name in COLUMNS), mended)
     n = record.n_sentences(split)
-    if lengths := {len(one) for one in (words, found, gold, right, *made.mended.values())} - {n}:
-        raise ValueError(f"{split}: expected columns of {n:,} sentences, got {max(lengths):,}")
+    if len(made.words) != n:
+        raise ValueError(f"{split}: expected {n:,} sentences, got {len(made.words):,}")
     if (made.right > np.minimum(made.found, made.gold)).any():
         raise ValueError(f"{split}: expected at most as many right brackets as were found and as the gold trees have")
     for name, counted in made.scores().items():

@@ -1,25 +1,23 @@
-"""What a run scores on test sets beside that of its corpus, in a file beside its record: `<row>-seed<k>.further.gz`.
+"""What a run scores on test sets beside that of its corpus: a Parquet file each, by the name of the set.
 
-Of each set, by name: its text by SHA-256, the scores of the run's task with their signatures, and what was written. The
-test set of the record stays the one that verdicts are read from; these decide nothing, and a run has those that lay
-beside its text. Others report Multi30k on three test sets, for one.
+Of each: its text by SHA-256, the scores of the run's task with their signatures, and what was written. The test set of
+the record stays the one that verdicts are read from; these decide nothing, and a run has those that lay beside its
+text. Others report Multi30k on three test sets, for one.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from repro.results.beside import copy_beside, is_packed_of
+from repro.results import artifacts
+from repro.results.artifacts import Artifact
 from repro.results.frame import runs_in, spread, widened
 from repro.results.notes import SCORERS
 from repro.results.record import Record, path
-from repro.results.task import Named, number
-from repro.storage.packed_json import read_packed, write_packed
+from repro.results.task import SPLITS, Named, number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-FORMAT = 1
 
 
 class FurtherTest(NamedTuple):
@@ -30,42 +28,30 @@ class FurtherTest(NamedTuple):
     hypotheses: list[str]  # in the order of the text
 
 
-def further_file(place: Path) -> Path:
-    """The file beside the record at `place`."""
-    return place.with_name(f"{place.stem}.further.gz")
-
-
 def write_further(place: Path, run: str, tests: Mapping[str, FurtherTest]) -> None:
-    """Write the file beside the record at `place`."""
-    content = {name: test._asdict() for name, test in tests.items()}
-    write_packed(further_file(place), {"format": FORMAT, "run": run, "tests": content})
+    """Write what stands beside the record at `place`."""
+    for name, test in tests.items():
+        about = {"run": run, "sha256": test.sha256, "scores": test.scores}
+        artifacts.write(place, name, Artifact(about, {"hypothesis": test.hypotheses}))
 
 
 def read_further(place: Path, run: str) -> dict[str, FurtherTest]:
-    """What the run scored on other test sets, by name; nothing where no file stands beside the record at `place`.
+    """What the run scored on other test sets, by name; nothing where none stands beside the record at `place`.
 
-    Raises ValueError for a file that is damaged, or of another run.
+    Raises ValueError for what is damaged, or of another run.
     """
-    file = further_file(place)
-    if not file.exists():
-        return {}
-    try:
-        content = read_packed(file, FORMAT)
-        if content["run"] != run:
-            raise ValueError(f"expected scores of run {run}, got those of run {content['run']}")
-        return {name: _checked(test) for name, test in content["tests"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file}: {error}. Restore the file from git, or delete it and run the row again.") from error
-
-
-def is_further_of(place: Path, run: str) -> bool:
-    """Whether the file at `place` is there, whole, and of this run."""
-    return is_packed_of(further_file(place), FORMAT, run)
-
-
-def copy_further(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    copy_beside(further_file, is_further_of, source, target, run)
+    made = {}
+    for name in artifacts.texts(place):
+        if name in SPLITS or (found := artifacts.read(place, name)) is None:
+            continue
+        if found.about["run"] != run:
+            raise ValueError(
+                f"{place}: expected {name} of run {run}, got that of run {found.about['run']}. Restore its file from "
+                "git, or delete it and run the row again."
+            )
+        hypotheses = [*map(str, found.columns["hypothesis"])]
+        made[name] = FurtherTest(found.about["sha256"], found.about["scores"], hypotheses)
+    return made
 
 
 def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
@@ -85,10 +71,3 @@ def with_further(frame: "DataFrame", records: Iterable[Record], results: Path) -
                 line |= spread(f"further/{name}/{score}", [value for value in values if value is not None])
         lines.append(line)
     return widened(frame, lines, dtype=float) if any(lines) else frame
-
-
-def _checked(test: Mapping[str, Any]) -> FurtherTest:
-    made = FurtherTest(**test)
-    if not isinstance(made.scores, dict) or not isinstance(made.hypotheses, list):
-        raise ValueError("expected scores and translations of each test set")
-    return made

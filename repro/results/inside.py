@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.results.beside import copy_beside
 from repro.results.record import Record, path
 from repro.storage import atomic, signed_json
-from repro.storage.packed_json import packed, unpacked
+from repro.storage.packed import packed, unpacked
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -110,5 +109,11 @@ def has_glimpse(place: Path, run: str) -> bool:
 
 
 def copy_inside(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    copy_beside(inside_file, is_inside_of, source, target, run)
+    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes.
+
+    What is damaged is not copied, and what `target` has of its own stays where `source` has nothing.
+    """
+    if is_inside_of(source, run):
+        write_inside(target, inside_file(source).read_bytes())
+    elif not is_inside_of(target, run):
+        inside_file(target).unlink(missing_ok=True)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from repro.results import layer_costs, provenance, sentences
-from repro.results.brackets import copy_brackets, fault_of_brackets, file_of
+from repro.results import artifacts, layer_costs, provenance, sentences
+from repro.results.brackets import fault_of_brackets
 from repro.results.frame import ResultSet, note_rows
-from repro.results.further_tests import copy_further
-from repro.results.inside import copy_inside
+from repro.results.inside import copy_inside, inside_file
 from repro.results.kinds import by_cell, differences, mixtures
 from repro.results.record import BASE, PROGRAM, Record, path
 
@@ -37,18 +36,30 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
 
 def publish(own: ResultSet, published: ResultSet) -> list[Record]:
     """Write records and rows that were let through, and what lies beside them; `repro.pages.build` makes the pages."""
+    results, mine = published.folder.parent, own.folder.parent
+    for table in dict.fromkeys(record.table for record in own.everything):
+        every = [one for one in (*published.everything, *own.everything) if one.table == table]
+        runs = {path(results, one).stem: one.run for one in every}
+        artifacts.publish(published.folder / table, own.folder / table, runs)
     for record in own.everything:
-        place = path(published.folder.parent, record)
-        copy_what_is_kept(path(own.folder.parent, record), place, record.run)
-        record.save(place)  # last: what has a record has all of it
+        copy_inside(path(mine, record), path(results, record), record.run)
+        record.save(path(results, record))  # last: what has a record has all of it
+    for table in {record.table for record in own.everything}:
+        _keep_few_insides(published.folder / table)
     note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
     return own.everything
 
 
-def copy_what_is_kept(source: Path, target: Path, run: str) -> None:
-    """Have beside the record of a run at `target` every file that stands beside that at `source`."""
-    for copy in (sentences.copy_sentences, copy_inside, copy_brackets, copy_further):
-        copy(source, target, run)
+def _keep_few_insides(folder: Path) -> None:
+    """Of a row of a published table the lowest seed shows its inside, and each of the base: what pages can show."""
+    rows: dict[str, list[tuple[int, Path]]] = {}
+    for place in folder.glob("*-seed*.json"):
+        row, _, seed = place.stem.rpartition("-seed")
+        if inside_file(place).exists():
+            rows.setdefault(row, []).append((int(seed), inside_file(place)))
+    for row, files in rows.items():
+        for _, file in sorted(files)[1:] if (folder.name, row) != (BASE, BASE) else []:
+            file.unlink()
 
 
 def layers_to_publish(own: Path, published: Path) -> layer_costs.Measured:
@@ -109,7 +120,7 @@ def _unlike_outputs(own: ResultSet, published: ResultSet, rescored: Rescored) ->
     before, results = {record.run for record in published.everything}, own.folder.parent
     for record in own.everything:
         place = path(results, record)
-        if record.run in before and not (sentences.are_there(place) or file_of(place).exists()):
+        if record.run in before and not artifacts.texts(place):
             continue  # of the time before outputs were kept
         found = [*sentences.faults(results, record)]
         if wrong := fault_of_brackets(results, record):

@@ -1,8 +1,9 @@
-"""What a run made of each sentence: its translations and their n-gram counts, in files beside its record.
+"""What a run made of each sentence: its translations and their n-gram counts, beside its record.
 
-<row>-seed<k>.dev.hyp.gz    the translations of dev as they were scored, one a line
-<row>-seed<k>.test.hyp.gz   those of test
-<row>-seed<k>.counts.gz     of each sentence, by each scorer: tokens, tokens of its reference, right 1- to 4-grams
+hypothesis                     the translation as it was scored
+<scorer>/hypothesis, /reference, /1 ... /4    its tokens, those of its reference, its right 1- to 4-grams
+source                         tokens of the source, as the model reads them
+first, second, last            each third of the translation against that of its reference, counted by sacreBLEU
 
 BLEU is a function of sums of these counts, so it can be taken of any choice of sentences, and by anybody: the text of
 most corpora may not be given on. Paper: section 6.1, which gives one number a system.
@@ -11,25 +12,22 @@ most corpora may not be given on. Paper: section 6.1, which gives one number a s
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.results.beside import is_packed_of
-from repro.results.columns import column_of, numbers_in
+from repro.results import artifacts
+from repro.results.artifacts import Artifact, Column
 from repro.results.record import Record, path
 from repro.results.task import SPLITS, TRANSLATION
-from repro.storage import atomic
-from repro.storage.packed_json import packed, read_packed, unpacked, write_packed
 
-FORMAT = 1
 ORDERS = 4  # n-grams that BLEU counts
 SMOOTHED = {"bleu": True, "bleu_published": False}  # exponentially, as sacreBLEU does; multi-bleu not at all
-_OF_ANOTHER = "expected counts of run {}, got those of run {}"
+THIRDS = ("first", "second", "last")
+_AGAIN = "Restore the file from git, or run the row again."
 SAME_BLEU = 1e-6  # sums are whole numbers, so only the last digits may differ
 Scorers = Mapping[str, "NgramCounts"]  # "bleu", "bleu_published": of the sentences of one split
 RunKey = tuple[str, int]  # "table/row", seed
@@ -97,109 +95,68 @@ def has_sentences(record: Record) -> bool:
     return record.status == "finished" and record.about == TRANSLATION
 
 
-def files(place: Path) -> list[Path]:
-    """The files that stand beside a record, the counts last: where they are, all are."""
-    return [*(_hypotheses(place, split) for split in SPLITS), _counts(place)]
-
-
 def write_sentences(place: Path, run: str, splits: Mapping[str, Translated]) -> None:
-    """Write the files beside the record at `place`."""
-    content: dict[str, Any] = {"format": FORMAT, "run": run}
+    """Write what stands beside the record at `place`."""
     for split, of in splits.items():
-        text = _text(of.hypotheses)
-        atomic.write_bytes(_hypotheses(place, split), packed(text))
-        content[split] = {
-            "hypotheses": hashlib.sha256(text).hexdigest(),
-            "references": of.references_sha256,
-            "counts": {name: _columns(counts) for name, counts in of.scorers.items()},
-        }
+        about = {"run": run, "hypotheses": sha256_of(of.hypotheses), "references": of.references_sha256}
+        columns: dict[str, Column] = {"hypothesis": list(of.hypotheses)}
+        counted = dict(of.scorers)
         if of.places:
-            source, thirds = of.places
-            content[split] |= {"source": column_of(np.asarray(source)), "thirds": [*map(_columns, thirds)]}
-    write_packed(_counts(place), content)
-
-
-def copy_sentences(source: Path, target: Path, run: str) -> None:
-    """Have beside the record at `target` what stands beside that at `source`; what is of another run goes."""
-    if are_of(source, run):
-        for here, there in zip(files(source), files(target), strict=True):
-            atomic.write_bytes(there, here.read_bytes())
-    elif not are_of(target, run):
-        drop_sentences(target)
-
-
-def drop_sentences(place: Path) -> None:
-    """Remove what stands beside a record: of another run, that had its name."""
-    for file in reversed(files(place)):
-        file.unlink(missing_ok=True)
-
-
-def are_there(place: Path) -> bool:
-    """Whether all files stand beside the record at `place`."""
-    return all(file.exists() for file in files(place))
+            columns["source"] = np.asarray(of.places.source, np.int64)
+            counted |= dict(zip(THIRDS, of.places.thirds, strict=True))
+        for name, counts in counted.items():
+            columns |= dict(zip(_names(name), (counts.hypothesis, counts.reference, *counts.correct.T), strict=True))
+        artifacts.write(place, split, Artifact(about, columns))
 
 
 def are_of(place: Path, run: str) -> bool:
-    """Whether they do, and are of this run; what is damaged is of none."""
-    return are_there(place) and is_packed_of(_counts(place), FORMAT, run)
-
-
-def read_places(results: Path, record: Record, split: str) -> Places | None:
-    """Source lengths and thirds of one split, from the file beside a record; None where it has none, or is not there.
-
-    Raises ValueError for a damaged file, for one of another run, and where they are not of as many sentences as the
-    counts.
-    """
-    file = _counts(path(results, record))
-    if not file.exists():
-        return None
-    with _restorable(file):
-        whole = read_packed(file, FORMAT)
-        if whole["run"] != record.run:
-            raise ValueError(_OF_ANOTHER.format(record.run, whole["run"]))
-        if "thirds" not in (content := whole[split]):
-            return None
-        source = numbers_in(content["source"]).tolist()
-        thirds = [_arrays(columns) for columns in content["thirds"]]
-        if {len(source), *(len(one.hypothesis) for one in thirds)} != {record.n_sentences(split)} or len(thirds) != 3:
-            raise ValueError(f"expected three thirds of the {split} of record {record.run}")
-        return Places(source, thirds)
+    """Whether both texts are there, whole, and of this run; what is damaged is of none."""
+    return all(artifacts.is_of(place, split, run) for split in SPLITS)
 
 
 def has_places(place: Path) -> bool:
-    """Whether the counts beside the record at `place` tell of places."""
-    with _restorable(_counts(place)):
-        return are_there(place) and all("thirds" in read_packed(_counts(place), FORMAT)[split] for split in SPLITS)
+    """Whether what stands beside the record at `place` tells of places."""
+    return all((found := artifacts.read(place, split, ["source"])) and found.columns for split in SPLITS)
 
 
 def read_hypotheses(place: Path, split: str) -> list[str]:
-    """The translations of one split."""
-    with _restorable(_hypotheses(place, split)):
-        return unpacked(_hypotheses(place, split)).decode().split("\n")[:-1]
+    """The translations of one split. Raises FileNotFoundError where there are none."""
+    return [*map(str, _column(place, split, "hypothesis"))]
 
 
 def read_lengths(place: Path, split: str) -> tuple[list[int], list[int]]:
-    """Tokens of the translations of one split and of their references, as sacreBLEU counts them.
+    """Tokens of the translations of one split and of their references, as sacreBLEU counts them."""
+    hypothesis, reference = (_column(place, split, f"bleu/{side}") for side in ("hypothesis", "reference"))
+    return [*map(int, hypothesis)], [*map(int, reference)]
 
-    From the file beside the record at `place` alone: what a page of many runs can afford.
+
+def read_places(results: Path, record: Record, split: str) -> Places | None:
+    """Source lengths and thirds of one split; None where a run has none.
+
+    Raises ValueError for what is damaged, of another run, or not of as many sentences as the record says.
     """
-    with _restorable(_counts(place)):
-        hypothesis, reference, *_ = read_packed(_counts(place), FORMAT)[split]["counts"]["bleu"]
-        return numbers_in(hypothesis).tolist(), numbers_in(reference).tolist()
+    found = artifacts.read(path(results, record), split, ["source", *(name for of in THIRDS for name in _names(of))])
+    if found is None or "source" not in found.columns:
+        return None
+    _of_run(found, path(results, record), record.run, record.n_sentences(split))
+    return Places([*map(int, found.columns["source"])], [_counts(found, third) for third in THIRDS])
 
 
 def read_counts(results: Path, record: Record) -> dict[str, Scorers] | None:
-    """The counts of a run by split, from the file beside its record under `results`; None where there is none.
+    """The counts of a run by split, from what stands beside its record under `results`; None where there are none.
 
     Raises ValueError for counts of another run, of another number of sentences, or that give another BLEU than the
     record has.
     """
-    file = _counts(path(results, record))
-    if not file.exists():
+    if not has_sentences(record):
         return None
-    with _restorable(file):
-        seen = file.stat()
-        return _read_once(file, (seen.st_mtime_ns, seen.st_size, seen.st_ino), _expected(record))
+    place, found = path(results, record), dict[str, Scorers]()
+    for split in SPLITS:
+        if (state := artifacts.state(place, split)) is None:
+            return None
+        scores = tuple((name, record.score(split, name)) for name in SMOOTHED)
+        found[split] = _read_once(place, split, state, record.run, record.n_sentences(split), scores)
+    return found
 
 
 def counts_of_runs(results: Path, records: Iterable[Record]) -> dict[RunKey, dict[str, Scorers]]:
@@ -213,89 +170,63 @@ def faults(results: Path, record: Record) -> Iterator[str]:
     if not has_sentences(record):
         return
     place = path(results, record)
-    if missing := [file.name for file in files(place) if not file.exists()]:
-        yield f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not there"
-        return
     try:
+        if missing := [split for split in SPLITS if artifacts.about(place, split) is None]:
+            yield f"its translations of {' and '.join(missing)} are not there"
+            return
         read_counts(results, record)
-        content = read_packed(_counts(place), FORMAT)
         for split in SPLITS:
-            if hashlib.sha256(unpacked(_hypotheses(place, split))).hexdigest() != content[split]["hypotheses"]:
-                yield f"{_hypotheses(place, split).name} holds other translations than were scored"
+            if sha256_of(read_hypotheses(place, split)) != (artifacts.about(place, split) or {})["hypotheses"]:
+                yield f"other translations of {split} stand beside it than were scored"
     except (ValueError, OSError) as error:
         yield str(error)
 
 
 def sha256_of(lines: Sequence[str]) -> str:
     """Of a text, as a file has it."""
-    return hashlib.sha256(_text(lines)).hexdigest()
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-@contextmanager
-def _restorable(file: Path) -> Iterator[None]:
-    """Name the file that cannot be what it should be, and what to do."""
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file}: {error}. Restore the file from git, or run the row again.") from error
+@functools.lru_cache(maxsize=2048)  # claims, statements and charts of a report ask for the same thousand
+def _read_once(
+    place: Path, split: str, _state: object, run: str, n: int, scores: tuple[tuple[str, float | None], ...]
+) -> Scorers:
+    """The counts of a split, of files in this state of their own, held against what a record says of it."""
+    names = [column for name in SMOOTHED for column in _names(name)]
+    found = _of_run(artifacts.read(place, split, names), place, run, n)
+    made = {name: _counts(found, name) for name in SMOOTHED if _names(name)[0] in found.columns}
+    for name, scored in scores:
+        counted = bleu(made[name].summands.sum(0), smoothed=SMOOTHED[name]).item() if name in made else None
+        if (scored is None) != (counted is None) or (scored and abs(scored - (counted or 0.0)) > SAME_BLEU):
+            raise ValueError(
+                f"{place}: {split}: expected counts that give the record's {name} of {scored}, got {counted}"
+            )
+    return made
 
 
-class _Expected(NamedTuple):
-    """What a record says of its counts."""
-
-    run: str
-    sentences: tuple[tuple[str, int], ...]  # by split
-    scores: tuple[tuple[tuple[str, str], float | None], ...]  # by split and scorer
-
-
-def _expected(record: Record) -> _Expected:
-    return _Expected(
-        record.run,
-        tuple((split, record.n_sentences(split)) for split in SPLITS),
-        tuple(((split, name), record.score(split, name)) for split in SPLITS for name in SMOOTHED),
-    )
-
-
-@functools.lru_cache(maxsize=1024)  # claims, statements and charts of a report ask for the same thousand
-def _read_once(file: Path, _state: tuple[int, ...], expected: _Expected) -> dict[str, Scorers]:
-    """The counts in a file in this state of its own, held against what is expected."""
-    return _checked(read_packed(file, FORMAT), expected)
-
-
-def _checked(content: Mapping[str, Any], expected: _Expected) -> dict[str, Scorers]:
-    if content["run"] != expected.run:
-        raise ValueError(_OF_ANOTHER.format(expected.run, content["run"]))
-    found: dict[str, Scorers] = {}
-    scores = dict(expected.scores)
-    for split, n in expected.sentences:
-        found[split] = {name: _arrays(columns) for name, columns in content[split]["counts"].items()}
-        for name, counts in found[split].items():
-            if len(counts.hypothesis) != n:
-                raise ValueError(f"{split}: expected counts of {n:,} sentences, got {len(counts.hypothesis):,}")
-            scored, counted = scores[split, name], bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item()
-            if scored is None or abs(scored - counted) > SAME_BLEU:
-                raise ValueError(f"{split}: expected counts that give the record's {name} of {scored}, got {counted}")
+def _of_run(found: Artifact | None, place: Path, run: str, n: int) -> Artifact:
+    """What was found, if it is of this run and of so many sentences."""
+    if found is None or found.about["run"] != run:
+        of = f"those of run {found.about['run']}" if found else "none"
+        raise ValueError(f"{place}: expected sentences of run {run}, got {of}. {_AGAIN}")
+    if {len(column) for column in found.columns.values()} - {n}:
+        raise ValueError(
+            f"{place}: expected {n:,} sentences, got {len(next(iter(found.columns.values()))):,}. {_AGAIN}"
+        )
     return found
 
 
-def _columns(counts: NgramCounts) -> list[str]:
-    return [column_of(numbers) for numbers in (counts.hypothesis, counts.reference, *counts.correct.T)]
+def _column(place: Path, split: str, name: str) -> Column:
+    if (found := artifacts.read(place, split, [name])) is None or name not in found.columns:
+        raise FileNotFoundError(f"{place}: expected translations of {split} beside it, found none. {_AGAIN}")
+    return found.columns[name]
 
 
-def _arrays(columns: Sequence[str]) -> NgramCounts:
-    hypothesis, reference, *correct = map(numbers_in, columns)
-    if len(correct) != ORDERS or len({len(hypothesis), len(reference), *map(len, correct)}) > 1:
-        raise ValueError(f"expected {2 + ORDERS} columns of one length, got {[len(text.split()) for text in columns]}")
+def _names(of: str) -> list[str]:
+    """The columns of the counts of a scorer, or of a third."""
+    return [f"{of}/{what}" for what in ("hypothesis", "reference", *range(1, ORDERS + 1))]
+
+
+def _counts(found: Artifact, of: str) -> NgramCounts:
+    hypothesis, reference, *correct = (np.asarray(found.columns[name], np.int64) for name in _names(of))
     return NgramCounts(hypothesis, reference, np.stack(correct, axis=1))
-
-
-def _hypotheses(place: Path, split: str) -> Path:
-    return place.with_name(f"{place.stem}.{split}.hyp.gz")
-
-
-def _counts(place: Path) -> Path:
-    return place.with_name(f"{place.stem}.counts.gz")
-
-
-def _text(lines: Sequence[str]) -> bytes:
-    return "".join(f"{line}\n" for line in lines).encode()

@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from repro.results.further_tests import FurtherTest, copy_further, read_further, write_further
+from repro.results import artifacts
+from repro.results.further_tests import FurtherTest, read_further, write_further
 from repro.results.record import Record, path
 from repro.runs.afterwards import Say, as_trained, has_checkpoints, kept_weights
 from repro.tracking.mirror import sync_soon
@@ -45,14 +46,14 @@ def note_further(run: "Run", record: Record, tracker: "Tracker", tell: Say, watc
     if lacking and (weights := kept_weights(run, tell)) is not None:
         with as_trained(run):
             made = _scored(run, weights, {name: run.corpus.further[name] for name in lacking}, watch)
-        write_further(place, record.run, kept | made)
+        write_further(place, record.run, made)
         sync_soon(tracker, run.folder)  # the mirror of the training was closed with the record
 
 
 def keep_further(run: "Run", record: Record, results: "Path", tracker: "Tracker", tell: Say, watch: Watch) -> None:
     """Have the same beside the record under `results`."""
     note_further(run, record, tracker, tell, watch)
-    copy_further(run.folder / RECORD, path(results, record), record.run)
+    artifacts.copy(run.folder / RECORD, path(results, record), record.run)
 
 
 def _scored(

@@ -1,13 +1,14 @@
 """The outputs of a run beside its record: kept when it is made, and scored again before they are published."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
 from repro.data.pair import languages
-from repro.results.brackets import Brackets, are_brackets_of, file_of, has_brackets, write_brackets
-from repro.results.further_tests import is_further_of, read_further
+from repro.results import artifacts
+from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
+from repro.results.further_tests import read_further
 from repro.results.record import Record, path
 from repro.results.sentences import (
     SAME_BLEU,
@@ -17,7 +18,6 @@ from repro.results.sentences import (
     Translated,
     are_of,
     bleu,
-    drop_sentences,
     has_places,
     has_sentences,
     read_hypotheses,
@@ -40,9 +40,16 @@ def keep_outputs(run: "Run", record: Record, results: Path) -> None:
     """
     place = path(results, record)
     hypotheses: dict[str, Path] = {split: run.folder / f"{split}.hyp" for split in SPLITS}
-    _keep_brackets(run, record, place, hypotheses)
-    if not has_sentences(record) or not all(file.exists() for file in hypotheses.values()):
-        drop_sentences(place)
+    kept = [text for text in artifacts.texts(place) if text not in SPLITS]
+    if not all(file.exists() for file in hypotheses.values()):
+        artifacts.drop(place, kept)
+    elif has_brackets(record):
+        if not are_brackets_of(place, record.run):
+            texts = _held_out(run)
+            found = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
+            write_brackets(place, record.run, found)
+    elif not has_sentences(record):
+        artifacts.drop(place, kept)
     elif not (are_of(place, record.run) and has_places(place)):
         texts = _held_out(run)
         splits: dict[str, Translated] = {
@@ -56,15 +63,6 @@ def keep_outputs(run: "Run", record: Record, results: Path) -> None:
             for split, file in hypotheses.items()
         }
         write_sentences(place, record.run, splits)
-
-
-def _keep_brackets(run: "Run", record: Record, place: Path, hypotheses: Mapping[str, Path]) -> None:
-    if not has_brackets(record) or not all(file.exists() for file in hypotheses.values()):
-        file_of(place).unlink(missing_ok=True)
-    elif not are_brackets_of(place, record.run):
-        texts = _held_out(run)
-        splits = {split: brackets_of(_lines(file), texts[split].references) for split, file in hypotheses.items()}
-        write_brackets(place, record.run, splits)
 
 
 def brackets_of(outputs: Sequence[str], references: Sequence[str]) -> Brackets:
@@ -134,8 +132,7 @@ def rescored(record: Record, results: Path, cache: Path) -> str | None:
 
 def _further_rescored(record: Record, results: Path, corpus: Corpus) -> str | None:
     """As `rescored`, of the other test sets that lie here and that the run was scored on."""
-    place = path(results, record)
-    tests = read_further(place, record.run) if is_further_of(place, record.run) else {}
+    tests = read_further(path(results, record), record.run)
     for test in (name for name in tests if name in corpus.further):
         hypotheses, scores = tests[test].hypotheses, tests[test].scores
         references = [target for _, target in corpus.further[test].pairs()]

@@ -3,7 +3,7 @@
 runs/<id>/run.json             what the run is: tags, parameters, the paper's numbers
 runs/<id>/journal.jsonl        what it measured
 runs/<id>/system.jsonl         what the machine did meanwhile
-runs/<id>/record.further.gz    what it scored on other test sets
+runs/<id>/record.<set>.parquet what it scored on other test sets
 """
 
 import json
@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from repro.results.further_tests import further_file, read_further
+from repro.results.artifacts import own_file
+from repro.results.further_tests import read_further
 from repro.storage import atomic
 from repro.storage.journal import FINAL, FRAME, Line, locked
 
@@ -105,11 +106,9 @@ def further_points(place: Path, run: str) -> list[Point]:
 
     Their time is the file's: what is scored anew, since the text changed, is newer and takes the place of the old.
     """
-    tests = read_further(place, run)
-    time = max(0, round(further_file(place).stat().st_mtime * 1000)) if tests else 0
     return [
-        Point(f"further/{name}/{score}", 0, value, time)
-        for name, test in tests.items()
+        Point(f"further/{name}/{score}", 0, value, max(0, round(own_file(place, name).stat().st_mtime * 1000)))
+        for name, test in read_further(place, run).items()
         for score, value in test.scores.items()
         if isinstance(value, float)
     ]

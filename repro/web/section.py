@@ -15,7 +15,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from repro.storage.packed_json import packed
+from repro.storage.packed import packed
 
 
 @dataclass(frozen=True, kw_only=True)

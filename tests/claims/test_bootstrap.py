@@ -20,10 +20,11 @@ from repro.claims.judge import evidence_of, judge
 from repro.claims.lists import catalogue_digest
 from repro.decoding.counts import ngram_counts
 from repro.pages import build
+from repro.results import artifacts
 from repro.results.frame import ResultSet
 from repro.results.record import Record, path
 from repro.results.resampled import RESAMPLES, Interval, draws
-from repro.results.sentences import NgramCounts, RunKey, Scorers, counts_of_runs, drop_sentences
+from repro.results.sentences import NgramCounts, RunKey, Scorers, counts_of_runs
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Mann", "läuft", "schläft", "sieht", "heute", "schnell", "und", "gut"]
 N = 61  # sentences
@@ -195,7 +196,7 @@ def test_a_claim_is_looked_at_by_the_runs_of_its_look(evidence: Evidence, tmp_pa
     [bleu] = [found for found in one.found if found.endpoint.name == "BLEU"]
     assert found[one.claim.id, "BLEU"].value == pytest.approx(bleu.value)
     assert {endpoint for _, endpoint in found} == {"BLEU"}, "no score of sentences in log PPL, no runs of table 2"
-    drop_sentences(path(tmp_path, evidence.records[0]))
+    artifacts.drop(path(tmp_path, evidence.records[0]))
     assert over_sentences(judged, evidence, tmp_path) == {}
 
 
@@ -216,6 +217,6 @@ def test_the_page_says_which_interval_is_wider(evidence: Evidence, tmp_path: Pat
     assert "How reproducible these runs are\n\n- L1, one CPU process, the same to the bit" in made
     assert f"[{low}, {high}], {'wider' if is_wider else 'narrower'}" in made.replace("\\", "")
     for record in evidence.records:
-        drop_sentences(path(tmp_path, record))
+        artifacts.drop(path(tmp_path, record))
     made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))[tmp_path / "laptop/claims.md"]
     assert "over sentences" not in made

@@ -14,10 +14,10 @@ from paper_runs import PAPER_SETTINGS, paper_run
 
 from repro.cli import commands, report
 from repro.model.config import BASE
-from repro.results import layer_costs
+from repro.results import artifacts, layer_costs
 from repro.results.frame import note_rows, noted_rows
 from repro.results.record import Record, load, path
-from repro.results.sentences import are_of, drop_sentences, faults, files
+from repro.results.sentences import are_of, faults
 from repro.runs.table import Paper, Row, Table, listed
 
 CODE = {"commit": "12" * 20, "dirty": False, "why_dirty": None}
@@ -248,7 +248,7 @@ def test_of_several_scales_all_are_published_or_none(project: Path, capsys: pyte
     own(good)
     note_rows(Path("results/own/lab-4-steps"), listed([LAB], BASE))
     leave(Path("results/own"), [bad])
-    drop_sentences(path(Path("results/own"), bad))
+    artifacts.drop(path(Path("results/own"), bad))
     said = refused(capsys)  # which asks that no file under results is another
     assert said.startswith("error: Nothing of lab-4-steps is published:")
     leave(Path("results/own"), [bad])
@@ -278,17 +278,15 @@ def test_translations_go_with_their_records(project: Path) -> None:
     own(*runs)
     assert commands.main(["publish"]) == 0
     for record in runs:
-        mine, theirs = (files(path(Path(place), record)) for place in ("results/own", "results"))
-        assert [file.read_bytes() for file in theirs] == [file.read_bytes() for file in mine]
         assert not list(faults(Path("results"), record))
     assert len(published()) == 3
 
 
 def test_records_without_their_translations_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1), run("x", 2))
-    drop_sentences(path(Path("results/own"), run("x", 2)))
+    artifacts.drop(path(Path("results/own"), run("x", 2)))
     said = refused(capsys)
-    assert "lab, row 'x', seed 2: x-seed2.dev.hyp.gz, x-seed2.test.hyp.gz, x-seed2.counts.gz are not there." in said
+    assert "lab, row 'x', seed 2: its translations of dev and test are not there." in said
     assert "seed 1" not in said
 
 
@@ -297,12 +295,17 @@ def test_the_translations_of_another_seed_are_refused(
     project: Path, capsys: pytest.CaptureFixture[str], what: str
 ) -> None:
     own(run("x", 1), run("x", 2))
-    one, other = (files(path(Path("results/own"), run("x", seed))) for seed in (1, 2))
-    for here, there in [*zip(one, other, strict=True)][: 1 if what == "translations" else None]:
-        here.write_bytes(there.read_bytes())
+    one, other = (path(Path("results/own"), run("x", seed)) for seed in (1, 2))
+    for split in ("dev", "test"):
+        mine, theirs = (artifacts.read(place, split) for place in (one, other))
+        assert mine is not None
+        assert theirs is not None
+        if what == "translations":
+            theirs = mine._replace(columns={**mine.columns, "hypothesis": theirs.columns["hypothesis"]})
+        artifacts.write(one, split, theirs)
     said = refused(capsys)
-    expected = "x-seed1.dev.hyp.gz holds other translations than were scored" if what == "translations" else "of run"
-    assert f"lab, row 'x', seed 1: {'' if what == 'translations' else 'results'}" in said
+    expected = "other translations of dev stand beside it than were scored" if what == "translations" else "of run"
+    assert "lab, row 'x', seed 1: " in said
     assert expected in said
 
 
@@ -325,8 +328,8 @@ def test_translations_that_are_worth_something_else_on_their_text_are_refused(
 def test_what_was_published_before_translations_were_kept_stays_valid(project: Path) -> None:
     own(run("x", 1))
     assert commands.main(["publish"]) == 0
-    for results in ("results", "results/own"):
-        drop_sentences(path(Path(results), run("x", 1)))
+    artifacts.drop(path(Path("results/own"), run("x", 1)))
+    artifacts.publish(Path("results/lab/lab"), Path("nowhere"), {})
     own(run("x", 2))
     assert commands.main(["publish"]) == 0
     assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
@@ -337,6 +340,6 @@ def test_what_was_published_before_translations_were_kept_stays_valid(project: P
 def test_translations_that_are_published_stay_though_ones_own_are_gone(project: Path) -> None:
     own(run("x", 1))
     assert commands.main(["publish"]) == 0
-    drop_sentences(path(Path("results/own"), run("x", 1)))
+    artifacts.drop(path(Path("results/own"), run("x", 1)))
     assert commands.main(["publish"]) == 0
     assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)

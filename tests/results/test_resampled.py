@@ -125,7 +125,7 @@ def test_where_the_first_row_kept_no_brackets_nothing_is_held_against_the_second
         left(tmp_path, row, position, 4, of)
         for position, (row, of) in enumerate({"WSJ only": ONE[0], "semi-supervised": OTHER[0], "third": ONE[1]}.items())
     ]
-    next(tmp_path.rglob("*wsj-only*brackets*")).unlink()
+    next(tmp_path.rglob("wsj-only*.dev.parquet")).unlink()
     frame = with_brackets(table(records), records, tmp_path)
     assert list(frame[F1_OVER].notna()) == [False, True, True]
     assert F1_TO_FIRST not in frame.columns or frame[F1_TO_FIRST].isna().all()
@@ -138,7 +138,7 @@ def test_a_row_with_a_run_that_kept_no_brackets_shows_nothing_of_the_other(tmp_p
     told = [name for name in whole if name.startswith(("dev/mended/", "dev/f1/"))]
     assert any("mended" in name for name in told)
     assert whole[[name for name in told if "half_width" not in name]].notna().all(axis=None)
-    next(tmp_path.rglob("*seed5*brackets*")).unlink()
+    next(tmp_path.rglob("*seed5.dev.parquet")).unlink()
     assert with_brackets(table(records), records, tmp_path).reindex(columns=told).isna().all(axis=None)
 
 

@@ -3,7 +3,7 @@
 import errno
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,13 +19,11 @@ from repro.data.corpora import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
 from repro.pages.further_tests import further_section
 from repro.render.page import Table
-from repro.results import further_tests as results
-from repro.results import sentences
+from repro.results import artifacts
+from repro.results.artifacts import Artifact, own_file
 from repro.results.frame import table
 from repro.results.further_tests import (
     FurtherTest,
-    copy_further,
-    further_file,
     read_further,
     with_further,
     write_further,
@@ -36,7 +34,6 @@ from repro.runs import further_tests, outputs
 from repro.runs.afterwards import kept_weights
 from repro.runs.outputs import rescored
 from repro.runs.trial import Trial
-from repro.storage.packed_json import write_packed
 from repro.tracking.client import connect
 from repro.training import cpu_tuning
 
@@ -114,7 +111,7 @@ def test_it_is_made_once_and_anew_where_text_or_file_changed(
     scored = further_tests._scored
     monkeypatch.setattr(further_tests, "_scored", lambda run, by, of, go: made.append([*of]) or scored(run, by, of, go))
     record = launch(tmp_path)
-    file = further_file(path(tmp_path / "results", record))
+    file = own_file(path(tmp_path / "results", record), "again")
     first = file.read_bytes()
     launch(tmp_path)
     assert made == [["again"]]
@@ -156,8 +153,8 @@ def test_made_by_another_process_it_has_the_threads_of_the_run(
     """The sweep makes it for runs that finished before: it has as many threads as there are processors."""
     record, made_with = launch(tmp_path), []
     place = path(tmp_path / "results", record)
-    first = further_file(place).read_bytes()
-    for file in (further_file(place), further_file(tmp_path / "runs" / record.run / "record.json")):
+    first = read_further(place, record.run)["again"].scores["nll"]
+    for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
         file.unlink()
     score = Trial.score
 
@@ -177,7 +174,9 @@ def test_made_by_another_process_it_has_the_threads_of_the_run(
     finally:
         torch.set_num_threads(before)
         torch.set_float32_matmul_precision(precision)
-    assert further_file(place).read_bytes() == first
+    assert read_further(place, record.run)["again"].scores["nll"] == pytest.approx(first, rel=1e-2), (
+        "products are rounded"
+    )
 
 
 def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
@@ -185,8 +184,8 @@ def test_a_damaged_checkpoint_of_a_finished_run_is_named_and_stops_nothing(
 ) -> None:
     record = launch(tmp_path)
     place, folder = path(tmp_path / "results", record), tmp_path / "runs" / record.run
-    files = [further_file(place), inside_file(place)]
-    for file in (*files, further_file(folder / "record.json"), inside_file(folder / "record.json")):
+    files = [own_file(place, "again"), inside_file(place)]
+    for file in (*files, own_file(folder / "record.json", "again"), inside_file(folder / "record.json")):
         file.unlink()
     for checkpoint in (folder / "checkpoints").iterdir():
         checkpoint.write_bytes(checkpoint.read_bytes()[:-9])
@@ -217,23 +216,21 @@ def test_checkpoints_that_cannot_be_read_now_are_not_to_be_deleted(
     assert "elete" not in told
 
 
-@pytest.mark.parametrize(
-    "file_of", [further_file, lambda place: sentences.files(place)[-1]], ids=["further tests", "counts"]
-)
+@pytest.mark.parametrize("of", ["again", "dev"])
 def test_what_is_damaged_beside_a_record_of_another_run_is_named_before_the_work(
-    file_of: Callable[[Path], Path],
+    of: str,
     text: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = launch(tmp_path)
-    file = file_of(path(tmp_path / "results", record))
+    file = own_file(path(tmp_path / "results", record), of)
     file.write_bytes(file.read_bytes()[:-9])
     monkeypatch.setattr(Trial, "train", lambda *of, **named: pytest.fail("trained"))
     with pytest.raises(SystemExit):
         launch(tmp_path, "--seeds=2-2")
-    assert f"error: {file}: {file.name} is damaged" in capsys.readouterr().err
+    assert f"error: {file} is damaged" in capsys.readouterr().err
 
 
 def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
@@ -242,7 +239,7 @@ def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
     """It said that it stopped before training, of a run that was trained long ago."""
     record = launch(tmp_path)
     place = path(tmp_path / "results", record)
-    for file in (further_file(place), further_file(tmp_path / "runs" / record.run / "record.json")):
+    for file in (own_file(place, "again"), own_file(tmp_path / "runs" / record.run / "record.json", "again")):
         file.unlink()
     with monkeypatch.context() as patch:
         patch.setattr(further_tests, "_scored", lambda *of: os.kill(os.getpid(), signal.SIGTERM))
@@ -253,7 +250,7 @@ def test_a_signal_while_the_sweep_makes_it_is_told_what_is_kept(
     assert "Stopped between runs. What is finished is kept; the same command makes the rest." in said
     assert "before training" not in said
     assert launch(tmp_path) == record
-    assert further_file(place).exists()
+    assert own_file(place, "again").exists()
 
 
 def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
@@ -269,7 +266,7 @@ def test_a_run_that_is_stopped_there_has_its_record_and_makes_it_later(
     with pytest.raises(SystemExit):
         launch(tmp_path)
     [file] = tmp_path.glob("runs/*/record.json")
-    assert not further_file(file).exists()
+    assert not own_file(file, "again").exists()
     monkeypatch.setattr(further_tests, "_scored", scored)
     record = launch(tmp_path)
     assert record == replace(load(file), **{"stamp": record.stamp})
@@ -303,35 +300,11 @@ def a_test(bleu: float | None) -> FurtherTest:
     return FurtherTest("ef" * 32, scores, ["a", "b"])
 
 
-@pytest.mark.parametrize(
-    ("content", "complaint"),
-    [
-        ({"run": "00000000000000cd", "tests": {}}, "expected scores of run 00000000000000ab, got those of run"),
-        ({"run": RUN, "tests": {"x": {"sha256": "", "scores": {}}}}, "hypotheses"),
-        ({"run": RUN, "tests": {"x": {"sha256": "", "scores": [], "hypotheses": []}}}, "expected scores and transl"),
-        ({"run": RUN, "tests": []}, "items"),
-        ({"tests": {}}, "run"),
-    ],
-)
-def test_what_is_not_of_the_run_is_refused(content: dict[str, Any], complaint: str, tmp_path: Path) -> None:
+def test_what_is_not_of_the_run_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "x-seed1.json"
-    write_packed(further_file(place), {"format": results.FORMAT, **content})
-    with pytest.raises(ValueError, match=complaint):
+    artifacts.write(place, "again", Artifact({"run": "00000000000000cd"}, {"hypothesis": ["a"]}))
+    with pytest.raises(ValueError, match="expected again of run 00000000000000ab, got that of run"):
         read_further(place, RUN)
-
-
-def test_it_goes_with_its_record_and_not_with_another(tmp_path: Path) -> None:
-    own, there = tmp_path / "own.json", tmp_path / "there.json"
-    write_further(own, RUN, {"x": a_test(3.0)})
-    copy_further(own, there, RUN)
-    assert further_file(there).read_bytes() == further_file(own).read_bytes()
-    copy_further(tmp_path / "nowhere.json", there, RUN)
-    assert read_further(there, RUN) == {"x": a_test(3.0)}, "the checkpoints may be gone here"
-    write_further(own, "00000000000000cd", {"x": a_test(4.0)})
-    copy_further(own, there, RUN)
-    assert read_further(there, RUN) == {"x": a_test(3.0)}, "what is of another run is not copied"
-    copy_further(tmp_path / "nowhere.json", there, "00000000000000cd")
-    assert not further_file(there).exists()
 
 
 # ---- the table

@@ -11,11 +11,12 @@ from kept_sentences import REFERENCES, hypotheses, splits, with_scores
 from paper_runs import paper_run
 
 from repro.data.corpora import GrammarSizes, open_corpus
+from repro.results import artifacts
+from repro.results.artifacts import own_file
 from repro.results.record import Record, path
 from repro.results.sentences import (
     are_of,
     faults,
-    files,
     has_places,
     read_counts,
     read_hypotheses,
@@ -58,7 +59,7 @@ def test_what_a_run_translated_stands_beside_its_record(tmp_path: Path) -> None:
 
 def test_places_of_another_run_are_refused(tmp_path: Path) -> None:
     keep_outputs(a_run(tmp_path / "run"), record(), tmp_path)
-    with pytest.raises(ValueError, match="expected counts of run 0{14}ff, got those of run 0{15}1"):
+    with pytest.raises(ValueError, match="expected sentences of run 0{14}ff, got those of run 0{15}1"):
         read_places(tmp_path, replace(record(), run=f"{255:016x}"), "dev")
 
 
@@ -85,7 +86,7 @@ def test_what_stands_there_is_not_made_again_unless_it_is_of_another_run(
     keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert len(made) == 4
     assert are_of(path(tmp_path, other), other.run)
-    files(path(tmp_path, other))[-1].write_bytes(b"damaged")
+    own_file(path(tmp_path, other), "dev").write_bytes(b"damaged")
     keep_outputs(a_run(tmp_path / "run", seed=2), other, tmp_path)
     assert not list(faults(tmp_path, other))
 
@@ -100,11 +101,11 @@ def test_where_a_run_has_none_those_of_another_do_not_stay(tmp_path: Path, why: 
     elif why == "no translations":
         (tmp_path / "run/test.hyp").unlink()
     else:
-        own: Any = {"nll": 0.0, "ppl": 1.0, "f1": 1.0, "f1_signature": "evalb"}
-        parsing: Any = {"name": "parsing", "scores": ["f1"], "search": {}}
-        now = replace(now, task=parsing, scores={"dev": own, "test": own})
+        own: Any = {"nll": 0.0, "ppl": 1.0, "exact": 1.0, "exact_signature": "s"}
+        other: Any = {"name": "another", "scores": ["exact"], "search": {}}
+        now = replace(now, task=other, scores={"dev": own, "test": own})
     keep_outputs(run, now, tmp_path)
-    assert not any(file.exists() for file in files(path(tmp_path, now)))
+    assert artifacts.texts(path(tmp_path, now)) == []
 
 
 def on_grammar(cache: Path, results: Path, shift: int = 0) -> Record:

@@ -1,7 +1,6 @@
 """Sentences side by side: scored as sacreBLEU does, set beside their source where it may be shown, and told apart."""
 
 import csv
-import gzip
 import io
 import re
 from dataclasses import replace
@@ -18,6 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from repro.data.corpora import Corpus, GrammarSizes, open_corpus
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
+from repro.results import artifacts
 from repro.results.record import Record, path
 from repro.results.sentences import write_sentences
 from repro.runs.outputs import translated
@@ -278,11 +278,13 @@ def test_a_choice_among_long_names_is_no_wider_than_the_page(
 
 def test_translations_that_are_not_those_that_were_scored_are_named(tmp_path: Path) -> None:
     leave(tmp_path / "results", tmp_path / "cache")
-    file = tmp_path / "results/laptop/base/base-seed1.dev.hyp.gz"
-    lines = gzip.decompress(file.read_bytes()).splitlines(keepends=True)
-    file.write_bytes(gzip.compress(b"".join(lines[1:])))
+    place = tmp_path / "results/laptop/base/base-seed1.json"
+    found = artifacts.read(place, "dev")
+    assert found
+    hypotheses = [*found.columns["hypothesis"][1:], "another"]
+    artifacts.write(place, "dev", found._replace(columns={**found.columns, "hypothesis": hypotheses}))
     (results,) = read_results(tmp_path / "results", own=False)
     data = scale_data(results)
     assert data
-    with pytest.raises(ValueError, match=r"base-seed1.* holds other translations than were scored\. Restore"):
+    with pytest.raises(ValueError, match="other translations of dev stand beside it than were scored. Restore"):
         compared(data)

@@ -1,0 +1,238 @@
+"""What a run made of each sentence of dev, of test and of further sets: a Parquet file each, beside its record.
+
+results/<scale>/<table>/<text>.parquet                      published: a table's runs, one after the other
+results/own/<scale>/<table>/<row>-seed<k>.<text>.parquet    one's own: a file for each run, written as it finishes
+
+A line is a sentence, and `pandas.read_parquet` opens each file: `row`, `seed`, then what the task has of a sentence
+(`repro/results/sentences.py`, `brackets.py`, `further_tests.py`). What is said once of a run, such as its id, stands
+beside the schema. Pages carry checksums, and what is read is held against the record's scores by who reads it.
+"""
+
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from repro.storage import atomic, signed_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+FORMAT, SUFFIX = 1, ".parquet"
+_KEY = b"repro"  # of what is said of runs, beside the schema
+_OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
+Column = NDArray[np.int64] | Sequence[str]
+
+
+class Artifact(NamedTuple):
+    """One text of one run."""
+
+    about: Mapping[str, Any]  # said once: "run", its id, and what the task adds; plain data
+    columns: Mapping[str, Column]  # [S] each, whole numbers or text
+
+
+class _Place(NamedTuple):
+    """Where a run's sentences are: a file, and the lines in it."""
+
+    file: Path
+    begin: int
+    n: int
+    about: Mapping[str, Any]
+    columns: frozenset[str]
+
+
+def own_file(place: Path, text: str) -> Path:
+    """The file of one run beside the record at `place`."""
+    return place.with_name(f"{place.stem}.{text}{SUFFIX}")
+
+
+def write(place: Path, text: str, artifact: Artifact) -> None:
+    """Write the file of one run beside the record at `place`. The same content is the same bytes."""
+    _write(own_file(place, text), [(place.stem, _table(place, artifact), artifact.about)])
+
+
+def about(place: Path, text: str) -> Mapping[str, Any] | None:
+    """What is said once of the run at `place`; None where it has nothing of this text. Raises ValueError as `read`."""
+    found = _find(place, text)
+    return None if found is None else found.about
+
+
+def state(place: Path, text: str) -> tuple[int, ...] | None:
+    """What changes whenever the file does that has this text of the run at `place`; None where none has."""
+    found = _find(place, text)
+    return None if found is None else _state(found.file)
+
+
+def read(place: Path, text: str, columns: Sequence[str] | None = None) -> Artifact | None:
+    """One text of the run whose record stands at `place`: all columns it has, or these of them; None where it has none.
+
+    Raises ValueError for a damaged file, naming it and what to do.
+    """
+    found = _find(place, text)
+    if found is None:
+        return None
+    wanted = sorted(found.columns if columns is None else found.columns & {*columns})
+    with _restorable(found.file):
+        of_all = {name: _column(found.file, _state(found.file), name) for name in wanted}
+        whole = {name: _values(of.slice(found.begin, found.n)) for name, of in of_all.items()}
+        if short := [name for name, values in whole.items() if len(values) != found.n]:
+            raise ValueError(f"expected {found.n} sentences in {short[0]}, got {len(whole[short[0]])}")
+        return Artifact(found.about, whole)
+
+
+def texts(place: Path) -> list[str]:
+    """The texts of which the run at `place` has sentences, in the order of their names."""
+    own = _own_files(place)
+    shared = {*place.parent.glob(f"*{SUFFIX}")} - {*own}
+    names = {file.name.removeprefix(f"{place.stem}.").removesuffix(SUFFIX) for file in own}
+    return sorted(names | {file.stem for file in shared if place.stem in _runs(file)})
+
+
+def is_of(place: Path, text: str, run: str) -> bool:
+    """Whether the sentences at `place` are there, whole, and of this run; what is damaged is of none."""
+    try:
+        found = read(place, text)
+    except ValueError:
+        return False
+    return found is not None and bool(found.about["run"] == run)
+
+
+def drop(place: Path, kept: Iterable[str] = ()) -> None:
+    """Remove the files of one run beside the record at `place`, but for those of these texts."""
+    for file in {*_own_files(place)} - {own_file(place, text) for text in kept}:
+        file.unlink(missing_ok=True)
+
+
+def copy(source: Path, target: Path, run: str) -> None:
+    """Have beside the record at `target` what one run has beside that at `source`; what is of another run goes.
+
+    What is damaged is not copied, and what `target` has of its own stays where `source` has nothing.
+    """
+    for text in texts(source):
+        if is_of(source, text, run) and (found := read(source, text)):
+            write(target, text, found)
+    drop(target, [text for text in texts(target) if is_of(target, text, run)])
+
+
+def publish(folder: Path, own: Path, runs: Mapping[str, str]) -> None:
+    """Have in the files of the published table at `folder` the sentences of its runs, taken from `own` where they are.
+
+    `runs` are all runs of the table, by the stem of their record; what is of none of them goes.
+    """
+    places = {stem: (folder / f"{stem}.json", own / f"{stem}.json") for stem in sorted(runs)}
+    there = {file.stem for file in folder.glob(f"*{SUFFIX}")}
+    for text in sorted(there | {text for _, place in places.values() for text in texts(place)}):
+        content = []
+        for stem, both in places.items():
+            found = [one for place in both if (one := read(place, text)) and one.about["run"] == runs[stem]]
+            content += [(stem, _table(both[0], found[-1]), found[-1].about)] if found else []
+        _write(folder / f"{text}{SUFFIX}", content)
+
+
+def _own_files(place: Path) -> list[Path]:
+    begin = f"{place.stem}."
+    return [file for file in place.parent.glob(f"*{SUFFIX}") if file.name.startswith(begin)]
+
+
+def _table(place: Path, artifact: Artifact) -> "pa.Table":
+    import pyarrow as pa
+
+    row, named, seed = place.stem.rpartition("-seed")  # in the folder of a run its record has no such name
+    lengths = {len(column) for column in artifact.columns.values()}
+    if len(lengths) != 1:
+        raise ValueError(f"{place}: expected columns of one length, got {sorted(lengths)}.")
+    (n,) = lengths
+    begin = {"row": pa.array([row] * n).dictionary_encode(), "seed": np.full(n, int(seed) if named else 0)}
+    return pa.table(begin | {name: pa.array(artifact.columns[name]) for name in sorted(artifact.columns)})
+
+
+def _write(file: Path, content: Sequence[tuple[str, "pa.Table", Mapping[str, Any]]]) -> None:
+    """The runs one after the other; no file where there is none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not content:
+        file.unlink(missing_ok=True)
+        return
+    runs, begin = {}, 0
+    for stem, table, said in content:
+        runs[stem] = {"begin": begin, "n": len(table), "columns": table.column_names[2:], "about": said}
+        begin += len(table)
+    told: dict[str, Any] = {"format": FORMAT, "runs": runs}
+    head = signed_json.canonical({**told, signed_json.KEY: signed_json.checksum(told)})
+    of_all = pa.concat_tables([table for _, table, _ in content], promote_options="default").combine_chunks()
+    data = BytesIO()
+    with pq.ParquetWriter(data, of_all.schema, store_schema=False, **_OPTIONS) as writer:
+        writer.add_key_value_metadata({_KEY: head})
+        writer.write_table(of_all, row_group_size=max(1, begin))  # one group: alike translations are packed together
+    atomic.write_bytes(file, data.getvalue())
+
+
+@functools.lru_cache(maxsize=64)  # the runs of a table are read one after the other
+def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.ChunkedArray":
+    with _opened(file) as opened:
+        return opened.read(columns=[name])[name]
+
+
+def _values(column: "pa.ChunkedArray") -> Column:
+    import pyarrow as pa
+
+    numbers = pa.types.is_integer(column.type)
+    return column.to_numpy().astype(np.int64) if numbers else column.to_pylist()
+
+
+def _find(place: Path, text: str) -> _Place | None:
+    for file in (own_file(place, text), place.with_name(f"{text}{SUFFIX}")):
+        if (found := _runs(file).get(place.stem)) is not None:
+            return found
+    return None
+
+
+def _runs(file: Path) -> Mapping[str, _Place]:
+    """What a file has, by the stem of a run's record; nothing where it is not there."""
+    try:
+        return _indexed(file, _state(file))
+    except FileNotFoundError:
+        return {}
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    seen = file.stat()
+    return seen.st_mtime_ns, seen.st_size, seen.st_ino
+
+
+@functools.lru_cache(maxsize=4096)
+def _indexed(file: Path, _of: tuple[int, ...]) -> Mapping[str, _Place]:
+    with _restorable(file), _opened(file) as opened:
+        content = json.loads(opened.metadata.metadata[_KEY])
+        stated = content.pop(signed_json.KEY, None)
+        if content.get("format") != FORMAT or stated != signed_json.checksum(content):
+            raise ValueError("it is not what was written")
+        return {
+            stem: _Place(file, run["begin"], run["n"], run["about"], frozenset(run["columns"]))
+            for stem, run in content["runs"].items()
+        }
+
+
+@contextmanager
+def _opened(file: Path) -> "Iterator[pq.ParquetFile]":
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file, page_checksum_verification=True, memory_map=False) as opened:
+        yield opened
+
+
+@contextmanager
+def _restorable(file: Path) -> Iterator[None]:
+    """Name the file that cannot be what it should be, and what to do."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:  # pyarrow's own are of these kinds
+        raise ValueError(f"{file} is damaged: {error}. Restore the file from git, or run the row again.") from error

@@ -1,0 +1,142 @@
+"""Sentences beside records: a file a run of one's own, a file a table once published, and nothing of another run."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from repro.results import artifacts
+from repro.results.artifacts import Artifact, own_file
+
+RUNS = {"a-seed1": "r1", "a-seed2": "r2", "b--1f-seed10": "r3"}
+
+
+def made(run: str, n: int = 3, **more: object) -> Artifact:
+    numbers = np.arange(n) + int(run[1:])
+    columns = {"hypothesis": [f"{run} line {i} ✓" for i in range(n)], "bleu/1": numbers}
+    return Artifact({"run": run, **more}, columns)
+
+
+def left(folder: Path, **of: str) -> dict[str, Path]:
+    """The places of records in `folder` with dev and test, and a further set of the first."""
+    places = {stem: folder / f"{stem}.json" for stem in of or RUNS}
+    for stem, place in places.items():
+        run = (of or RUNS)[stem]
+        artifacts.write(place, "dev", made(run, references="abc"))
+        artifacts.write(place, "test", made(run, 2))
+    artifacts.write(places[next(iter(places))], "test_2017", made(RUNS["a-seed1"], 4, scores={"bleu": 1.5}))
+    return places
+
+
+def same(one: Artifact | None, other: Artifact) -> bool:
+    assert one
+    columns = {name: [*column] for name, column in one.columns.items()}
+    return one.about == other.about and columns == {name: [*column] for name, column in other.columns.items()}
+
+
+def test_what_was_written_comes_back_from_a_run_and_from_a_table(tmp_path: Path) -> None:
+    left(tmp_path / "own")
+    artifacts.publish(table := tmp_path / "table", tmp_path / "own", RUNS)
+    assert sorted(file.name for file in table.iterdir()) == ["dev.parquet", "test.parquet", "test_2017.parquet"]
+    for folder in (tmp_path / "own", table):
+        for stem, run in RUNS.items():
+            place = folder / f"{stem}.json"
+            assert same(artifacts.read(place, "dev"), made(run, references="abc"))
+            assert same(artifacts.read(place, "test"), made(run, 2))
+            assert artifacts.about(place, "test") == {"run": run}
+            assert artifacts.texts(place) == ["dev", "test", *(["test_2017"] if run == "r1" else [])]
+        some = artifacts.read(folder / "a-seed2.json", "dev", ["bleu/1", "not there"])
+        assert some
+        assert [*some.columns] == ["bleu/1"]
+        assert artifacts.read(folder / "a-seed3.json", "dev") is None
+        assert artifacts.read(folder / "a-seed2.json", "test_2017") is None
+    assert artifacts.texts(tmp_path / "nowhere" / "a-seed1.json") == []
+
+
+def test_pandas_opens_a_table_with_a_line_a_sentence(tmp_path: Path) -> None:
+    left(tmp_path / "own")
+    artifacts.publish(tmp_path, tmp_path / "own", RUNS)
+    frame = pd.read_parquet(tmp_path / "dev.parquet")
+    assert frame["row"].unique().tolist() == ["a", "b--1f"]
+    assert frame.groupby(["row", "seed"], observed=True)["bleu/1"].sum().to_dict() == {
+        ("a", 1): 6,
+        ("a", 2): 9,
+        ("b--1f", 10): 12,
+    }
+
+
+def test_a_run_without_a_column_that_others_have_has_none(tmp_path: Path) -> None:
+    own = left(tmp_path / "own")
+    artifacts.write(own["a-seed2"], "dev", Artifact({"run": "r2"}, {"words": np.array([5, 6])}))
+    artifacts.publish(tmp_path, tmp_path / "own", RUNS)
+    found = artifacts.read(tmp_path / "a-seed2.json", "dev")
+    assert found
+    assert {name: [*column] for name, column in found.columns.items()} == {"words": [5, 6]}
+    assert same(artifacts.read(tmp_path / "a-seed1.json", "dev"), made("r1", references="abc"))
+
+
+def test_the_same_content_is_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "other"):
+        left(tmp_path / name)
+        artifacts.publish(tmp_path / name / "table", tmp_path / name, RUNS)
+    for text in ("dev", "test"):
+        one, other = ((tmp_path / name / "table" / f"{text}.parquet").read_bytes() for name in ("one", "other"))
+        assert one == other
+
+
+def test_runs_join_a_published_table_take_a_place_and_leave_it(tmp_path: Path) -> None:
+    left(tmp_path / "first")
+    artifacts.publish(table := tmp_path / "table", tmp_path / "first", RUNS)
+    left(tmp_path / "later", **{"a-seed2": "r7", "c-seed1": "r8"})
+    now = {"a-seed1": "r1", "a-seed2": "r7", "c-seed1": "r8"}
+    artifacts.publish(table, tmp_path / "later", now)
+    there = {stem: artifacts.about(table / f"{stem}.json", "test") for stem in (*RUNS, "c-seed1")}
+    assert there == {"a-seed1": {"run": "r1"}, "a-seed2": {"run": "r7"}, "b--1f-seed10": None, "c-seed1": {"run": "r8"}}
+    before = (table / "dev.parquet").read_bytes()
+    artifacts.publish(table, tmp_path / "first", now)
+    assert (table / "dev.parquet").read_bytes() == before, "what is of another run is not taken"
+    artifacts.publish(table, tmp_path / "later", {})
+    assert [*table.iterdir()] == []
+
+
+def test_copies_take_the_place_of_another_runs_and_leave_their_own(tmp_path: Path) -> None:
+    one, other = (left(tmp_path / name, **{"a-seed1": run})["a-seed1"] for name, run in (("x", "r1"), ("y", "r2")))
+    own_file(other, "test_2017").unlink()
+    artifacts.copy(tmp_path / "nowhere.json", other, "r2")
+    assert artifacts.texts(other) == ["dev", "test"], "nothing to copy, and these are its own"
+    artifacts.copy(one, other, "r1")
+    assert {text: artifacts.is_of(other, text, "r1") for text in artifacts.texts(one)} == {
+        "dev": True,
+        "test": True,
+        "test_2017": True,
+    }
+    artifacts.copy(tmp_path / "nowhere.json", other, "r2")
+    assert artifacts.texts(other) == [], "of another run than the record"
+
+
+@pytest.mark.parametrize("published", [False, True], ids=["one's own", "published"])
+def test_what_is_cut_off_or_overwritten_is_named_with_what_to_do(tmp_path: Path, published: bool) -> None:
+    own = left(tmp_path)
+    place = own["a-seed1"]
+    if published:
+        artifacts.publish(tmp_path / "table", tmp_path, RUNS)
+        place = tmp_path / "table/a-seed1.json"
+    file = place.with_name("dev.parquet") if published else own_file(place, "dev")
+    whole, said = file.read_bytes(), set[str]()
+    spoilt = {n: whole[:n] + bytes([whole[n] ^ 255]) + whole[n + 1 :] for n in range(4, len(whole), 7)}
+    for damaged in (whole[:-9], b"", b"no Parquet", *spoilt.values()):
+        file.write_bytes(damaged)
+        try:
+            found = artifacts.read(place, "dev")
+        except ValueError as error:
+            said.add(str(error))
+        else:  # a byte that nobody reads, as of the writer's name
+            assert found is None or same(found, made("r1", references="abc"))
+    assert len(said) > 3
+    assert all(one.startswith(f"{file} is damaged: ") and "Restore the file from git" in one for one in said)
+
+
+def test_columns_of_two_lengths_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"expected columns of one length, got \[2, 3\]"):
+        artifacts.write(tmp_path / "a-seed1.json", "dev", Artifact({}, {"x": np.arange(3), "y": np.arange(2)}))
