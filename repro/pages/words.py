@@ -26,7 +26,10 @@ ABOUT_SPREADS: Words = (
 )
 ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
 ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for newstest2013.")
-ABOUT_DELTA: Words = (Strong("Δ"), " is the difference between the number before it and that of the base row.")
+ABOUT_DELTA: Words = (
+    Strong("Δ"),
+    " is the difference to the base row, of our scores over the seeds that both rows have.",
+)
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
     " is BLEU as the paper's authors computed it: Moses tokens, compounds split.",
