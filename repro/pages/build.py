@@ -22,7 +22,7 @@ from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.sheet import sheet
-from repro.pages.words import explained_table
+from repro.pages.words import by_chance, explained_table
 from repro.render.latex import latex
 from repro.render.markdown import block, markdown
 from repro.render.origin import COMMAND, is_generated
@@ -267,7 +267,7 @@ def quote(document: str, published: Mapping[str, ResultSet]) -> str:
             for name, records in result_set.tables.items()
         }
         frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
-        shown = map(block, explained_table(closing(frame))) if frame is not None else []
+        shown = map(block, (*explained_table(closing(frame)), *by_chance(frame))) if frame is not None else []
         return mark["begin"] + "\n\n".join(shown) + "\n" + mark["end"]
 
     begin = r"(?P<begin><!-- closing table: (?P<scale>\S+) (?P<table>\S+) seed (?P<seed>\d+) -->\n)"
