@@ -160,7 +160,10 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if peer is None or peer.is_first:
             # before what takes seconds
             they = ", ".join(task.name for task in tasks)
-            print(f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}", flush=True)
+            print(
+                f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}, {options.seeds.told}",
+                flush=True,
+            )
         from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, whole, scale, options, peer, again).run(signals)

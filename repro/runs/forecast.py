@@ -135,8 +135,8 @@ def forecast(
     free = atomic.free(options.runs_dir)
     return "\n".join(
         [
-            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}; "
-            f"shows {scale.claim}.",
+            f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}, "
+            f"{options.seeds.told}; shows {scale.claim}.",
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),

@@ -9,6 +9,7 @@ from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
+from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.render.several import several
@@ -26,7 +27,7 @@ from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
 from repro.runs.line_lengths import refuse_long_lines
-from repro.runs.options import USUAL, Options, Seeds, check_place, refuse_published
+from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
@@ -292,14 +293,16 @@ def what_next(
     if peer is not None and peer.nodes > 1:
         start, where, devices = started_again(peer)
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
-    more = again | {"seeds": typed.get("seeds", Seeds(1, 1)).more()}
+    more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, LOOKS[0].seeds)}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
     use = f"{command.ours(task.command, LATEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
     commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
     if opens:
         commands[use] = f"{task.command} with the newest run"
     if has_file:
-        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = f"intervals over seeds{where}"
+        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = (
+            f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
+        )
     width = max(map(len, commands))
     return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
 
