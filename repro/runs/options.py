@@ -53,7 +53,7 @@ class Seeds:
     @classmethod
     def read(cls, typed: str) -> Self:
         """What was typed. Raises ArgumentTypeError for anything else."""
-        parts = [re.fullmatch(r"(?:([0-9]{1,9})-)?([0-9]{1,9})", part) for part in typed.split(",")]
+        parts = [re.fullmatch(r"(?:([0-9]{1,20})-)?([0-9]{1,20})", part) for part in typed.split(",")]
         alone = "1" if len(parts) == 1 else None  # a number alone is how many
         spans = [(int(part[1] or alone or part[2]), int(part[2])) if part else (0, 0) for part in parts]
         if sum(last - first + 1 for first, last in spans) > MOST_SEEDS:
@@ -96,7 +96,7 @@ class Seeds:
     def more(self, first: int, fewest: int) -> "Seeds":
         """The `fewest` seeds from `first` on; where these were run, two more of them."""
         done = [seed for seed in self.chosen if seed >= first]
-        return Seeds.span(first, max(first + fewest - 1, *[seed + 2 for seed in done[-1:]]))
+        return Seeds.span(first, max([first + fewest - 1, *(seed + 2 for seed in done[-1:])]))
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
