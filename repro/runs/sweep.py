@@ -34,7 +34,6 @@ from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.bfloat16 import slow_bf16
-from repro.runs.speed.rates import Speeds, key_of_cell
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task
@@ -137,7 +136,7 @@ class Sweep:
         """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
         scale, options = self.workshop.scale, self.options
         texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.workshop.texts.items()}
-        found = estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
+        found = estimates(self.cells, scale, options, texts)
         unknown = [
             (cell, one, expected)
             for cell, one, expected in zip(self.cells, work, found, strict=True)
@@ -145,11 +144,11 @@ class Sweep:
         ]
         if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
             return found
-        rows = {key_of_cell(cell, scale, options): one for cell, one, _ in reversed(unknown)}
+        rows = {(cell.table, cell.row.name): one for cell, one, _ in reversed(unknown)}
         were = f"{several(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
         progress.say(f"{were} never timed on this machine: each is tried for about 3 s first.")
         executor.measure(list(rows.values()), progress)
-        return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
+        return estimates(self.cells, scale, options, texts)
 
     def _in_order(
         self, work: Sequence[Work], expected: Sequence[Estimate], n_workers: int, progress: Progress

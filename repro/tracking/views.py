@@ -39,6 +39,10 @@ ROW = {  # numbers of a row, of dev where no name says test: from where
 }
 DECIMALS = 2
 HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
+OUT_OF_SIGHT = {
+    f"{ROW_MEAN}/ppl{HALF}",
+    *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1")),
+}  # further right
 ABOUT_NUMBERS = (
     "final: a run's own scores. row_mean: the mean over the seeds of a row, on dev where no name says test; it stands "
     "at one run of the row. paper: as printed. _ci: half of the 95 % interval over seeds. _diff: difference from the "
@@ -137,6 +141,7 @@ def view_state(
     for key, source in ROW.items():
         if re.split("[/_]", key)[-1] in ("ppl", *qualities):
             of_rows += [key, *([key + HALF] if _is_ours(source) else []), *([key + LESS_BASE] if BASE in rows else [])]
+    of_rows.sort(key=lambda key: key in OUT_OF_SIGHT)
     of_seeds = [f"final/dev_{name}" for name in ("ppl", *qualities)]
     scores = {f"metrics.`{key}`": max(NARROWEST, AROUND + round(LETTER * len(key))) for key in (*of_rows, *of_seeds)}
     columns = {**COLUMNS, **scores, **(SYSTEM if systems else {})}

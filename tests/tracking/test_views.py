@@ -68,8 +68,8 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`paper/row`", True)
     assert state["groupsExpanded"] == {"tag.row.base": False, "tag.row.h=1": False}
     assert [column.split("`")[1] for column in state["selectedColumns"] if column.startswith("metrics")] == [
-        "row_mean/ppl", "row_mean/ppl_ci", "row_mean/ppl_diff", "paper_ppl", "paper_ppl_diff", "row_mean/bleu",
-        "row_mean/bleu_ci", "row_mean/bleu_diff", "paper_bleu", "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
+        "row_mean/ppl", "row_mean/ppl_diff", "paper_ppl", "row_mean/bleu", "row_mean/bleu_ci", "row_mean/bleu_diff",
+        "paper_bleu", "row_mean/ppl_ci", "paper_ppl_diff", "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
     ]  # fmt: skip
     assert experiment.tags["mlflow.note.content"] == (
         f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU.\n\n{ABOUT_NUMBERS}"
@@ -107,8 +107,8 @@ def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_pa
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
     columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
     assert [column.split("`")[1] for column in columns if column.startswith("metrics")] == [
-        "row_mean/ppl", "row_mean/ppl_ci", "paper_ppl", "row_mean/f1", "row_mean/f1_ci", "row_mean/test_f1",
-        "row_mean/test_f1_ci", "paper_f1", "final/dev_ppl", "final/dev_f1",
+        "row_mean/ppl", "paper_ppl", "row_mean/f1", "row_mean/f1_ci", "row_mean/test_f1", "row_mean/test_f1_ci",
+        "paper_f1", "row_mean/ppl_ci", "final/dev_ppl", "final/dev_f1",
     ]  # fmt: skip
     runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
     others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")

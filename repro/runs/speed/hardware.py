@@ -132,6 +132,7 @@ A100 = Hardware(
 H100 = _of_a100("h100", "the A100's")
 H200 = _of_a100("h200", "taken as an H100, which has the same processor and less memory: the A100's")
 CARDS = {card.name: card for card in (P100, V100, A100, H100, H200)}
+USUAL_CARD = "a100"  # for a forecast of runs that want a GPU, where none is named or here
 
 
 def card_of(name: str) -> Hardware:
