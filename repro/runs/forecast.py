@@ -7,7 +7,7 @@ where there is no GPU a card from the table of rates (`repro/runs/speed/hardware
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from repro.data.corpora import CORPORA
 from repro.data.download.sources import COLLECTIONS, source
@@ -156,6 +156,19 @@ def further_sentences(scale: Scale, pair: str) -> int:
     return sum(source(name).n_pairs.get(pair, 0) for name in collection.further) if collection else 0
 
 
+class _Ahead(NamedTuple):
+    """A run, what it takes, and how far it has come."""
+
+    cell: Cell
+    estimate: Estimate
+    at: Standing
+
+    @property
+    def seconds(self) -> float:
+        """What is to come."""
+        return 0.0 if self.at.done else self.estimate.to_come(self.at.trained)
+
+
 def forecast(
     table: str,
     asked: Sequence[Cell],
@@ -169,19 +182,19 @@ def forecast(
     `at_once` is how many runs are made at the same time on this machine, and why so many. `standing` is how far each
     run has come.
     """
-    of = f", shard {options.shard}" if options.shard else ""
-    expected, card = estimates(asked, scale, options), card_for(scale, options)
-    begun = [standing.get(cell, NOT_BEGUN) for cell in asked]
-    to_come = [0.0 if at.done else one.to_come(at.trained) for one, at in zip(expected, begun, strict=True)]
-    free = atomic.free(options.runs_dir)
+    of, card, free = f", shard {options.shard}" if options.shard else "", card_for(scale, options), None
+    expected = zip(asked, estimates(asked, scale, options), strict=True)
+    ahead = [_Ahead(cell, one, standing.get(cell, NOT_BEGUN)) for cell, one in expected]
+    if not options.hardware:
+        free = atomic.free(options.runs_dir)
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}, "
             f"{options.seeds.told}; shows {scale.claim}.",
-            *_rows(asked, scale, options, expected, to_come, begun),
-            *_in_all(asked, expected, to_come, begun),
-            *(_of_card(card, asked, scale, options) if card else _of_machine(table, asked, expected, options)),
-            *_side_by_side(asked, to_come, *at_once, options=options, is_here=card is None),
+            *_rows(ahead, scale, options),
+            _in_all(ahead),
+            *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
+            *_side_by_side(ahead, options, at_once if card is None else (1, "")),
             *slow_bf16(options),
             *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
@@ -190,113 +203,101 @@ def forecast(
     )
 
 
-def _rows(
-    asked: Sequence[Cell],
-    scale: Scale,
-    options: Options,
-    expected: Sequence[Estimate],
-    to_come: Sequence[float],
-    begun: Sequence[Standing],
-) -> list[str]:
+def _rows(ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
     """A line for each row: what it is, what one run of it takes, and what is left of its seeds."""
-    rows: dict[tuple[str, str], list[int]] = {}
-    for i, cell in enumerate(asked):
-        rows.setdefault((cell.table, cell.row.name), []).append(i)
-    names = [label(asked[of[0]].row.name, vars(asked[of[0]].hyper)) for of in rows.values()]
+    rows: dict[tuple[str, str], list[_Ahead]] = {}
+    for one in ahead:
+        rows.setdefault((one.cell.table, one.cell.row.name), []).append(one)
+    names = [label(of[0].cell.row.name, vars(of[0].cell.hyper)) for of in rows.values()]
     width, price = max(map(len, names)) + 2, options.price
     lines = [
         f"{'row':<{width}}{'runs':>5}{'steps':>9}{'params here':>13}{'at paper size':>15}{'tokens':>10}{'FLOPs':>10}"
         f"{'a run':>10}{'to come':>10}" + ("" if price is None else f"{'money':>12}")
     ]
     for name, of in zip(names, rows.values(), strict=True):
-        cell, left = asked[of[0]], sum(to_come[i] for i in of)
+        cell, left = of[0].cell, sum(one.seconds for one in of)
         pair, system, read = cell.task.name, cell.row.system, cell.task.at(scale)
         money = "" if price is None else f"{left / 3600 * options.processes * price:>12,.2f}"
-        said = [f"seed {asked[i].seed} {begun[i].told(cell.hyper.steps)}" for i in of if begun[i] != NOT_BEGUN]
+        begun = [f"seed {one.cell.seed} {one.at.told(cell.hyper.steps)}" for one in of if one.at != NOT_BEGUN]
         lines.append(
             f"{name:<{width}}{len(of):>5}{cell.hyper.steps:>9,}"
             f"{n_parameters(cell.hyper, expected_vocabulary(read, pair), system) / 1e6:>12.2f}M"
             f"{n_parameters(cell.row.at(BASE), PAPER_VOCABULARY, system) / 1e6:>14.1f}M"
-            f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}"
-            f"{expected_flops(cell.hyper, read, pair, system):>10.1e}"
-            f"{duration(expected[of[0]].seconds):>10}{duration(left):>10}{money}  {', '.join(said)}".rstrip()
+            f"{2 * cell.hyper.steps * scale.batch_tokens:>10.1e}{expected_flops(cell.hyper, read, pair, system):>10.1e}"
+            f"{duration(of[0].estimate.seconds):>10}{duration(left):>10}{money}  {', '.join(begun)}".rstrip()
         )
     return lines
 
 
-def _in_all(
-    asked: Sequence[Cell], expected: Sequence[Estimate], to_come: Sequence[float], begun: Sequence[Standing]
-) -> list[str]:
-    """The sum of what is to come, and what is done."""
-    n_done, n_begun = sum(at.done for at in begun), sum(0 < at.trained < 1 and not at.done for at in begun)
-    parts = [(n_done, "finished"), (n_begun, "half made"), (len(asked) - n_done - n_begun, "to begin")]
-    said = ", ".join(f"{n} {what}" for n, what in parts if n)
-    left = [(one, at.trained) for one, at in zip(expected, begun, strict=True) if not at.done]
-    train, validate = (
-        sum(getattr(one, f"{part}_seconds") * (1 - trained) for one, trained in left)
-        for part in ("train", "validation")
+def _in_all(ahead: Sequence[_Ahead]) -> str:
+    """The sum of what is to come, and how many runs are done."""
+    done = sum(one.at.done for one in ahead)
+    begun = sum(one.at.step > 0 for one in ahead) - done
+    parts = ((done, "finished"), (begun, "half made"), (len(ahead) - done - begun, "to begin"))
+    left = [one for one in ahead if not one.at.done]
+    train = sum(one.estimate.train_seconds * (1 - one.at.trained) for one in left)
+    decode = sum(one.estimate.decode_seconds for one in left)
+    validate = sum(one.seconds for one in left) - train - decode
+    told = ", ".join(f"{n} {what}" for n, what in parts if n)
+    spent_on = ((train, "training"), (validate, "validation"), (decode, "translating and scoring"))
+    return (
+        f"In all about {duration(train + validate + decode)} to come ({told}), one run after the other: "
+        f"{', '.join(f'{duration(seconds)} of {what}' for seconds, what in spent_on)}."
     )
-    decode = sum(one.decode_seconds for one, _ in left)
-    return [
-        f"In all about {duration(sum(to_come))} to come ({said}), one run after the other: {duration(train)} of "
-        f"training, {duration(validate)} of validation, {duration(decode)} of translating and scoring."
-    ]
 
 
-def _of_machine(table: str, asked: Sequence[Cell], expected: Sequence[Estimate], options: Options) -> list[str]:
+def _of_machine(table: str, ahead: Sequence[_Ahead], options: Options) -> list[str]:
     """Whose times these are; where no run has finished on such a machine, how they become known."""
-    machine = this_machine()
-    if all(one.measured for one in expected):
-        return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine.device}."]
+    machine = this_machine().device
+    if all(one.estimate.measured for one in ahead):
+        return [] if options.on == "here" else [f"Times are those of a machine like this one, {machine}."]
     again = command.command_line({**options.typed, "dry_run": True, "measure": True})
     return [
-        f"No run has finished on such a machine ({machine.device}): times are guessed from operations. To try each row "
-        f"for about 3 s first: {command.python()} {command.script(table)} {again}"
+        f"No run has finished on such a machine ({machine}): times are guessed from operations. To try each row for "
+        f"about 3 s first: {command.python()} {command.script(table)} {again}"
     ]
 
 
-def _of_card(card: Hardware, asked: Sequence[Cell], scale: Scale, options: Options) -> list[str]:
+def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Options) -> list[str]:
     """The rates that the times were computed with, and what they come to in device-hours and money."""
     n, tokens = options.processes, scale.batch_tokens // options.processes
-    hours = sum(hours_of(cell, scale, card, n) for cell in asked)
-    rates = {("big" if card.rate(cell.hyper) is card.big else "base"): card.rate(cell.hyper) for cell in asked}
-    less = f"; that is with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
-    keeps = (
-        f"With {n} of them, each keeps {card.efficiency(n):.0%} of its speed ({card.scaling_source}"
-        f"{less if tokens < card.scaling_tokens else ''})."
-    )
+    hours = sum(one.seconds for one in ahead) / 3600
+    money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money"
+    rates = {("big" if card.rate(one.cell.hyper) is card.big else "base"): card.rate(one.cell.hyper) for one in ahead}
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
-    asked_for = "" if options.precision == "bf16" else ": expected --precision bf16 in the runs, float32 takes longer"
-    half = "The rates are of float32" if card.name == "p100" else f"The rates are of half precision{asked_for}"
-    money = "" if options.price is None else f", {hours * n * options.price:,.2f} in money at {options.price:,.2f} each"
+    less = f"; with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
+    slower = "; float32 takes longer" if options.precision == "fp32" and card.name != "p100" else ""
     return [
-        f"Times are those of {n} {card.name}, by published rates, and not of this machine.{instead}",
+        f"Times are those of {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} hours, "
+        f"{hours * n:,.1f} device-hours{money}.{instead}",
         *(
-            f"Rate of the {name} model on one {card.name}: {rate.pairs:,.0f} pairs of tokens a second, "
-            f"{'extrapolated: ' if rate.extrapolated else 'published: '}{rate.source}."
+            f"Rate of the {name} model on one {card.name}, in {card.precision}{slower}: {rate.pairs:,.0f} pairs of "
+            f"tokens a second, {'extrapolated: ' if rate.extrapolated else 'published: '}{rate.source}."
             for name, rate in rates.items()
         ),
-        "Other rows: from their operations, at the rate of the model of the same width.",
-        *([keeps] if n > 1 else []),
-        f"Translating: {card.translated:,.0f} tokens a second on one, {card.translated_source}.",
-        f"{half}.",
-        f"All runs from their beginning: {hours:,.1f} hours, {hours * n:,.1f} device-hours{money}.",
+        *(
+            [
+                f"With {n} of them, each keeps {card.efficiency(n):.0%} of its speed ({card.scaling_source}"
+                f"{less if tokens < card.scaling_tokens else ''})."
+            ]
+            if n > 1
+            else []
+        ),
+        "Other rows: from their operations, at the rate of the model of the same width. Translating: "
+        f"{card.translated:,.0f} tokens a second on one, {card.translated_source}.",
     ]
 
 
-def _side_by_side(
-    asked: Sequence[Cell], to_come: Sequence[float], jobs: int, why: str, *, options: Options, is_here: bool
-) -> list[str]:
+def _side_by_side(ahead: Sequence[_Ahead], options: Options, at_once: tuple[int, str]) -> list[str]:
     """Until the last run ends, where several are made at a time."""
+    jobs, why = at_once
     if options.on != "here":
-        jobs, why = options.jobs or len(asked), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
-    elif not is_here:
+        jobs, why = options.jobs or len(ahead), "--jobs" if options.jobs else f"--on {options.on}, if it gives as many"
+    seconds = {one.cell: one.seconds for one in ahead}
+    if jobs == 1 or not any(seconds.values()):
         return []
-    if jobs == 1 or not any(to_come):
-        return []
-    seconds = dict(zip(((cell.table, cell.row.name, cell.seed) for cell in asked), to_come, strict=True))
-    order = ordered(asked, to_come, jobs)
-    whole = makespan([seconds[cell.table, cell.row.name, cell.seed] for cell in order], jobs)
+    order = ordered([*seconds], [*seconds.values()], jobs)
+    whole = makespan([seconds[cell] for cell in order], jobs)
     unless = ", if nothing else uses the processors" if options.on == "here" else ""
     return [f"With {jobs} runs at a time ({why}) about {duration(whole)}{unless}."]
 

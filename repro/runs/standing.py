@@ -13,7 +13,6 @@ from typing import Any, cast
 from repro.results.equal_code import equal_codes
 from repro.results.provenance import fingerprint
 from repro.runs.options import Options
-from repro.runs.recipe import Recipe
 from repro.runs.scales import Scale
 from repro.runs.table import Cell
 from repro.tracking.run_folder import RECORD, describe
@@ -79,6 +78,8 @@ def _standing(folder: Path, cell: Cell) -> Standing:
 
 def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
     """All that decides the result of a cell, but for its text, as `run.json` keeps it."""
+    from repro.runs.recipe import Recipe  # and tokenizers: not where nothing has begun
+
     read = cell.task.at(scale)
     recipe = Recipe(
         prepared=cast("Any", UNOPENED),

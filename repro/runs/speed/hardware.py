@@ -50,6 +50,7 @@ class Hardware:
     scaling_source: str
     translated: float  # target tokens per second of one card, big model
     translated_source: str
+    precision: str = "half precision"
 
     def rate(self, hyper: Hyper) -> TrainingRate:
         """The one that a row is judged by: from the big model's width on the big one's."""
@@ -107,6 +108,7 @@ P100 = Hardware(
     scaling_source=f"{PAPER}: the rates are of 8 cards together",
     translated=5_983 * _P100_BIG.pairs / _V100_BIG.pairs,
     translated_source="the V100's, less as training is",
+    precision="float32",
 )
 # of 4 cards together, which do 3.33 times as much as one
 V100 = Hardware(

@@ -2,7 +2,8 @@
 
 A run that is to come takes the operations of its training at the rate of the known run that is most like it: of the
 same row, else of the row whose update has most nearly as many operations. Known are those of the same processor,
-device, version of PyTorch, precision and number of threads and processes. What is damaged is left out.
+device, version of PyTorch, precision and number of threads and processes. What is damaged is left out, and what was
+over at once.
 """
 
 import importlib.metadata
@@ -25,6 +26,7 @@ from repro.storage.folder_cache import alone
 
 FILE, FORMAT = "speed.json", 2  # in the cache folder: rows that were tried
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
+SHORTEST = 10.0  # seconds of training: less is mostly what a process does at first
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
 NVIDIA = Path("/proc/driver/nvidia/gpus")
 
@@ -140,6 +142,8 @@ def _made_at(path: Path) -> float:
 
 def _of_record(content: Mapping[str, Any]) -> Known:
     settings, stamp, cost, corpus = (content[name] for name in ("settings", "stamp", "cost", "corpus"))
+    if cost["train_seconds"] < SHORTEST:
+        raise ValueError(f"expected at least {SHORTEST:g} s of training, got {cost['train_seconds']}")
     machine = Machine(stamp["cpu"], stamp["device"], stamp["versions"]["torch"].partition("+")[0])
     searched = content["status"] == "finished" and cost["decode_seconds"]
     return Known(

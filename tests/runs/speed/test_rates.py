@@ -113,6 +113,7 @@ def test_a_finished_run_says_how_fast_its_row_is_whatever_its_schedule(tmp_path:
         {"stamp__n_threads": 2},
         {"cost__steps": 0},
         {"cost__train_seconds": 0},
+        {"cost__train_seconds": 9.0},  # mostly the beginning of a process
     ],
 )
 def test_a_run_of_another_machine_or_of_nothing_says_nothing(tmp_path: Path, change: dict[str, Any]) -> None:
@@ -132,7 +133,7 @@ def test_the_run_most_alike_counts(tmp_path: Path) -> None:
         assert found
         return found.step
 
-    assert step(FLOPS) == 0.005, "the same row before all others"
+    assert step(FLOPS) == 0.01, "the same row before all others"
     assert step(FLOPS, n_heads=1) == 0.1, "else as many operations"
     assert step(1.2 * FLOPS, n_heads=1) == 0.1
     assert step(1.9 * FLOPS, n_heads=1) == 0.2
