@@ -98,10 +98,11 @@ def _plans(options: argparse.Namespace) -> list[_Plan]:
         raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
     if not options.scale:
         raise ValueError(f"expected the scale to publish, got none. Name it: {options.source} has {', '.join(there)}.")
-    plans, reasons = [], []
+    plans: list[_Plan] = []
+    reasons: list[str] = []
     for name in dict.fromkeys(options.scale):
         try:
-            plans.append((_plan_of_layers if name == LAYER_COSTS_FOLDER else partial(_plan_of_scale, name))(options))
+            plans.append(_plan_of_layers(options) if name == LAYER_COSTS_FOLDER else _plan_of_scale(name, options))
         except ValueError as error:
             reasons.append(str(error))
     replaced = [f"{plan.name}: {line}" for plan in plans if plan.replaced for line in plan.changes]

@@ -182,11 +182,10 @@ def forecast(
     `at_once` is how many runs are made at the same time on this machine, and why so many. `standing` is how far each
     run has come.
     """
-    of, card, free = f", shard {options.shard}" if options.shard else "", card_for(scale, options), None
+    of, card = f", shard {options.shard}" if options.shard else "", card_for(scale, options)
     expected = zip(asked, estimates(asked, scale, options), strict=True)
     ahead = [_Ahead(cell, one, standing.get(cell, NOT_BEGUN)) for cell, one in expected]
-    if not options.hardware:
-        free = atomic.free(options.runs_dir)
+    free = atomic.free(options.runs_dir)
     return "\n".join(
         [
             f"{table}{of} at scale {scale.name}: {several(len(asked), 'run')} on {texts_of(asked, scale)}, "

@@ -36,7 +36,11 @@ def test_a_record_that_does_not_say_how_an_update_was_shared_was_made_by_one() -
 
 
 def stamped(name: str, value: object) -> Recipe:
-    return lambda run: replace(run, stamp={**run.stamp, name: value})  # type: ignore[typeddict-item]
+    def recipe(run: Record) -> Record:
+        stamp: Any = {**run.stamp, name: value}
+        return replace(run, stamp=stamp)
+
+    return recipe
 
 
 def other_settings(name: str, value: object) -> Recipe:

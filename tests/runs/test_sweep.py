@@ -297,7 +297,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "-m", "repro", "ui", "--table", "table_x", "--scale",
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
-    assert shlex.split(" ".join(more))[1:-3] == [
+    assert shlex.split(" ".join(more))[1:-10] == [
         os.path.relpath(experiment_files() / "all_tables.py"),
         "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
         "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
