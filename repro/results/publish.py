@@ -13,6 +13,7 @@ from repro.results.frame import ResultSet, Rows, note_rows
 from repro.results.further_tests import copy_further
 from repro.results.inside import copy_inside
 from repro.results.kinds import by_cell, differences, mixtures
+from repro.results.labels import seeds_option
 from repro.results.notes import seeds_of_rows
 from repro.results.record import BASE, PROGRAM, Record, path
 from repro.results.repeatable import computed_on
@@ -171,7 +172,7 @@ def _refusals(
             seeds = ", ".join(str(record.seed) for record in theirs)
             yield (
                 f"{_of(mine[0])} differs from the published seed {seeds} in {', '.join(changed)}, so they have no "
-                f"mean. Run it with --seeds {max(record.seed for record in standing)} and publish the row whole."
+                f"mean. Run it with {seeds_option(record.seed for record in theirs)} and publish the row whole."
             )
 
 

@@ -8,7 +8,7 @@ import pytest
 from paper_runs import paper_run
 
 from repro.results.frame import table
-from repro.results.kinds import differences, kind, newest
+from repro.results.kinds import differences, kind, left_out, newest
 from repro.results.record import Record
 
 Recipe = Callable[[Record], Record]
@@ -95,3 +95,11 @@ def test_every_recipe_is_of_a_name() -> None:
 def test_seeds_of_one_kind_have_a_mean() -> None:
     assert differences(paper_run(seed=1), paper_run(seed=2)) == []
     assert table([paper_run(seed=1), paper_run(seed=2)])["n"].tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "again"), [((4,), "--seed 4"), ((4, 5), "--seeds 4,5"), ((9, 2, 4), "--seeds 2,4,9")], ids=str
+)
+def test_what_is_left_out_is_made_again_by_its_own_seeds(seeds: tuple[int, ...], again: str) -> None:
+    [said] = left_out(paper_run(seed=seed) for seed in seeds)
+    assert f"The same command with {again} makes them again." in said

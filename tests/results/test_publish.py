@@ -111,7 +111,7 @@ def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.Capt
     own(run("x", 1, code="ab", n_threads=2))
     said = refused(capsys)
     assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
-    assert "Run it with --seeds 3 and publish the row whole." in said
+    assert "Run it with --seeds 2,3 and publish the row whole." in said
 
 
 @pytest.mark.parametrize(
