@@ -76,11 +76,15 @@ def estimates(
 
 
 def card_for(scale: Scale, options: Options) -> Hardware | None:
-    """The card whose published rates tell how long runs take; None where this machine is, or is like, theirs."""
+    """The card whose published rates tell how long runs take; None where they are made here, or on machines like this.
+
+    A dry run of models of the paper's size is of a card, since nobody trains those on a processor.
+    """
     if options.hardware:
         return card_of(options.hardware)
     machine = this_machine()
-    if scale.base.d_model < BASE.d_model or (options.on == "here" and machine.device != machine.cpu):
+    has_gpu_or_begins = machine.device != machine.cpu or not options.dry_run
+    if scale.base.d_model < BASE.d_model or (options.on == "here" and has_gpu_or_begins):
         return None
     return CARDS[USUAL_CARD]
 

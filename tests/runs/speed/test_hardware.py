@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,16 +111,18 @@ CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.
         (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
         (CPU, "paper", {"on": "ray"}, "a100"),
         (CPU, "laptop", {"hardware": "v100"}, "v100"),
+        (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
+        (CPU, "paper", {"dry_run": False, "on": "slurm"}, "a100"),
         (GPU, "single_gpu", {}, None),
         (GPU, "single_gpu", {"on": "slurm"}, "a100"),  # whose nodes may have any
         (GPU, "paper", {"on": "ray", "hardware": "h100"}, "h100"),
     ],
 )
 def test_the_machine_that_makes_the_runs_is_forecast(
-    machine: Machine, scale: str, options: dict[str, str], card: str | None, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
-    found = card_for(SCALES[scale], replace(Options(dry_run=True), **options))  # type: ignore[arg-type]
+    found = card_for(SCALES[scale], replace(Options(dry_run=True), **options))
     assert (found.name if found else None) == card
 
 
