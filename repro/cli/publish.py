@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from repro.cli.report import written
+from repro.cli.report import write_changed
 from repro.render.several import several
 from repro.results.changes import changed_files, contents
 from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         before = contents(options.to)
         for plan in plans:
             plan.write()
-        for line in (*changed_files(before, contents(options.to)), *written(build_all(options.to))):
+        for line in (*changed_files(before, contents(options.to)), *write_changed(build_all(options.to))):
             print(line)
     except (ValueError, DiskError) as error:
         print(f"error: {error}", file=sys.stderr)

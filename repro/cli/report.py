@@ -91,7 +91,7 @@ def _tested(results: Path) -> bool:
 def _made(texts: Mapping[Path, str], *, check: bool) -> int:
     """Write the files that are not what their records say, or with `check` show how they differ; 1 if one does."""
     if not check:
-        for said in written(texts):
+        for said in write_changed(texts):
             print(said)
         return 0
     from repro.pages.build import read
@@ -104,7 +104,7 @@ def _made(texts: Mapping[Path, str], *, check: bool) -> int:
     return int(bool(differing))
 
 
-def written(texts: Mapping[Path, str]) -> Iterator[str]:
+def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:
     """Write the files that do not hold their text, and say of each whether it is new, changed or gone.
 
     One without a text, which no record makes, goes.

@@ -15,7 +15,7 @@ def common(ours: Mapping[int, T], theirs: Mapping[int, T]) -> list[tuple[T, T]]:
     return [(ours[seed], theirs[seed]) for seed in sorted(ours.keys() & theirs.keys())]
 
 
-def difference(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+def difference_over_common(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
     """The mean of a row less that of another, over the seeds that both have; None where they share none."""
     if not (pairs := common(ours, theirs)):
         return None

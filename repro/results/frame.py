@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from repro.results.common_seeds import difference
+from repro.results.common_seeds import difference_over_common
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
@@ -326,7 +326,7 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame
         else:
             by_seed = [_by_seed(of, score) for of in runs]
             theirs = {} if first is None else by_seed[first]
-            found[score] = pd.Series([difference(ours, theirs) for ours in by_seed], dtype=float)
+            found[score] = pd.Series([difference_over_common(ours, theirs) for ours in by_seed], dtype=float)
     return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
 
 

@@ -20,7 +20,7 @@ from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, 
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.run_folder import (
     APART,
-    DIVERGED,
+    DIVERGED_TAG,
     INFINITE,
     JOURNALS,
     RECORD,
@@ -146,7 +146,7 @@ class Remote:
 
     def _tag_infinite(self) -> None:
         """Say what is left out of the curves: a value that is infinite, as where a run diverged."""
-        found = {DIVERGED: "true"} if self._infinite or has_diverged(self._folder) else {}
+        found = {DIVERGED_TAG: "true"} if self._infinite or has_diverged(self._folder) else {}
         found |= {INFINITE: infinite_tag(self._infinite)} if self._infinite else {}
         for tag, value in found.items():
             if self._told.get(tag) != value:

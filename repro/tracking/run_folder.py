@@ -23,7 +23,7 @@ PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # of which th
 UNKNOWN = "unknown"  # of runs that were described before these tags
 JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
-DIVERGED = "diverged"  # the tag of a run that came to no finite loss
+DIVERGED_TAG = "diverged"  # the tag of a run that came to no finite loss
 INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
 
 

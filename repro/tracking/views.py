@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.results.common_seeds import difference
+from repro.results.common_seeds import difference_over_common
 from repro.results.frame import interval
 from repro.results.record import BASE
 from repro.tracking.client import RUNS, connect, experiment_id, hide, reason, repair, say
@@ -246,7 +246,7 @@ def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
         if half is not None and _is_ours(source):
             values[key + HALF] = half
         if runs[0].data.tags.get("row") != BASE:
-            less = difference(ours, theirs) if _is_ours(source) else _less_printed(ours, theirs)
+            less = difference_over_common(ours, theirs) if _is_ours(source) else _less_printed(ours, theirs)
             values |= {} if less is None else {key + LESS_BASE: less}
     return values
 

@@ -8,7 +8,7 @@ import pytest
 from table_records import at_the_end, cell, laptop, page_of, run, save
 
 from repro.pages.columns import columns_of_dev
-from repro.results.common_seeds import common, difference
+from repro.results.common_seeds import common, difference_over_common
 from repro.results.curves import compared
 from repro.results.frame import ResultSet
 
@@ -25,9 +25,9 @@ def frame_of(tmp_path: Path, base: dict[int, float], row: dict[int, float], *, o
 
 def test_only_seeds_of_both_count() -> None:
     assert common({1: "a", 3: "c", 2: "b"}, {3: "z", 2: "y", 5: "x"}) == [("b", "y"), ("c", "z")]
-    assert difference({1: 7.0, 2: 5.0}, {2: 3.0, 4: 100.0}) == 2.0
-    assert difference({1: 7.0}, {2: 3.0}) is None
-    assert difference({}, {}) is None
+    assert difference_over_common({1: 7.0, 2: 5.0}, {2: 3.0, 4: 100.0}) == 2.0
+    assert difference_over_common({1: 7.0}, {2: 3.0}) is None
+    assert difference_over_common({}, {}) is None
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -24,7 +24,7 @@ from repro.runs.options import Options, Seeds
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES
 from repro.runs.speed.at_once import runs_at_once
-from repro.runs.speed.rates import Known, Speeds, conditions, note_trial, row_of, this_machine
+from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine
 from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
@@ -47,7 +47,7 @@ def asked(base: Hyper = LAPTOP.base, seeds: int = 1, pair: str = "en-de") -> lis
 def known(cell: Cell, step: float, sentence: float | None = 0.004, devices: int = 1) -> Known:
     """What a run of the cell took, an update and a sentence of it."""
     return Known(
-        how=conditions(this_machine(), 1, devices, "fp32"),
+        how=speed_conditions(this_machine(), 1, devices, "fp32"),
         row=row_of(vars(cell.hyper), None),
         flops=expected_flops(cell.hyper, LAPTOP, "en-de") / cell.hyper.steps,
         tokens=512,

@@ -17,7 +17,7 @@ from repro.model.cost import TextSizes, training_flops
 from repro.results.systems import system_text
 from repro.runs.run import Run
 from repro.runs.silence import Silence
-from repro.runs.speed.rates import Known, conditions, note_trial, now, row_of, this_machine
+from repro.runs.speed.rates import Known, note_trial, now, row_of, speed_conditions, this_machine
 from repro.runs.trial import Trial
 from repro.training import loop
 
@@ -39,7 +39,7 @@ def measure_run(run: Run, cache: Path) -> None:
     trial = Trial(**vars(run.recipe))
     sizes = _sizes(trial, trial.batch_tokens)
     known = Known(
-        how=conditions(this_machine(), settings.threads, settings.processes, settings.precision),
+        how=speed_conditions(this_machine(), settings.threads, settings.processes, settings.precision),
         row=row_of(vars(settings.hyper), system_text(settings.system) or None),
         flops=training_flops(trial.hyper, trial.prepared.tokenizer.size, sizes, trial.system),
         tokens=trial.batch_tokens,

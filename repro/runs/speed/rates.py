@@ -55,7 +55,7 @@ class Machine:
 class Known:
     """What one run took, or the trial of its row."""
 
-    how: str  # `conditions`
+    how: str  # `speed_conditions`
     row: str  # `row_of`
     flops: float  # of an update, by arithmetic
     tokens: int  # of an update, of each side
@@ -89,7 +89,7 @@ def _gpu() -> str | None:
     return None
 
 
-def conditions(machine: Machine, threads: int, processes: int, precision: str) -> str:
+def speed_conditions(machine: Machine, threads: int, processes: int, precision: str) -> str:
     """What runs have in common whose rates say something of each other."""
     return signed_json.checksum({**asdict(machine), "threads": threads, "devices": processes, "precision": precision})
 
@@ -110,7 +110,7 @@ class Speeds:
     @classmethod
     def load(cls, cache: Path, runs: Path, how: How) -> Self:
         """Of the rows that were tried, and of the runs that are finished."""
-        mine = conditions(this_machine(), how.threads, how.processes, how.precision)
+        mine = speed_conditions(this_machine(), how.threads, how.processes, how.precision)
         found = [one for one in (*tried(cache), *finished(runs)) if one.how == mine]
         return cls(how, sorted(found, key=lambda one: one.made, reverse=True))
 
@@ -147,7 +147,7 @@ def _of_record(content: Mapping[str, Any]) -> Known:
     machine = Machine(stamp["cpu"], stamp["device"], stamp["versions"]["torch"].partition("+")[0])
     searched = content["status"] == "finished" and cost["decode_seconds"]
     return Known(
-        how=conditions(machine, stamp["n_threads"], settings["devices"], settings["precision"]),
+        how=speed_conditions(machine, stamp["n_threads"], settings["devices"], settings["precision"]),
         row=row_of(content["hyper"], content.get("system")),
         flops=cost["flops"] / cost["steps"],
         tokens=settings["batch_tokens"],

@@ -11,7 +11,7 @@ from repro.results.provenance import provenance
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed import rates
-from repro.runs.speed.rates import Known, Speeds, conditions, note_trial, row_of, this_machine, tried
+from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine, tried
 from repro.storage import signed_json
 
 LAPTOP = SCALES["laptop"]
@@ -48,7 +48,7 @@ RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody
 
 
 TRIED = Known(
-    how=conditions(HERE, 1, 1, "fp32"),
+    how=speed_conditions(HERE, 1, 1, "fp32"),
     row=row_of(asdict(LAPTOP.base), None),
     flops=FLOPS,
     tokens=512,
