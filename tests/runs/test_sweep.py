@@ -179,13 +179,13 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     truth, asked = Run.finished, []
 
     def finished(self: Run) -> Record | None:
-        """Not yet when the board, the room and the sweep look; done when its journal is free."""
+        """Not yet when the forecast, the board, the room and the sweep look; done when its journal is free."""
         asked.append(self)
-        return truth(self) if len(asked) > 3 else None
+        return truth(self) if len(asked) > 4 else None
 
     monkeypatch.setattr(Run, "finished", finished)
     launch(tmp_path, experiment("table_x"), rows=["base"])
-    assert len(asked) == 4
+    assert len(asked) == 5
     assert (base / "journal.jsonl").read_bytes() == before
 
 
