@@ -21,7 +21,7 @@ from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.speed.bfloat16 import slow_bf16
-from repro.runs.speed.hardware import CARDS, USUAL_CARD, Hardware, card_of
+from repro.runs.speed.hardware import CARDS, Hardware, card_of
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
 from repro.runs.speed.rates import Speeds, this_machine
 from repro.runs.speed.schedule import makespan, ordered
@@ -36,6 +36,7 @@ OTHER_FILES = 16  # its description, journals, translations and record, an attem
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
+USUAL_CARD = "a100"  # where none is named or here, of models that want one
 NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
@@ -269,12 +270,13 @@ def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Opt
     rates = {("big" if card.rate(one.cell.hyper) is card.big else "base"): card.rate(one.cell.hyper) for one in ahead}
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
     less = f"; with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
-    slower = "; float32 takes longer" if options.precision == "fp32" and card.name != "p100" else ""
+    slower = "half precision; float32 takes longer" if options.precision == "fp32" else "half precision"
+    precision = "float32" if card.name == "p100" else slower
     return [
         f"Times are those of {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} hours, "
         f"{hours * n:,.1f} device-hours{money}.{instead}",
         *(
-            f"Rate of the {name} model on one {card.name}, in {card.precision}{slower}: {rate.pairs:,.0f} pairs of "
+            f"Rate of the {name} model on one {card.name}, in {precision}: {rate.pairs:,.0f} pairs of "
             f"tokens a second, {'extrapolated: ' if rate.extrapolated else 'published: '}{rate.source}."
             for name, rate in rates.items()
         ),
@@ -287,7 +289,7 @@ def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Opt
             else []
         ),
         "Other rows: from their operations, at the rate of the model of the same width. Translating: "
-        f"{card.translated:,.0f} tokens a second on one, {card.translated_source}.",
+        f"{card.translated:,.0f} tokens a second on one, {card.translated_source}. {card.note}".rstrip(),
     ]
 
 

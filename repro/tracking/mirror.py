@@ -145,8 +145,8 @@ class Remote:
         self._tag_infinite()
 
     def _tag_infinite(self) -> None:
-        """Say what is left out of the curves: a value that is infinite, as where a run diverged."""
-        found = {DIVERGED_TAG: "true"} if self._infinite or has_diverged(self._folder) else {}
+        """Say whether the run diverged, and what is left out of its curves: values that are infinite."""
+        found = {DIVERGED_TAG: "true"} if has_diverged(self._folder) else {}
         found |= {INFINITE: infinite_tag(self._infinite)} if self._infinite else {}
         for tag, value in found.items():
             if self._told.get(tag) != value:

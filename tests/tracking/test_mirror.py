@@ -134,11 +134,17 @@ def test_what_is_infinite_is_a_tag_and_no_point(store: str, tmp_path: Path) -> N
     assert json.loads(tags["repro.infinite"])[0][:3] == ["dev/ppl", 40, "inf"]
 
 
-def test_a_run_that_did_not_diverge_has_no_tag_of_it(store: str, tmp_path: Path) -> None:
+def test_a_run_that_went_on_did_not_diverge(store: str, tmp_path: Path) -> None:
     describe(tmp_path / "run", "apart")
     with Journal(tmp_path / "run" / "journal.jsonl") as journal:
+        journal.append("dev", 20, nll=800.0, ppl=math.inf)
+        journal.append("dev", 40, nll=3.5, ppl=math.exp(3.5))
+    tags = run_of(store, sync(store, tmp_path / "run")).data.tags
+    assert ("diverged" in tags, "repro.infinite" in tags) == (False, True)
+    describe(tmp_path / "other", "other")
+    with Journal(tmp_path / "other" / "journal.jsonl") as journal:
         journal.append("dev", 20, nll=3.5, ppl=math.exp(3.5))
-    assert not {"diverged", "repro.infinite"} & run_of(store, sync(store, tmp_path / "run")).data.tags.keys()
+    assert not {"diverged", "repro.infinite"} & run_of(store, sync(store, tmp_path / "other")).data.tags.keys()
 
 
 def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
