@@ -102,23 +102,23 @@ def row_of(hyper: Mapping[str, Any], system: str | None) -> str:
 
 @dataclass(frozen=True)
 class Speeds:
-    """What is known of the speed of runs with these settings on this machine, the newest first."""
+    """What is known of runs with these settings on this machine: those that are finished, the newest first; trials."""
 
     how: How
     known: Sequence[Known]
 
     @classmethod
     def load(cls, cache: Path, runs: Path, how: How) -> Self:
-        """Of the rows that were tried, and of the runs that are finished."""
+        """Of the runs that are finished, and of the rows that were tried."""
         mine = speed_conditions(this_machine(), how.threads, how.processes, how.precision)
-        found = [one for one in (*tried(cache), *finished(runs)) if one.how == mine]
-        return cls(how, sorted(found, key=lambda one: one.made, reverse=True))
+        found = sorted(finished(runs), key=lambda one: one.made, reverse=True)
+        return cls(how, [one for one in (*found, *tried(cache)) if one.how == mine])
 
     def nearest(self, hyper: Hyper, system: Any, flops: float) -> Known | None:
         """The known run most like one of this row, an update of which takes so many operations; None of none."""
         row = row_of(vars(hyper), system_text(system) or None)
-        likeness = {id(one): (one.row != row, abs(math.log(one.flops / flops))) for one in self.known}
-        return min(self.known, key=lambda one: likeness[id(one)], default=None)
+        same = (one for one in self.known if one.row == row)
+        return next(same, min(self.known, key=lambda one: abs(math.log(one.flops / flops)), default=None))
 
 
 # Finished runs ---------------------------------------------------------------------------------------------------
