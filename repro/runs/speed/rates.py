@@ -102,17 +102,17 @@ def row_of(hyper: Mapping[str, Any], system: str | None) -> str:
 
 @dataclass(frozen=True)
 class Speeds:
-    """What is known of runs with these settings on this machine: those that are finished, the newest first; trials."""
+    """What finished runs with these settings took on this machine, the newest first; where none has, trials of rows."""
 
     how: How
     known: Sequence[Known]
 
     @classmethod
     def load(cls, cache: Path, runs: Path, how: How) -> Self:
-        """Of the runs that are finished, and of the rows that were tried."""
+        """Of the runs that are finished, or else of the rows that were tried."""
         mine = speed_conditions(this_machine(), how.threads, how.processes, how.precision)
-        found = sorted(finished(runs), key=lambda one: one.made, reverse=True)
-        return cls(how, [one for one in (*found, *tried(cache)) if one.how == mine])
+        done, others = ([one for one in found if one.how == mine] for found in (finished(runs), tried(cache)))
+        return cls(how, sorted(done or others, key=lambda one: one.made, reverse=True))
 
     def nearest(self, hyper: Hyper, system: Any, flops: float) -> Known | None:
         """The known run most like one of this row, an update of which takes so many operations; None of none."""
