@@ -18,9 +18,8 @@ from typing import Any
 from performance import Record, grid, load, machine, prose
 
 from repro.model.cost import n_parameters
-from repro.runs.forecast import disk_needed, expected_flops, expected_vocabulary
+from repro.runs.forecast import disk_needed, expected_flops, expected_vocabulary, hours_of
 from repro.runs.scales import SCALES
-from repro.runs.speed.elsewhere import hours_of
 from repro.runs.speed.hardware import CARDS
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation

@@ -413,31 +413,6 @@ def reliability(records: dict[str, Record]) -> list[str]:
     return lines if len(lines) > 1 else []
 
 
-def forecasts(records: dict[str, Record]) -> list[str]:
-    """What `--dry-run --measure` said, and what came."""
-    if (record := records.get("forecast")) is None:
-        return []
-    rows = []
-    for line in record["lines"]:
-        said, came = line["forecast"], line["came"]
-        numbers = [f"{of[part]:.1f}" for part in ("training", "translating") for of in (said, came)]
-        rows.append((line["row"], f"{line['steps']:,}", *numbers, f"{sum(said.values()) / sum(came.values()):.2f}"))
-    tables = dict.fromkeys(line["table"] for line in record["lines"] if line["table"] != "base")
-    asked = [*tables, *(["--processor"] if record["clock"] == "processor time" else [])]
-    return [
-        "## Forecasts",
-        "",
-        *prose(
-            f"Seconds that `--dry-run --measure` forecast for rows at `{record['scale']}`, about 3 s a row, and those "
-            "of their records; ratio: of both together. Validation and start-up are in no record. Seconds of "
-            f"{record['clock']}; load average {record['load']} at the end. `python benchmarks/forecast.py "
-            f"{' '.join(asked)}`. {machine(record)}."
-        ),
-        "",
-        *grid(("row", "steps", "training", "came", "translating", "came", "ratio"), rows),
-    ]
-
-
 def page(records: dict[str, Record]) -> str:
     """The whole page."""
     parts = [
@@ -453,7 +428,6 @@ def page(records: dict[str, Record]) -> str:
         scaling(records),
         growth(records),
         reliability(records),
-        forecasts(records),
         gpu(records),
     ]
     return "\n\n".join("\n".join(part) for part in parts if part) + "\n"

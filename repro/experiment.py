@@ -23,7 +23,7 @@ from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
 from repro.runs.executors.worker import leave_the_keyboard, serve
 from repro.runs.executors.workers import this_command
-from repro.runs.forecast import forecast
+from repro.runs.forecast import card_for, forecast
 from repro.runs.launch import launch, membership, refuse_other_processes
 from repro.runs.options import USUAL, Options, chosen_scale, refuse_small_updates
 from repro.runs.parsing import Parsing
@@ -31,7 +31,7 @@ from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import runs_at_once
-from repro.runs.speed.elsewhere import forecast_elsewhere
+from repro.runs.standing import standings
 from repro.runs.table import Cell, Paper, Row, Table, cells, printed, printed_f1, shard_of
 from repro.runs.task import Task, Translation
 from repro.runs.workshop import Workshop
@@ -148,7 +148,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         tasks = list(dict.fromkeys(cell.task for cell in asked))
         again = this_command() if argv is None else None
         if options.dry_run:
-            _show(name, asked, whole, scale, options, again)
+            _show(name, tables, asked, whole, scale, options, again)
             return 0
         for task in tasks:
             task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
@@ -160,7 +160,10 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         if peer is None or peer.is_first:
             # before what takes seconds
             they = ", ".join(task.name for task in tasks)
-            print(f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}", flush=True)
+            print(
+                f"{name} at scale {scale.name}{of}: {several(len(asked), 'run')}, {they}, {options.seeds.told}",
+                flush=True,
+            )
         from repro.runs.sweep import Sweep
 
         return Sweep(name, tables, whole, scale, options, peer, again).run(signals)
@@ -175,6 +178,7 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
 
 def _show(
     name: str,
+    tables: Sequence[Table],
     asked: Sequence[Cell],
     whole: Sequence[Cell],
     scale: Scale,
@@ -186,18 +190,27 @@ def _show(
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
     if options.measure:
-        from repro.runs.speed.measure import measure_rows
-
-        measure_rows(asked, scale, options, functools.partial(print, flush=True))
-    if options.hardware:
-        print(forecast_elsewhere(name, asked, scale, options))
-        return
-    tasks = dict.fromkeys(cell.task for cell in asked)
+        _measure(tables, asked, scale, options)
+    tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
     found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]
-    print(forecast(name, asked, scale, options, runs_at_once(asked, scale, options)))
-    print(*found, sep="\n")
+    at_once = runs_at_once(asked, scale, options) if options.on == "here" and not card_for(scale, options) else (1, "")
+    print(forecast(name, asked, scale, options, at_once, standings(asked, scale, options)))
+    for said in found:
+        print(said)
     if options.on == "slurm":
         print(submission(array_for(whole, scale, options, again)))
+
+
+def _measure(tables: Sequence[Table], asked: Sequence[Cell], scale: Scale, options: Options) -> None:
+    """Try each row for about three seconds, on its text, which is prepared for that."""
+    from repro.runs.speed.measure import measure_run
+
+    tell = functools.partial(print, flush=True)
+    workshop = Workshop(tables, scale, options, asked)
+    workshop.open_texts(list(dict.fromkeys(cell.task for cell in asked)), tell)
+    for cell in {(cell.table, cell.row.name): cell for cell in reversed(asked)}.values():
+        tell(f"{cell.row.name} is tried for about 3 s.")
+        measure_run(workshop.run(cell), options.cache_dir)
 
 
 def _asked(tables: Sequence[Table], scale: Scale, options: Options) -> list[Cell]:

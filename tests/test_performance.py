@@ -1,11 +1,9 @@
 """docs/performance.md says what the records of the benchmarks say, and nothing else."""
 
 import importlib
-import runpy
 import sys
 from collections.abc import Iterator
 from types import ModuleType
-from unittest import mock
 
 import pytest
 from benchmark_files import BENCHMARKS, opened
@@ -61,27 +59,6 @@ def test_a_gpu_has_its_part_of_the_page(performance: ModuleType) -> None:
     ):
         assert line in page, line
     assert "no GPU was at hand" not in page
-
-
-def test_forecasts_stand_beside_what_came(performance: ModuleType) -> None:
-    line = {
-        "table": "table3_A",
-        "row": "h=32",
-        "steps": 1800,
-        "forecast": {"training": 90.04, "translating": 6.0},
-        "came": {"training": 100.0, "translating": 5.0},
-    }
-    stamp = next(iter(performance.load().values()))["stamp"]
-    record = {"scale": "laptop", "clock": "processor time", "load": 0.7, "threads": 1, "stamp": stamp, "lines": [line]}
-    page = performance.page({"forecast": record})
-    assert "| h=32 | 1,800 | 90.0 | 100.0 | 6.0 | 5.0 | 0.91 |" in page
-    assert "Seconds of processor time; load average 0.7 at the end." in " ".join(page.split())
-
-
-def test_the_benchmark_of_forecasts_finds_the_clocks_of_a_run() -> None:
-    for name in runpy.run_path(str(BENCHMARKS / "forecast.py"), run_name="forecast")["CLOCKED"]:
-        with mock.patch(name) as clock:  # raises AttributeError where a run has no such clock any more
-            assert clock
 
 
 def test_the_picture_says_processor_size_spread_and_whose_model(performance: ModuleType) -> None:

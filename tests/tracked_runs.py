@@ -47,7 +47,8 @@ def describe(folder: Path, run: str, **changes: Any) -> None:
 def shown(folder: Path) -> list[Point]:
     """What MLflow should hold of a run folder, told without the code that brings it there.
 
-    Of the lines of one kind and step the first counts; the paper's and the final numbers stand at step 0.
+    Of the lines of one kind and step the first counts; the paper's and the final numbers stand at step 0. What is
+    infinite is a tag, and no point of a curve.
     """
     run = json.loads((folder / "run.json").read_bytes())
     found = {"row": run["order"], **run["paper"]}
@@ -59,7 +60,8 @@ def shown(folder: Path) -> list[Point]:
         kind, step, time, _ = (line.pop(name) for name in FRAME)
         if (kind, step) not in seen:
             shown_at = 0 if kind == "final" else step
-            points += [Point(f"{kind}/{name}", shown_at, float(x), round(time * 1000)) for name, x in line.items()]
+            numbers = {name: float(x) for name, x in line.items()}
+            points += [Point(f"{kind}/{name}", shown_at, x, round(time * 1000)) for name, x in numbers.items()]
         seen.add((kind, step))
     return sorted(points)
 
@@ -73,11 +75,11 @@ def stored(uri: str, run_id: str) -> list[Point]:
 
 
 def same(found: list[Point], wanted: list[Point]) -> bool:
-    """Equal with NaN = NaN, and infinity = the largest float, as which MLflow keeps it."""
-    largest = sys.float_info.max
+    """Equal with NaN = NaN; what is wanted to be infinite is not there."""
+    finite = [point for point in wanted if not math.isinf(point.value)]
     ready = [
-        [(p.key, p.step, "nan" if math.isnan(p.value) else max(-largest, min(largest, p.value)), p.time) for p in side]
-        for side in (sorted(found), sorted(wanted))
+        [(p.key, p.step, "nan" if math.isnan(p.value) else p.value, p.time) for p in side]
+        for side in (sorted(found), sorted(finite))
     ]
     return ready[0] == ready[1]
 

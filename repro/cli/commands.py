@@ -51,10 +51,14 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli import data
 
             return data.main
-        case "report" | "publish":
+        case "report":
             from repro.cli import report
 
-            return report.main if name == "report" else report.publish_own
+            return report.main
+        case "publish":
+            from repro.cli import publish
+
+            return publish.main
         case "tracking":
             from repro.cli import tracking
 

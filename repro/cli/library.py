@@ -139,7 +139,7 @@ def run(row: "str | Row", *, scale: str = "laptop", seed: int = 1, **options: An
     if not isinstance(seed, Integral) or seed < 1:
         raise ValueError(f"expected a whole number from 1 on as seed, got {seed!r}.")
     given = {name: _as_typed(name, value) for name, value in options.items()}
-    return made_here(table, Options(scale=scale, seeds=Seeds(seed, seed), rows=(name,), **given))
+    return made_here(table, Options(scale=scale, seeds=Seeds((seed,)), rows=(name,), **given))
 
 
 def table(

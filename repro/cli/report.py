@@ -1,30 +1,20 @@
-"""Make the files under results/ from their records, check them, or publish one's own.
+"""Make the files under results/ from their records, or check them.
 
 python -m repro report              make every published file under results/ again, that over all scales too
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
 python -m repro report --html       write a report for the browser: one file a scale, and results/report.html
 python -m repro report --own        the same for your own results, in results/own/
 python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
-python -m repro publish             put your own results among the published ones, or say why not
 """
 
 import argparse
 import difflib
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from repro.render.several import several
-from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
-from repro.results.places import EXPERIMENTS, OWN, PACKAGE, PUBLISHED
+from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.runs.command import Parser, code_of, folder_named, ours
 from repro.storage.atomic import DiskError, write_text
-
-if TYPE_CHECKING:
-    from repro.results.frame import ResultSet
-    from repro.results.layer_costs import Measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -86,128 +76,46 @@ def _report(results: Path, *, own: bool, cache: Path) -> int:
 def _tested(results: Path) -> bool:
     """Run the tests that settle claims and keep what came out; whether one of them did not pass."""
     from repro.claims.statements import LISTED
-    from repro.claims.tested import named_tests, run, write_outcomes
+    from repro.claims.tested import named_tests, read_outcomes, run, write_outcomes
 
+    before = {one.test: one.outcome for one in read_outcomes(results).ran}
     tests = run(named_tests(LISTED), PACKAGE.parent)
     missed = [f"{one.test} {one.outcome}" for one in tests.ran if one.outcome != "passed"]
     print(f"{write_outcomes(results, tests)}: {len(tests.ran)} tests, {'; '.join(missed) or 'all passed'}")
+    for one in tests.ran:
+        if before and (was := before.get(one.test, "not there")) != one.outcome:
+            print(f"changed: {one.test}: {was} -> {one.outcome}")
     return bool(missed)
 
 
 def _made(texts: Mapping[Path, str], *, check: bool) -> int:
     """Write the files that are not what their records say, or with `check` show how they differ; 1 if one does."""
+    if not check:
+        for said in write_changed(texts):
+            print(said)
+        return 0
     from repro.pages.build import read
 
-    differs = False
+    stands = {file: read(file) if file.exists() else "" for file in texts}
+    differing = {file: (stands[file], text) for file, text in texts.items() if stands[file] != text}
+    for file, (there, text) in differing.items():
+        sides = there.split("\n"), text.split("\n")
+        print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
+    return int(bool(differing))
+
+
+def write_changed(texts: Mapping[Path, str]) -> Iterator[str]:
+    """Write the files that do not hold their text, and say of each whether it is new, changed or gone.
+
+    One without a text, which no record makes, goes.
+    """
+    from repro.pages.build import read
+
     for file, text in texts.items():
-        stands = read(file) if file.exists() else ""
-        if stands != text and check:
-            differs = True
-            sides = stands.split("\n"), text.split("\n")
-            print(*difflib.unified_diff(*sides, f"{file}", "from its records", lineterm=""), sep="\n")
-        elif stands != text:
-            _keep(file, text)
-            print(file)
-    return int(differs)
-
-
-def _keep(file: Path, text: str) -> None:
-    """Write a file; without a text, which no record makes, it goes."""
-    if text:
-        write_text(file, text)
-    else:
-        file.unlink()
-
-
-def publish_own(arguments: Sequence[str] | None = None) -> int:
-    """Add your own results to the published ones and make the pages again, or say why not.
-
-    Translations go with their records, and are scored again if their text is available.
-    """
-    parser = Parser(prog=ours("publish"), description=publish_own.__doc__)
-    parser.add_argument(
-        "scale", nargs="*", help=f"which scales; {LAYER_COSTS_FOLDER} is the measurement of Table 1 (default: all)"
-    )
-    parser.add_argument(
-        "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
-    )
-    parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
-    parser.add_argument(
-        "--cache-dir",
-        type=folder_named,
-        default=Path("cache"),
-        help="where generated text is kept (default: %(default)s)",
-    )
-    options = parser.parse_args(arguments)
-    from repro.pages.build import build_all
-
-    try:
-        for write in _publishable(options):
-            print(write())
-        for file, text in build_all(options.to).items():
-            _keep(file, text)
-    except (ValueError, DiskError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return code_of(error)
-    print(f"The pages under {options.to} have been made again. Look at them, and commit records and pages together.")
-    return 0
-
-
-def _publishable(options: argparse.Namespace) -> list[Callable[[], str]]:
-    """What writes each thing that was asked for and says what it was; nothing is written before all of it may be.
-
-    Raises ValueError with every reason why something may not.
-    """
-    from repro.pages.build import scales
-    from repro.results.publish import layers_to_publish
-
-    has_layers = (options.source / LAYER_COSTS_FOLDER / FILE).exists()
-    names = options.scale or [*(folder.name for folder in scales(options.source)), *[LAYER_COSTS_FOLDER] * has_layers]
-    if not names:
-        raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
-    writes: list[Callable[[], str]] = []
-    reasons = []
-    for name in names:
-        try:
-            if name == LAYER_COSTS_FOLDER:
-                measured = layers_to_publish(options.source, options.to)
-                writes.append(partial(_publish_layers, measured, options.to))
-            else:
-                writes.append(_publishable_scale(name, options))
-        except ValueError as error:
-            reasons.append(str(error))
-    if reasons:
-        raise ValueError("\n".join(reasons))
-    return writes
-
-
-def _publishable_scale(name: str, options: argparse.Namespace) -> Callable[[], str]:
-    from repro.results.frame import ResultSet
-    from repro.results.publish import refuse_unpublishable, without_programs
-    from repro.runs.outputs import rescored
-
-    all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
-    own = without_programs(all_own)
-    if own.everything or not all_own.everything:
-        refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
-    return partial(_publish_scale, own, there, len(all_own.everything) - len(own.everything))
-
-
-def _publish_scale(own: "ResultSet", published: "ResultSet", n_left: int) -> str:
-    from repro.results.publish import publish
-
-    left = (
-        f" {several(n_left, 'run')} of rows that a program gave to repro.run stay yours: put the rows into an "
-        "experiment file, and type its command."
-    )
-    n = len(publish(own, published))
-    return f"{own.folder.name}: {several(n, 'record')} {'is' if n == 1 else 'are'} published.{left * bool(n_left)}"
-
-
-def _publish_layers(measured: "Measured", results: Path) -> str:
-    from repro.figures.table1 import draw_table1
-    from repro.results import layer_costs
-
-    layer_costs.save(results / LAYER_COSTS_FOLDER / FILE, measured)
-    draw_table1(results)
-    return f"{LAYER_COSTS_FOLDER}: the measurement is published."
+        if not text:
+            file.unlink()
+            yield f"gone: {file}"
+        elif not file.exists() or read(file) != text:
+            said = "changed" if file.exists() else "new"
+            write_text(file, text)
+            yield f"{said}: {file}"

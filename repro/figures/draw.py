@@ -39,6 +39,7 @@ from repro.model.config import BASE as PAPER_BASE
 from repro.model.config import Hyper
 from repro.pages import table4
 from repro.pages.table3 import has_part
+from repro.results.changes import changed_files, contents
 from repro.results.frame import FIGURES, ResultSet, load_records, noted_rows, record_folders
 from repro.results.places import PUBLISHED
 from repro.results.record import BASE, Record
@@ -167,12 +168,17 @@ def _main(arguments: Sequence[str] | None) -> int:
     print(f"Figures of {options.results_dir / options.scale}", flush=True)  # before what takes seconds
     try:
         places = options.results_dir, options.scale, options.runs_dir, options.cache_dir
+        before = contents(options.results_dir / options.scale / FIGURES)
         made, skipped = draw_figures(*places, processes=min(AT_ONCE, processors()))
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
-    for file in made:
-        print(file)
+    after = contents(options.results_dir / options.scale / FIGURES)
+    print(
+        *changed_files(before, after),
+        *(f"as it was: {file}" for file in made if before.get(file) == after.get(file)),
+        sep="\n",
+    )
     for sentence in skipped:
         print(f"Skipped {sentence}")
     return 0

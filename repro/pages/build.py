@@ -13,7 +13,7 @@ from typing import NamedTuple
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
 from repro.claims.catalogue import CLAIMS
-from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, verdicts_of_print
+from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
 from repro.claims.layers import verdicts
 from repro.claims.statements import LADDER, LISTED, STATEMENTS
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
@@ -22,7 +22,7 @@ from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import ScaleData, scale_data
 from repro.pages.sheet import sheet
-from repro.pages.words import explained_table
+from repro.pages.words import by_chance, explained_table
 from repro.render.latex import latex
 from repro.render.markdown import block, markdown
 from repro.render.origin import COMMAND, is_generated
@@ -135,6 +135,18 @@ def judged_without_runs(result_set: ResultSet) -> LayerOutcomes:
     printed = {f"{table}/{row}": one.paper for rows in (*noted, result_set.rows) for (table, row), one in rows.items()}
     of_print = verdicts_of_print(printed, (*CLAIMS, *STATEMENTS))
     return {**of_print, **tested.verdicts_of_tests(LISTED, tests), **(verdicts(measured) if measured else {})}
+
+
+def verdicts_of(result_set: ResultSet) -> dict[str, str]:
+    """The verdict on every claim and statement, by its id, as the pages of a scale say it; none without a record."""
+    if not result_set.everything:
+        return {}
+    evidence, known = evidence_of(result_set.everything, result_set.rows), judged_without_runs(result_set)
+    return {
+        one.claim.id: one.verdict
+        for claims_of_page in (CLAIMS, STATEMENTS)
+        for one in judge(evidence, result_set.rows, known, claims_of_page)
+    }
 
 
 def _measured(results: Path) -> layer_costs.Measured | None:
@@ -255,7 +267,7 @@ def quote(document: str, published: Mapping[str, ResultSet]) -> str:
             for name, records in result_set.tables.items()
         }
         frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
-        shown = map(block, explained_table(closing(frame))) if frame is not None else []
+        shown = map(block, (*explained_table(closing(frame)), *by_chance(frame))) if frame is not None else []
         return mark["begin"] + "\n\n".join(shown) + "\n" + mark["end"]
 
     begin = r"(?P<begin><!-- closing table: (?P<scale>\S+) (?P<table>\S+) seed (?P<seed>\d+) -->\n)"

@@ -22,6 +22,7 @@ from repro.pages.lengths import lengths_section
 from repro.pages.verdicts import statement_columns, verdict_columns
 from repro.pages.words import (
     about_settings,
+    by_chance,
     claim,
     ending,
     explained,
@@ -81,4 +82,4 @@ def page(
 
 def at_the_end(frame: "DataFrame") -> Page:
     """What an experiment shows of its table at its end: for a terminal, so as wide as it is."""
-    return Page("", blocks(Table(tuple(closing(frame))), Listing(tuple(frame.attrs["notes"]))))
+    return Page("", blocks(Table(tuple(closing(frame))), by_chance(frame), Listing(tuple(frame.attrs["notes"]))))

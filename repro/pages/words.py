@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.decisions import FIRST_SEED
 from repro.pages.columns import DELTA, EXPLORATORY, HEADINGS, MISSING, SIZE, unused
-from repro.render.page import Block, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
+from repro.render.page import Block, Code, Column, Heading, Inline, Link, Listing, Strong, Table, Text, Words, plain
 from repro.results.departures import Departure
 from repro.results.frame import COSTS
 from repro.results.labels import AT_PAPER_SIZE, both, listed_rows
@@ -15,6 +16,7 @@ from repro.results.record import BASE
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+FEWEST = 3  # runs of a row that have an interval
 ABOUT_LABELS: Words = (
     Strong("(here ...)"),
     " follows a row's name where the value that it names is different at this scale.",
@@ -26,7 +28,10 @@ ABOUT_SPREADS: Words = (
 )
 ABOUT_DEV = "PPL is per word-piece and unsmoothed, BLEU is sacreBLEU's."
 ABOUT_PRINTED_DEV: Words = (f"{ABOUT_DEV} ", Strong("paper"), ": as printed, for newstest2013.")
-ABOUT_DELTA: Words = (Strong("Δ"), " is the difference between the number before it and that of the base row.")
+ABOUT_DELTA: Words = (
+    Strong("Δ"),
+    " is the difference to the base row, of our scores over the seeds that both rows have.",
+)
 ABOUT_MULTI_BLEU: Words = (
     Strong("multi-bleu"),
     " is BLEU as the paper's authors computed it: Moses tokens, compounds split.",
@@ -147,6 +152,23 @@ def explained(shown: Sequence[Column]) -> tuple[Text, ...]:
 
 def _marks(name: Words) -> bool:
     return plain(name).endswith((f" {NOT_COMMITTED}", NO_COMMIT))
+
+
+def by_chance(frame: "DataFrame") -> tuple[Text, ...]:
+    """How far single runs of these rows lie apart from seed to seed, by the published ones, and what narrows it.
+
+    Below a table of one's own in which a row has one run or two: from three on the interval says it. Nothing where no
+    row of it is published with as many.
+    """
+    if "published/n" not in frame or not frame["n"].between(1, FEWEST - 1).any():
+        return ()
+    apart = (frame["published/dev/bleu_max"] - frame["published/dev/bleu_min"])[frame["published/n"] >= FEWEST].dropna()
+    if apart.empty:
+        return ()
+    low, high = (f"{end:.0f}" if apart.min() >= 1 else f"{end:.1f}" for end in (apart.min(), apart.max()))
+    told = f"{low} to {high}" if low != high else f"about {low}"
+    again = Code(f"--seeds {FIRST_SEED}-{FIRST_SEED + FEWEST - 1}")
+    return (Text((f"Single runs of these rows differ by {told} BLEU by chance; ", again, " narrows it.")),)
 
 
 def claim(frame: "DataFrame") -> Words:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from repro.results.common_seeds import common
 from repro.results.frame import runs_in, widened
 from repro.results.labels import label
 from repro.results.record import BASE, Record
@@ -110,12 +111,16 @@ def crossings(one: Band, other: Band) -> tuple[float, ...]:
 def compared(rows: Sequence[Sequence[Record]]) -> dict[str, list[Comparison]]:
     """Every row beside the Transformer that made as many updates, or the base: over updates, then over operations.
 
-    `rows` has the runs of each, the base's first. Rows that have no stretch in common with their other are left out.
+    `rows` has the runs of each, the base's first. Both are means over the seeds that both have; rows that share none
+    with their other, or no stretch, are left out.
     """
     found: dict[str, list[Comparison]] = {}
     for runs in rows[1:]:
         for over in OVERS:
-            one, other = band_over(runs, over), band_over(_reference(runs, rows), over)
+            ours, theirs = ({run.seed: run for run in of} for of in (runs, _reference(runs, rows)))
+            if not (pairs := common(ours, theirs)):
+                continue
+            one, other = (band_over(of, over) for of in zip(*pairs, strict=True))
             if one.step and other.step and (shared := _shared(one, other)):
                 gap = _between(one, shared[-1]) - _between(other, shared[-1])
                 made = Comparison(one.row, other.row, over, crossings(one, other), gap)

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from repro.results.common_seeds import difference_over_common
 from repro.results.departures import departures
 from repro.results.kinds import left_out, mixtures, newest
 from repro.results.labels import AT_PAPER_SIZE, SYMBOLS, at_paper_size
@@ -285,7 +286,7 @@ def table(
     numbers = [column for column in frame.columns if "/" in column]
     frame[numbers] = frame[numbers].astype(float)
     changes = [rows[key].changes if key in rows else None for key in known]
-    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame)], axis="columns")
+    frame = pd.concat([frame, _at_paper_size(changes), _to_base(frame, [runs[key] for key in known])], axis="columns")
     if published is not None:
         frame = _beside(frame, published)
     facts = facts_of(listed)
@@ -309,13 +310,32 @@ def _at_paper_size(changes: Sequence[Mapping[str, Any] | None]) -> "DataFrame":
     return pd.DataFrame({name + AT_PAPER_SIZE: [size[name] for size in sizes] for name in SYMBOLS}, dtype=object)
 
 
-def _to_base(frame: "DataFrame") -> "DataFrame":
-    """The differences of each row to the base; NaN where the base has no run, or the paper no number."""
+def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame":
+    """The differences of each row to the base, ours over the seeds that both have, whose `runs` these are.
+
+    NaN where they share none, and where the paper has no number.
+    """
     import pandas as pd
 
     is_base = frame["table"] == BASE
-    means = {score: frame.loc[is_base, score].iloc[0] if is_base.any() else math.nan for score in TO_BASE}
-    return pd.DataFrame({f"{score}_to_base": frame[score] - mean for score, mean in means.items()})
+    first = int(is_base.argmax()) if is_base.any() else None
+    found: dict[str, Any] = {}
+    for score in TO_BASE:
+        if score.startswith("paper/"):
+            found[score] = frame[score] - (math.nan if first is None else frame[score].iloc[first])
+        else:
+            by_seed = [_by_seed(of, score) for of in runs]
+            theirs = {} if first is None else by_seed[first]
+            found[score] = pd.Series([difference_over_common(ours, theirs) for ours in by_seed], dtype=float)
+    return pd.DataFrame({f"{score}_to_base": of for score, of in found.items()})
+
+
+def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:
+    """Of each finished run its score, which a mean is of all seeds or none: so none, if one lacks it."""
+    split, name = score.split("/")
+    found = {run.seed: number(run.scores[split], name) for run in runs if run.status == "finished"}
+    known = {seed: value for seed, value in found.items() if value is not None}
+    return known if len(known) == len(found) else {}
 
 
 def _beside(frame: "DataFrame", published: "DataFrame") -> "DataFrame":

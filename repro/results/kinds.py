@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from repro.results.equal_code import code_name
+from repro.results.labels import seeds_option
 from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH
 
@@ -80,6 +81,6 @@ def left_out(records: Iterable[Record]) -> list[str]:
     """A sentence for each cell of which some seeds are left out."""
     return [
         f"Left out of {row}: seed {', '.join(str(record.seed) for record in of)}, made before with other code or "
-        f"settings. The same command with --seeds {max(record.seed for record in of)} makes them again."
+        f"settings. The same command with {seeds_option(record.seed for record in of)} makes them again."
         for (_, row), of in by_cell(records).items()
     ]

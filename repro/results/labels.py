@@ -69,6 +69,12 @@ def command_of(table: str, scale: str) -> str:
     return "repro.run" if table == PROGRAM else f"python experiments/{table}.py --scale {scale}"
 
 
+def seeds_option(seeds: Iterable[int]) -> str:
+    """What is typed for exactly these seeds: --seed 4, --seeds 4,6."""
+    which = sorted({*seeds})
+    return f"--seed {which[0]}" if len(which) == 1 else f"--seeds {','.join(map(str, which))}"
+
+
 def listed_rows(rows: Iterable[str]) -> str:
     """d_k=16, "hard, sampled": names that hold a comma stand in quotes, or nobody knows where one ends."""
     return ", ".join(f'"{row}"' if "," in row else row for row in rows)

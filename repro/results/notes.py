@@ -101,6 +101,23 @@ def _exclusions(records: Sequence[Record], frame: "DataFrame") -> Iterable[str]:
         yield f"No finished run to show: {listed_rows(missing)}."
     if not (frame["table"] == BASE).any() and any(record.about == TRANSLATION for record in records):
         yield "No record of the base row, so no difference to it."
+    yield from _common_seeds(frame)
+
+
+def _common_seeds(frame: "DataFrame") -> Iterable[str]:
+    """Which seeds differences to the base rest on, where rows have other seeds than it has."""
+    seeds = {row: set(of.split()) for row, of in zip(frame["row"], frame["seeds"], strict=True) if of}
+    if not (of_base := seeds.pop(BASE, set()) if (frame["table"] == BASE).any() else set()):
+        return
+    shared: dict[str, list[str]] = {}
+    for row, of in seeds.items():
+        if of != of_base:
+            shared.setdefault(", ".join(sorted(of & of_base, key=int)), []).append(row)
+    if none := shared.pop("", []):
+        yield f"No seed in common with the base, so no difference to it: {listed_rows(none)}."
+    if shared:
+        told = "; ".join(f"{of} ({listed_rows(rows)})" for of, rows in shared.items())
+        yield f"Differences to the base are over the seeds that both have: {told}."
 
 
 def _unpublished(records: Iterable[Record]) -> Iterable[str]:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from repro.results import artifacts, layer_costs, provenance, sentences
 from repro.results.brackets import fault_of_brackets
-from repro.results.frame import ResultSet, note_rows
+from repro.results.frame import ResultSet, Rows, note_rows
 from repro.results.inside import copy_inside, inside_file
 from repro.results.kinds import by_cell, differences, mixtures
+from repro.results.labels import seeds_option
+from repro.results.notes import seeds_of_rows
 from repro.results.record import BASE, PROGRAM, Record, path
+from repro.results.repeatable import computed_on
 
 Rescored = Callable[[Record, Path], str | None]  # a record and the folder of results -> what is wrong with its BLEU
 
@@ -34,7 +37,39 @@ def refuse_unpublishable(own: ResultSet, published: ResultSet, experiments: Path
         raise ValueError("\n".join([f"Nothing of {own.scale} is published:", *(f"  {reason}" for reason in reasons)]))
 
 
-def publish(own: ResultSet, published: ResultSet) -> list[Record]:
+def added(own: ResultSet, published: ResultSet) -> list[str]:
+    """The runs that nothing is published of, row by row: new: base (seed 1, 2)"""
+    there = _by_seed(published)
+    new = [record for record in own.everything if _cell(record) not in there]
+    return [f"new: {seeds_of_rows(of)}" for of in by_cell(new).values()]
+
+
+def replaced(own: ResultSet, published: ResultSet) -> list[str]:
+    """The published records that these would take the place of, each with what differs: old -> new."""
+    there = _by_seed(published)
+    changed = [(old, record) for record in own.everything if (old := there.get(_cell(record), record)) != record]
+    return [f"{_of(new)}: {_told(_facts(old), _facts(new))}" for old, new in changed]
+
+
+def replaced_layers(mine: layer_costs.Measured, theirs: layer_costs.Measured) -> list[str]:
+    """The same of the measurement of Table 1."""
+    old, new = (
+        {**_origin(one.stamp), "rounds": f"{one.grid['rounds']}", "started": one.stamp["started"]}
+        for one in (theirs, mine)
+    )
+    return [f"the measurement: {_told(old, new)}"] if mine != theirs else []
+
+
+def published_with(own: ResultSet, published: ResultSet) -> ResultSet:
+    """What would be published with these records among it."""
+    tables = {}
+    for name in {**published.tables, **own.tables}:
+        records = {_cell(record): record for of in (published, own) for record in of.tables.get(name, ())}
+        tables[name] = list(records.values())
+    return replace(published, tables=tables, rows={**published.rows, **_rows_of(own)})
+
+
+def publish(own: ResultSet, published: ResultSet) -> None:
     """Write records and rows that were let through, and what lies beside them; `repro.pages.build` makes the pages."""
     results, mine = published.folder.parent, own.folder.parent
     for table in dict.fromkeys(record.table for record in own.everything):
@@ -46,8 +81,45 @@ def publish(own: ResultSet, published: ResultSet) -> list[Record]:
         record.save(path(results, record))  # last: what has a record has all of it
     for table in {record.table for record in own.everything}:
         _keep_few_insides(published.folder / table)
-    note_rows(published.folder, {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}})
-    return own.everything
+    if own.everything:
+        note_rows(published.folder, _rows_of(own))
+
+
+def _rows_of(own: ResultSet) -> Rows:
+    """Those that are published with these records."""
+    return {key: row for key, row in own.rows.items() if key[0] in {BASE, *own.tables}}
+
+
+def _cell(record: Record) -> tuple[str, str, int]:
+    return record.table, record.row, record.seed
+
+
+def _by_seed(published: ResultSet) -> dict[tuple[str, str, int], Record]:
+    return {_cell(record): record for record in published.everything}
+
+
+def _facts(record: Record) -> dict[str, str]:
+    """What tells one record of a row and a seed from another."""
+    scores = ("ppl", *record.about["scores"])
+    told = {f"dev {name}": record.score("dev", name) for name in scores}
+    return {
+        **_origin(record.stamp),
+        "status": record.status,
+        **{name: "none" if value is None else f"{value:.2f}" for name, value in told.items()},
+        "run": record.run,
+        "started": record.stamp["started"],
+    }
+
+
+def _origin(stamp: provenance.Provenance) -> dict[str, str]:
+    """Code and processor; processors of one name may have other instructions."""
+    on = f"{computed_on(stamp)} with {instructions}" if (instructions := stamp.get("instructions")) else ""
+    return {"commit": (stamp["commit"] or "none")[:12], "processor": on or computed_on(stamp)}
+
+
+def _told(old: dict[str, str], new: dict[str, str]) -> str:
+    """commit 12ab34cd56ef -> ab12, dev bleu 54.27 -> 53.11"""
+    return ", ".join(f"{name} {old[name]} -> {new[name]}" for name in old if old[name] != new[name]) or "other content"
 
 
 def _keep_few_insides(folder: Path) -> None:
@@ -111,7 +183,7 @@ def _refusals(
             seeds = ", ".join(str(record.seed) for record in theirs)
             yield (
                 f"{_of(mine[0])} differs from the published seed {seeds} in {', '.join(changed)}, so they have no "
-                f"mean. Run it with --seeds {max(record.seed for record in standing)} and publish the row whole."
+                f"mean. Run it with {seeds_option(record.seed for record in theirs)} and publish the row whole."
             )
 
 

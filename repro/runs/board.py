@@ -30,12 +30,7 @@ def _state(run: "Run", expected: Estimate) -> State:
         return State(seed=seed, what="running")
     step = run.last_step()
     what = f"at step {step:,} of {steps:,}" if step else "missing"
-    return State(seed=seed, what=what, to_come=to_come(expected, step / steps), measured=expected.measured)
-
-
-def to_come(expected: Estimate, trained: float) -> float:
-    """Seconds of a run of which this part is trained, from 0 to 1."""
-    return (expected.train_seconds + expected.validation_seconds) * (1 - trained) + expected.decode_seconds
+    return State(seed=seed, what=what, to_come=expected.to_come(step / steps), measured=expected.measured)
 
 
 def board(runs: "Sequence[Run]", expected: Sequence[Estimate], n_workers: int = 1, shard: str | None = None) -> str:

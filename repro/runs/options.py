@@ -41,33 +41,62 @@ SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPE
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds from `first` to `last`, as they are typed: "3" for 1 to 3, "4-11" for 4 to 11."""
+    """The seeds of each row, as they are typed: "3" for 1 to 3, "4-11" for 4 to 11, "1,3" for these two."""
 
-    first: int
-    last: int
+    chosen: tuple[int, ...]
+
+    @classmethod
+    def span(cls, first: int, last: int) -> Self:
+        """All from the first to the last."""
+        return cls(tuple(range(first, last + 1)))
 
     @classmethod
     def read(cls, typed: str) -> Self:
         """What was typed. Raises ArgumentTypeError for anything else."""
-        found = re.fullmatch(r"(?:([0-9]+)-)?([0-9]+)", typed)
-        first, last = (int(found[1] or 1), int(found[2])) if found else (0, 0)
-        if last - first >= MOST_SEEDS:
+        parts = [re.fullmatch(r"(?:([0-9]{1,20})-)?([0-9]{1,20})", part) for part in typed.split(",")]
+        alone = "1" if len(parts) == 1 else None  # a number alone is how many
+        spans = [(int(part[1] or alone or part[2]), int(part[2])) if part else (0, 0) for part in parts]
+        if sum(last - first + 1 for first, last in spans) > MOST_SEEDS:
             raise argparse.ArgumentTypeError(f"expected at most {MOST_SEEDS:,} seeds, got {typed}")
-        if not 1 <= first <= last:
+        if any(not 1 <= first <= last for first, last in spans):
             raise argparse.ArgumentTypeError(
-                f"expected a number of seeds, at least 1, or a range of them, such as 4-11; got {typed}"
+                f"expected how many seeds, at least 1, or which, such as 4-11 or 1,3; got {typed}"
             )
-        return cls(first, last)
+        return cls(tuple(sorted({seed for first, last in spans for seed in range(first, last + 1)})))
+
+    @classmethod
+    def only(cls, typed: str) -> Self:
+        """One seed. Raises ArgumentTypeError for anything else."""
+        if not re.fullmatch("[0-9]{1,9}", typed) or int(typed) < 1:
+            raise argparse.ArgumentTypeError(f"expected one seed, a number from 1 on, got {typed}; several are --seeds")
+        return cls((int(typed),))
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(self.first, self.last + 1))
+        return iter(self.chosen)
 
     def __str__(self) -> str:
-        return str(self.last) if self.first == 1 else f"{self.first}-{self.last}"
+        """As `read` takes it."""
+        first, last = self.chosen[0], self.chosen[-1]
+        if not self._is_span:
+            return ",".join(map(str, self.chosen))
+        return f"{last}" if first == 1 else f"{first}-{last}"
 
-    def more(self) -> "Seeds":
-        """Two more of them."""
-        return Seeds(self.first, self.last + 2)
+    @property
+    def told(self) -> str:
+        """For people: 7 seeds, 1 to 7."""
+        if len(self.chosen) == 1:
+            return f"seed {self.chosen[0]}"
+        which = f"{self.chosen[0]} to {self.chosen[-1]}" if self._is_span else ", ".join(map(str, self.chosen))
+        return f"{len(self.chosen)} seeds: {which}"
+
+    @property
+    def _is_span(self) -> bool:
+        return self.chosen[-1] - self.chosen[0] + 1 == len(self.chosen)
+
+    def more(self, first: int, fewest: int) -> "Seeds":
+        """The `fewest` seeds from `first` on; where these were run, two more of them."""
+        done = [seed for seed in self.chosen if seed >= first]
+        return Seeds.span(first, max([first + fewest - 1, *(seed + 2 for seed in done[-1:])]))
 
 
 def _option(default: Any, help: str, **settings: Any) -> Any:
@@ -87,7 +116,9 @@ class Options:
     )
     rows: tuple[str, ...] = _option((), "only these rows, by name; the base row is called base", metavar="ROW")
     seeds: Seeds = _option(
-        Seeds(1, 1), "seeds of each row: how many, such as 3, or which, such as 4-11", metavar="N|A-B"
+        Seeds((1,)),
+        "seeds of each row: how many, such as 3 for 1 to 3, or which, such as 4-11 or 1,3; --seed 7 is that one alone",
+        metavar="N|A-B|A,B",
     )
     shard: str | None = _option(
         None,
@@ -171,7 +202,12 @@ class Options:
             "are resumed.",
         )
         add_options(parser, *(one.name for one in fields(cls)))
+        parser.add_argument("--seed", type=Seeds.only, default=argparse.SUPPRESS, help="this seed alone", metavar="K")
         found: dict[str, Any] = vars(parser.parse_args(sys.argv[1:] if argv is None else argv))
+        if (one := found.pop("seed", None)) is not None:
+            if found["seeds"] != parser.get_default("seeds"):
+                parser.error(f"expected --seed or --seeds, got both: --seed {one.chosen[0]}, --seeds {found['seeds']}")
+            found["seeds"] = one
         found |= {name: tuple(value) for name, value in found.items() if isinstance(value, list)}
         return cls(**found)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from signal import SIGTERM
 from typing import TYPE_CHECKING, Any
 
+from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.render.several import several
@@ -26,14 +27,13 @@ from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
 from repro.runs.launch import started_again
 from repro.runs.line_lengths import refuse_long_lines
-from repro.runs.options import USUAL, Options, Seeds, check_place, refuse_published
+from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
 from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
 from repro.runs.speed.bfloat16 import slow_bf16
-from repro.runs.speed.rates import Speeds, key_of_cell
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task
@@ -136,7 +136,7 @@ class Sweep:
         """What each run will take; where nobody knows, and it is worth the seconds, rows are tried first."""
         scale, options = self.workshop.scale, self.options
         texts = {task: (len(text.dev), len(text.test)) for task, (_, text) in self.workshop.texts.items()}
-        found = estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
+        found = estimates(self.cells, scale, options, texts)
         unknown = [
             (cell, one, expected)
             for cell, one, expected in zip(self.cells, work, found, strict=True)
@@ -144,11 +144,11 @@ class Sweep:
         ]
         if options.on != "here" or sum(expected.seconds for *_, expected in unknown) < WORTH_MEASURING:
             return found
-        rows = {key_of_cell(cell, scale, options): one for cell, one, _ in reversed(unknown)}
+        rows = {(cell.table, cell.row.name): one for cell, one, _ in reversed(unknown)}
         were = f"{several(len(rows), 'row')} {'was' if len(rows) == 1 else 'were'}"
         progress.say(f"{were} never timed on this machine: each is tried for about 3 s first.")
         executor.measure(list(rows.values()), progress)
-        return estimates(self.cells, scale, Speeds.load(self.cache, self.runs, options), texts)
+        return estimates(self.cells, scale, options, texts)
 
     def _in_order(
         self, work: Sequence[Work], expected: Sequence[Estimate], n_workers: int, progress: Progress
@@ -292,14 +292,16 @@ def what_next(
     if peer is not None and peer.nodes > 1:
         start, where, devices = started_again(peer)
         again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
-    more = again | {"seeds": typed.get("seeds", Seeds(1, 1)).more()}
+    more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, LOOKS[0].seeds)}
     view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
     use = f"{command.ours(task.command, LATEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
     commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
     if opens:
         commands[use] = f"{task.command} with the newest run"
     if has_file:
-        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = f"intervals over seeds{where}"
+        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = (
+            f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
+        )
     width = max(map(len, commands))
     return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
 

@@ -26,7 +26,7 @@ CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
 UNCHECKED = b'{"kind": "'  # how lines began before there was a checksum; no flipped bit makes the one of the other
 FINAL = "final"  # the kind of the run's last numbers
 # kinds made for MLflow alone: from files beside the journal, and from a row's seeds
-DERIVED = ("paper", "further", "row")
+DERIVED = ("paper", "further", "row_mean")
 TAKEN = (*FRAME, *DERIVED, "crc32")
 
 Line = dict[str, Any]

@@ -6,7 +6,6 @@ other: `sync` and `restore`.
 """
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -21,12 +20,17 @@ from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, 
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.run_folder import (
     APART,
+    DIVERGED_TAG,
+    INFINITE,
     JOURNALS,
     RECORD,
     UNKNOWN,
     Point,
     describe,
     further_points,
+    has_diverged,
+    infinite_points,
+    infinite_tag,
     is_training,
     measured,
     outcome,
@@ -111,8 +115,9 @@ class Remote:
             params=[Param(k, str(v)[:6_000]) for k, v in run["params"].items() if k not in have.params],
             tags=[RunTag(k, v) for k, v in tags.items() if have.tags.get(k) != v],
         )
-        self._tags = tags
+        self._tags, self._told = tags, dict(have.tags)
         settle(self.client, self._experiment, tags)
+        self._folder, self._infinite = folder, list[Point]()
         self._apart = [*printed_points(run), *further_points(folder / RECORD, run["run"])]
         self._tails = [Tail(folder / name) for name in JOURNALS]
         self._steps: dict[str, set[int]] = {}  # of each kind of line, as far as the journals have been read
@@ -137,12 +142,24 @@ class Remote:
         missing = self._missing()
         while batch := list(islice(missing, BATCH)):
             self.client.log_batch(self.run_id, [Metric(p.key, p.value, p.time, p.step) for p in batch])
+        self._tag_infinite()
+
+    def _tag_infinite(self) -> None:
+        """Say whether the run diverged, and what is left out of its curves: values that are infinite."""
+        found = {DIVERGED_TAG: "true"} if has_diverged(self._folder) else {}
+        found |= {INFINITE: infinite_tag(self._infinite)} if self._infinite else {}
+        for tag, value in found.items():
+            if self._told.get(tag) != value:
+                self.client.set_tag(self.run_id, tag, value)
+        self._told |= found
 
     def _missing(self) -> Iterator[Point]:
         lines = (line for tail in self._tails for line in tail.lines())
         for point in chain(self._apart, (point for line in lines for point in self._first(line))):
             stored = self._stored.get(point.key, {}).get(point.step)
-            if stored is None or (stored < point.time and point in self._apart):
+            if math.isinf(point.value):
+                self._infinite.append(point)
+            elif stored is None or (stored < point.time and point in self._apart):
                 yield point
             elif stored != point.time and point not in self._apart:
                 raise ValueError(
@@ -225,16 +242,15 @@ def restore(uri: str, run_id: str, folder: Path) -> None:
     if "repro.json" not in data.tags:
         raise ValueError(f"Run {run_id} at {hide(uri)} has no tag repro.json: it does not mirror a run folder.")
     journals: dict[str, dict[tuple[str, int], Line]] = {name: {} for name in JOURNALS}
-    for key in data.metrics:
-        kind, _, name = key.partition("/")
-        if kind in DERIVED or not name:  # without a kind are the numbers of a row, for its views
-            continue
+    of_run = [key for key in data.metrics if "/" in key and key.partition("/")[0] not in DERIVED]
+    points = [
+        Point(key, m.step, m.value, m.timestamp) for key in of_run for m in client.get_metric_history(run_id, key)
+    ]
+    for point in [*points, *infinite_points(data.tags.get(INFINITE, "[]"))]:
+        kind, _, name = point.key.partition("/")
+        frame = {"kind": kind, "step": point.step, "time": point.time / 1000, "attempt": 1}
         lines = journals[JOURNALS[kind == "system"]]
-        for metric in client.get_metric_history(run_id, key):
-            frame = {"kind": kind, "step": metric.step, "time": metric.timestamp / 1000, "attempt": 1}
-            # MLflow's databases keep an infinity as the largest float
-            value = metric.value * math.inf if abs(metric.value) >= sys.float_info.max else metric.value
-            lines.setdefault((kind, metric.step), frame)[name] = plain_values(value)
+        lines.setdefault((kind, point.step), frame)[name] = plain_values(point.value)
     for file, lines in journals.items():
         if lines:
             ordered = sorted(lines.values(), key=lambda line: (line["kind"] == FINAL, line["step"]))

@@ -14,7 +14,7 @@ from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
 from repro.tracking.mirror import one_run, settle, table_names
-from repro.tracking.run_folder import PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
+from repro.tracking.run_folder import DIVERGED_TAG, PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
 
 
 def show_record(uri: str, file: Path) -> dict[str, str]:
@@ -61,6 +61,7 @@ def tags_of(record: Record) -> dict[str, str]:
         "commit": str(record.stamp["commit"]),
         "published": "true",
         **({"system": record.system} if record.system else {}),
+        **({DIVERGED_TAG: "true"} if record.status == "diverged" else {}),
     }
 
 

@@ -9,7 +9,7 @@ runs/<id>/record.<set>.parquet what it scored on other test sets
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -24,6 +24,8 @@ PRINTED_SCORES: tuple[PrintedScore, ...] = get_args(PrintedScore)  # of which th
 UNKNOWN = "unknown"  # of runs that were described before these tags
 JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
+DIVERGED_TAG = "diverged"  # the tag of a run that came to no finite loss
+INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
 
 
 class Point(NamedTuple):
@@ -114,11 +116,29 @@ def further_points(place: Path, run: str) -> list[Point]:
     ]
 
 
+def infinite_tag(points: Iterable[Point]) -> str:
+    """Infinite values as a tag keeps them, the first fifty: a run ends soon after its first."""
+    return json.dumps([[*point[:2], "inf" if point.value > 0 else "-inf", point.time] for point in [*points][:50]])
+
+
+def infinite_points(tag: str) -> list[Point]:
+    """The values that `infinite_tag` kept."""
+    return [Point(key, step, float(value), time) for key, step, value, time in json.loads(tag)]
+
+
 def measured(line: Line) -> list[Point]:
     """The points of a journal line."""
     # of a clock that stands before 1970 MLflow takes no time at all
     step, time = 0 if line["kind"] == FINAL else line["step"], max(0, round(line["time"] * 1000))
     return [Point(f"{line['kind']}/{name}", step, value, time) for name, value in line.items() if name not in FRAME]
+
+
+def has_diverged(folder: Path) -> bool:
+    """Whether the record of a run says so."""
+    try:
+        return bool(json.loads((folder / RECORD).read_bytes())["status"] == "diverged")
+    except FileNotFoundError:
+        return False
 
 
 def is_training(folder: Path) -> bool:

@@ -6,6 +6,8 @@ MLflow 3.17 does not document it, so a failure costs the view and nothing else.
 
 import base64
 import json
+import math
+import re
 import time
 import urllib.parse
 import zlib
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from repro.results.common_seeds import difference_over_common
 from repro.results.frame import interval
 from repro.results.record import BASE
 from repro.tracking.client import RUNS, connect, experiment_id, hide, reason, repair, say
@@ -24,20 +27,26 @@ from repro.tracking.tracker import Tracker
 PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
-ROW = {  # numbers of a row, the mean over its seeds, of dev where no name says test: from where
-    "ppl": "final/dev_ppl",
+ROW_MEAN = "row_mean"  # the kind of what is computed from several runs: a run's own numbers have other kinds
+ROW = {  # numbers of a row, of dev where no name says test: from where
+    f"{ROW_MEAN}/ppl": "final/dev_ppl",
     "paper_ppl": "paper/ppl",
-    "bleu": "final/dev_bleu",
+    f"{ROW_MEAN}/bleu": "final/dev_bleu",
     "paper_bleu": "paper/bleu",
-    "f1": "final/dev_f1",
-    "test_f1": "final/test_f1",  # the paper's is of test
+    f"{ROW_MEAN}/f1": "final/dev_f1",
+    f"{ROW_MEAN}/test_f1": "final/test_f1",  # the paper's is of test
     "paper_f1": "paper/f1",
 }
 DECIMALS = 2
 HALF, LESS_BASE = "_ci", "_diff"  # half of its 95 % interval over seeds, as in the tables; less the base's
+OUT_OF_SIGHT = {
+    f"{ROW_MEAN}/ppl{HALF}",
+    *(f"paper_{name}{LESS_BASE}" for name in ("ppl", "bleu", "f1")),
+}  # further right
 ABOUT_NUMBERS = (
-    "ppl, bleu, f1: mean over the seeds of a row, on dev where no name says test. paper: as printed. _ci: half of the "
-    "95 % interval over seeds. _diff: difference from the base."
+    "final: a run's own scores. row_mean: the mean over the seeds of a row, on dev where no name says test; it stands "
+    "at one run of the row. paper: as printed. _ci: half of the 95 % interval over seeds. _diff: difference from the "
+    "base, over the seeds that both rows have."
 )
 QUALITIES = ("bleu", "f1")  # what a table is scored by: the first where nothing is finished
 LETTER, AROUND = 6.3, 20  # pixels, of a heading: what a row is judged by stands within 1,400, each name in full
@@ -130,8 +139,9 @@ def view_state(
     """
     of_rows = []
     for key, source in ROW.items():
-        if key.rpartition("_")[2] in ("ppl", *qualities):
+        if re.split("[/_]", key)[-1] in ("ppl", *qualities):
             of_rows += [key, *([key + HALF] if _is_ours(source) else []), *([key + LESS_BASE] if BASE in rows else [])]
+    of_rows.sort(key=lambda key: key in OUT_OF_SIGHT)
     of_seeds = [f"final/dev_{name}" for name in ("ppl", *qualities)]
     scores = {f"metrics.`{key}`": max(NARROWEST, AROUND + round(LETTER * len(key))) for key in (*of_rows, *of_seeds)}
     columns = {**COLUMNS, **scores, **(SYSTEM if systems else {})}
@@ -201,32 +211,49 @@ def _qualities(rows: Iterable[list[Any]]) -> Sequence[str]:
 def _log_row(client: Any, runs: list[Any], base: list[Any]) -> None:
     """Log the numbers of a row to one of its runs, and to those that have them from before they counted for another.
 
-    The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A
-    number that a single run of the group has is shown as it is.
+    The page shows the mean of a group with all its digits, 24.9 of three seeds as 24.899999999999995. A number that a
+    single run of the group has is shown as it is. One that holds no more is NaN: MLflow lets go of no number.
     """
     from mlflow.entities import Metric
 
-    runs = sorted(runs, key=lambda run: (not run.data.metrics.keys() & ROW.keys(), run.info.start_time))
+    had = {run.info.run_id: {key: run.data.metrics[key] for key in run.data.metrics if _is_of_row(key)} for run in runs}
+    runs = sorted(runs, key=lambda run: (not had[run.info.run_id], run.info.start_time))
     values = {key: round(value, DECIMALS) for key, value in _numbers(runs, base).items()}
     now = max(0, round(time.time() * 1000))  # MLflow takes no time before 1970
-    for run in runs[:1] + [run for run in runs[1:] if run.data.metrics.keys() & ROW.keys()]:
-        changed = {k: v for k, v in values.items() if run.data.metrics.get(k) != v}
+    for run in runs[:1] + [run for run in runs[1:] if had[run.info.run_id]]:
+        before = had[run.info.run_id]
+        gone = {key: math.nan for key, value in before.items() if key not in values and not math.isnan(value)}
+        changed = {k: v for k, v in values.items() if before.get(k) != v} | gone
         client.log_batch(run.info.run_id, [Metric(key, value, now, 0) for key, value in changed.items()])
+
+
+def _is_of_row(key: str) -> bool:
+    """Whether a number is of a row, and not of a run."""
+    return key.removesuffix(HALF).removesuffix(LESS_BASE) in ROW
 
 
 def _numbers(runs: list[Any], base: list[Any]) -> dict[str, float]:
     """Of each score of a row: its mean over seeds, half of its interval, and what it has more than the base."""
     values = {}
     for key, source in ROW.items():
-        ours, theirs = ([run.data.metrics[source] for run in of if source in run.data.metrics] for of in (runs, base))
+        ours, theirs = (
+            {int(run.data.tags["seed"]): run.data.metrics[source] for run in of if source in run.data.metrics}
+            for of in (runs, base)
+        )
         if not ours:
             continue
-        values[key], half = interval(ours)
+        values[key], half = interval([*ours.values()])
         if half is not None and _is_ours(source):
             values[key + HALF] = half
-        if theirs and runs[0].data.tags.get("row") != BASE:
-            values[key + LESS_BASE] = values[key] - interval(theirs)[0]
+        if runs[0].data.tags.get("row") != BASE:
+            less = difference_over_common(ours, theirs) if _is_ours(source) else _less_printed(ours, theirs)
+            values |= {} if less is None else {key + LESS_BASE: less}
     return values
+
+
+def _less_printed(ours: Mapping[int, float], theirs: Mapping[int, float]) -> float | None:
+    """The difference of what the paper prints for two rows, which is the same at each of their seeds."""
+    return next(iter(ours.values())) - next(iter(theirs.values())) if theirs else None
 
 
 def _is_ours(source: str) -> bool:

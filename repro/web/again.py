@@ -27,7 +27,7 @@ def again(record: Record) -> list[str]:
         given = ", ".join(f"{name}={_in_python(value)}" for name, value in call.items())
         return [*lines, f"repro.run(row, {given})  # in Python, where row is your program's Row({record.row!r}, ...)"]
     name = OF_BASE if record.table == BASE else record.table
-    options = replace(options, rows=(record.row,), seeds=Seeds(record.seed, record.seed))
+    options = replace(options, rows=(record.row,), seeds=Seeds((record.seed,)))
     typed = {"scale": options.scale} | options.typed
     return [*lines, f"{shlex.join(['python', f'experiments/{name}.py'])} {command_line(typed)}"]
 

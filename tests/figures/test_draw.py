@@ -221,7 +221,8 @@ def test_the_command_prints_what_it_made_and_what_not(
         draw, "draw_figures", lambda *places, processes: ([Path("a.svg")], ["figure 9: no numbers. Run it."])
     )
     draw.main([])
-    assert capsys.readouterr().out == ("Figures of results/own/laptop\na.svg\nSkipped figure 9: no numbers. Run it.\n")
+    said = "Figures of results/own/laptop\nas it was: a.svg\nSkipped figure 9: no numbers. Run it.\n"
+    assert capsys.readouterr().out == said
 
 
 @pytest.mark.parametrize(("there_are", "draw_on"), [(1, 1), (3, 3), (64, 4)])

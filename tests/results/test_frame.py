@@ -69,7 +69,7 @@ def test_what_a_reader_sees_of_three_two_and_one_seed() -> None:
         "h=1": "62.5 [62.0, 63.0]",
         "h=4": "63.0",
     }
-    assert cell(frame, "BLEU (dev)", "Δ") == {"base": "", "h=1": "+0.5", "h=4": "+1.0"}
+    assert cell(frame, "BLEU (dev)", "Δ") == {"base": "", "h=1": "+1.0", "h=4": "+2.0"}  # over common seeds
     assert cell(frame, "BLEU (dev)", "Δ", nth=1) == {
         "base": "",
         "h=1": "\N{MINUS SIGN}0.9",
@@ -224,7 +224,7 @@ def test_ones_own_cells_never_mix_what_is_no_repetition(tmp_path: Path) -> None:
     result_set = own(tmp_path, tmp_path / "nothing")
     frame = result_set.frame(["table3_A"])
     assert cell(frame, "BLEU (dev)", "yours")["base"] == "60.0 [60.0, 60.0]"
-    left = "Left out of base: seed 2, made before with other code or settings. The same command with --seeds 2 makes"
+    left = "Left out of base: seed 2, made before with other code or settings. The same command with --seed 2 makes"
     assert [note for note in frame.attrs["notes"] if note.startswith(left)]  # type: ignore[union-attr]
     assert [record.seed for record in result_set.everything if record.row == "base"] == [1, 3]
 

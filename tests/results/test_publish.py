@@ -1,6 +1,7 @@
 """What is published is whole rows, from committed code and committed experiments, or nothing is written."""
 
 import hashlib
+import math
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from paper_runs import PAPER_SETTINGS, paper_run
 from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts, layer_costs
-from repro.results.frame import note_rows, noted_rows
+from repro.results.frame import ResultSet, note_rows, noted_rows
 from repro.results.record import Record, load, path
 from repro.results.sentences import are_of, faults
 from repro.runs.table import Paper, Row, Table, listed
@@ -63,7 +64,7 @@ def published() -> dict[str, str]:
     return {f"{file.parent.name}/{file.name}": load(file).stamp["fingerprint"] for file in files}
 
 
-def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish",)) -> str:
+def refused(capsys: pytest.CaptureFixture[str], arguments: Sequence[str] = ("publish", "lab")) -> str:
     before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
     assert commands.main(arguments) == 2
     assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
@@ -74,37 +75,41 @@ def test_records_rows_and_pages_stand_among_the_published_ones(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     own(run("base", 1), run("x", 1), run("x", 2))
-    assert commands.main(["publish"]) == 0
-    assert "lab: 3 records are published." in capsys.readouterr().out
+    assert commands.main(["publish", "lab"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("lab: new: base (seed 1)\nlab: new: x (seed 1, 2)\nnew: results/lab/base/base-seed1.json\n")
+    assert "\nnew: results/lab/README.md\n" in said
+    assert "\nnew: results/lab/lab/x-seed2.json\n" in said
     assert published() == dict.fromkeys(["base/base-seed1.json", "lab/x-seed1.json", "lab/x-seed2.json"], "ef")
     assert noted_rows(Path("results/lab"))["lab", "x"].paper["bleu"] == 1.5
     assert "| x " in Path("results/lab/lab.md").read_text("utf-8")
     assert report.main(["--check"]) == 0
     assert commands.main(["publish", "lab"]) == 0  # once more changes nothing
+    assert capsys.readouterr().out.startswith("lab: nothing is new.\nThe pages under results are of these records.")
     assert report.main(["--check"]) == 0
 
 
 def test_more_seeds_of_the_same_code_join_and_a_whole_row_of_other_code_takes_its_place(project: Path) -> None:
     own(run("x", 1), run("x", 2))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     own(run("x", 2), run("x", 3))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ef" for seed in (1, 2, 3)}
     own(*(run("x", seed, code="ab") for seed in (1, 2, 3)))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab", "--replace"]) == 0
     assert published() == {f"lab/x-seed{seed}.json": "ab" for seed in (1, 2, 3)}
 
 
 def test_some_seeds_of_other_code_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own(run("x", 1), run("x", 2), run("x", 3))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     capsys.readouterr()
     for file in Path("results/own/lab/lab").glob("*.json"):
         file.unlink()
     own(run("x", 1, code="ab", n_threads=2))
     said = refused(capsys)
     assert "lab, row 'x', seed 1 differs from the published seed 2, 3 in deciding code, threads" in said
-    assert "Run it with --seeds 3 and publish the row whole." in said
+    assert "Run it with --seeds 2,3 and publish the row whole." in said
 
 
 @pytest.mark.parametrize(
@@ -192,8 +197,63 @@ def test_pages_of_ones_own_are_made_anew_with_their_marks(project: Path) -> None
 
 
 def test_nothing_to_publish_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "expected results of your own, found none" in refused(capsys)
+    assert "expected results of your own, found none" in refused(capsys, ["publish"])
     assert "results/own/laptop: expected records to publish, found none" in refused(capsys, ["publish", "laptop"])
+
+
+# what is published already
+
+
+def test_a_published_record_is_replaced_only_when_asked(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("base", 4), run("x", 4))
+    assert commands.main(["publish", "lab"]) == 0
+    capsys.readouterr()
+    other = run("base", 4, cpu="another", device="another", commit="34" * 20)
+    own(replace(other, scores={**other.scores, "dev": {**other.scores["dev"], "ppl": 3.5, "nll": math.log(3.5)}}))
+    change = f"lab: base, row 'base', seed 4: commit {'12' * 6} -> {'34' * 6}, processor"
+    said = refused(capsys)
+    assert change in said
+    assert "dev ppl 1.50 -> 3.50" in said
+    assert "Type the same with --replace if that is meant" in said
+    assert "row 'x'" not in said  # which is as it was
+    before = {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()}
+    assert commands.main(["publish", "lab", "--replace", "--dry-run"]) == 0
+    assert change in (said := capsys.readouterr().out)
+    assert said.endswith("Nothing was written: --dry-run.\n")
+    assert {file: file.read_bytes() for file in Path("results").rglob("*") if file.is_file()} == before
+    assert commands.main(["publish", "lab", "--replace"]) == 0
+    assert change in (said := capsys.readouterr().out)
+    assert "\nchanged: results/lab/base/base-seed4.json\n" in said
+    assert "x-seed4" not in said
+    assert load(Path("results/lab/base/base-seed4.json")).stamp["cpu"] == "another"
+
+
+@pytest.mark.parametrize("replaces", [False, True], ids=["added", "replaced"])
+def test_each_verdict_that_changes_is_said(
+    replaces: bool, project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def verdicts(result_set: ResultSet) -> dict[str, str]:
+        """As if each run of code "ab" decided a claim."""
+        decides = any(record.stamp["fingerprint"] == "ab" for record in result_set.everything)
+        return {"C27a": "open" if decides else "opposite sign", "C28": "open"}
+
+    monkeypatch.setattr("repro.pages.build.verdicts_of", verdicts)
+    own(run("x", 1))
+    assert commands.main(["publish", "lab"]) == 0
+    own(run("x" if replaces else "base", 1, code="ab"))
+    if replaces:
+        assert "verdict of C27a: opposite sign -> open" in refused(capsys)
+    assert commands.main(["publish", "lab", *["--replace"] * replaces]) == 0
+    said = capsys.readouterr().out
+    assert "lab: verdict of C27a: opposite sign -> open\n" in said
+    assert "C28" not in said
+
+
+def test_the_scale_must_be_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("x", 1))
+    leave(Path("results/own"), [replace(run("x", 1), scale="lab-120-steps", run="4" * 16)])
+    said = refused(capsys, ["publish"])
+    assert "expected the scale to publish, got none. Name it: results/own has lab, lab-120-steps." in said
 
 
 # the layers of Table 1
@@ -214,18 +274,21 @@ MINE, THEIRS = (Path(place, layer_costs.LAYER_COSTS_FOLDER, layer_costs.FILE) fo
 def test_the_measurement_of_table_1_is_published_with_its_table_and_picture(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    layer_costs.save(THEIRS, measured(rounds=2, python="another"))
+    layer_costs.save(THEIRS, measured(rounds=2, python="another", commit="34" * 20))
     layer_costs.save(MINE, measured())
     own(run("x", 1))
-    assert commands.main(["publish", "table1"]) == 0
-    assert "table1: the measurement is published." in capsys.readouterr().out
+    change = f"table1: the measurement: commit {'34' * 6} -> {'12' * 6}, rounds 2 -> {measured().grid['rounds']}"
+    assert change in refused(capsys, ["publish", "table1"])
+    assert commands.main(["publish", "table1", "--replace"]) == 0
+    assert change in (said := capsys.readouterr().out)
+    assert f"changed: {THEIRS}" in said
     assert layer_costs.load(THEIRS) == measured()
     assert {file.name for file in THEIRS.parent.iterdir()} == {
         "measured.json", "table1.csv", "table1.md", "table1.svg", "table1.tex"
     }  # fmt: skip
     assert report.main(["--check"]) == 0
     assert not published()
-    assert commands.main(["publish"]) == 0  # all there is
+    assert commands.main(["publish", "table1", "lab"]) == 0
     assert published() == {"lab/x-seed1.json": "ef"}
 
 
@@ -235,9 +298,11 @@ def test_a_measurement_that_decides_less_or_is_of_no_commit_is_refused(
     assert f"{MINE}: expected measurements to publish, found none." in refused(capsys, ["publish", "table1"])
     layer_costs.save(THEIRS, measured(rounds=15))
     layer_costs.save(MINE, measured(rounds=2))
-    assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys)
+    assert f"expected each size timed 15 times, as in {THEIRS}, got 2." in refused(capsys, ["publish", "table1"])
     layer_costs.save(MINE, measured(dirty=True, why_dirty="not committed: repro/complexity/layers.py"))
-    assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(capsys)
+    assert "is of code that is in no commit (not committed: repro/complexity/layers.py). Commit it." in refused(
+        capsys, ["publish", "table1"]
+    )
 
 
 # several scales, and rows of programs
@@ -249,10 +314,11 @@ def test_of_several_scales_all_are_published_or_none(project: Path, capsys: pyte
     note_rows(Path("results/own/lab-4-steps"), listed([LAB], BASE))
     leave(Path("results/own"), [bad])
     artifacts.drop(path(Path("results/own"), bad))
-    said = refused(capsys)  # which asks that no file under results is another
+    names = ["publish", "lab", "lab-4-steps"]
+    said = refused(capsys, names)  # which asks that no file under results is another
     assert said.startswith("error: Nothing of lab-4-steps is published:")
     leave(Path("results/own"), [bad])
-    assert commands.main(["publish"]) == 0
+    assert commands.main(names) == 0
     assert [load(file).scale for file in sorted(Path("results").glob("lab*/lab/*.json"))] == ["lab", "lab-4-steps"]
 
 
@@ -260,14 +326,14 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
     of_program = replace(run("x", 1), table="own", row="narrow", run="5" * 16)
     own(run("x", 1))
     leave(Path("results/own"), [of_program])
-    told = " 1 run of rows that a program gave to repro.run stay yours: put the rows into an experiment file"
-    assert commands.main(["publish"]) == 0
-    assert f"lab: 1 record is published.{told}" in capsys.readouterr().out
+    told = "lab: 1 run of rows that a program gave to repro.run stay yours: put the rows into an experiment file"
+    assert commands.main(["publish", "lab"]) == 0
+    assert f"lab: new: x (seed 1)\n{told}" in capsys.readouterr().out
     assert published() == {"lab/x-seed1.json": "ef"}
     assert report.main(["--check"]) == 0
     shutil.rmtree("results/own/lab/lab")
-    assert commands.main(["publish"]) == 0
-    assert f"lab: 0 records are published.{told}" in capsys.readouterr().out
+    assert commands.main(["publish", "lab"]) == 0
+    assert capsys.readouterr().out.startswith(told)
 
 
 # translations
@@ -276,7 +342,7 @@ def test_rows_of_programs_stay_ones_own_and_stop_no_others(project: Path, capsys
 def test_translations_go_with_their_records(project: Path) -> None:
     runs = [run("base", 1), run("x", 1), run("x", 2)]
     own(*runs)
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     for record in runs:
         assert not list(faults(Path("results"), record))
     assert len(published()) == 3
@@ -320,18 +386,18 @@ def test_translations_that_are_worth_something_else_on_their_text_are_refused(
         return "its translations of dev are worth less" if record.seed == 2 else None
 
     monkeypatch.setattr("repro.runs.outputs.rescored", rescored)
-    said = refused(capsys, ["publish", "--cache-dir", "there"])
+    said = refused(capsys, ["publish", "lab", "--cache-dir", "there"])
     assert "lab, row 'x', seed 2: its translations of dev are worth less. Delete what lies beside" in said
     assert asked == [(1, "results/own", "there"), (2, "results/own", "there")]
 
 
 def test_what_was_published_before_translations_were_kept_stays_valid(project: Path) -> None:
     own(run("x", 1))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     artifacts.drop(path(Path("results/own"), run("x", 1)))
     artifacts.publish(Path("results/lab/lab"), Path("nowhere"), {})
     own(run("x", 2))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     assert published().keys() == {"lab/x-seed1.json", "lab/x-seed2.json"}
     assert report.main(["--check"]) == 0
     assert not are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
@@ -339,7 +405,7 @@ def test_what_was_published_before_translations_were_kept_stays_valid(project: P
 
 def test_translations_that_are_published_stay_though_ones_own_are_gone(project: Path) -> None:
     own(run("x", 1))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     artifacts.drop(path(Path("results/own"), run("x", 1)))
-    assert commands.main(["publish"]) == 0
+    assert commands.main(["publish", "lab"]) == 0
     assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)

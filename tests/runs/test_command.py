@@ -278,9 +278,12 @@ def test_a_working_directory_that_was_deleted_is_named(tmp_path: Path, words: li
 @pytest.mark.parametrize(
     ("command", "first"),
     [
-        (["experiments/table3_A.py", "--scale=smoke"], "table3_A at scale smoke: 5 runs, en-de"),
+        (["experiments/table3_A.py", "--scale=smoke"], "table3_A at scale smoke: 5 runs, en-de, seed 1"),
         (["experiments/table3_A.py", "--devices=2"], "table3_A at scale laptop-2-devices: 2 processes begin"),
-        (["experiments/all_tables.py", "--seeds=2"], "all_tables at scale laptop: 48 runs, en-de, en-fr"),
+        (
+            ["experiments/all_tables.py", "--seeds=2"],
+            "all_tables at scale laptop: 48 runs, en-de, en-fr, 2 seeds: 1 to 2",
+        ),
         (["experiments/figures.py", "--scale=smoke"], "Figures of results/own/smoke"),
         (["repro", "data", "prepare", "grammar-en-de"], "grammar-en-de: tokens and ids go to cache"),
         (["repro", "tracking", "sync", "."], "Opening sqlite:///mlflow.db"),

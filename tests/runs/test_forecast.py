@@ -1,4 +1,4 @@
-"""What a dry run says of rows that were measured, and of those that were not."""
+"""What a dry run says of rows by what is known of this machine, and of runs that are done or half made."""
 
 import re
 from dataclasses import replace
@@ -13,7 +13,6 @@ from repro.runs.forecast import (
     disk_needed,
     duration,
     estimate,
-    estimates,
     expected_flops,
     forecast,
     further_sentences,
@@ -21,11 +20,12 @@ from repro.runs.forecast import (
     run_memory,
     size,
 )
-from repro.runs.options import Options
+from repro.runs.options import Options, Seeds
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES
 from repro.runs.speed.at_once import runs_at_once
-from repro.runs.speed.rates import Rates, Speeds, key_of_cell, save_rates
+from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine
+from repro.runs.standing import NOT_BEGUN, Standing
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
 from repro.storage import atomic
@@ -44,82 +44,84 @@ def asked(base: Hyper = LAPTOP.base, seeds: int = 1, pair: str = "en-de") -> lis
     return cells([TABLE], base, seeds=range(1, seeds + 1), chosen=[], task=Translation(pair))
 
 
-def rates(step: float, sentence: float | None = 0.004, flops: float = 1.6e9) -> Rates:
-    return Rates(step=step, sentence=sentence, flops=flops, made="2026-11-22T18:00:00+00:00", origin="measured")
-
-
-def speeds(*steps: float | None, **options: int) -> Speeds:
-    """What is known where the base and h=32 take so long a step; None: not measured."""
-    how = replace(Options(), **options)
-    return Speeds(
-        how, {key_of_cell(cell, LAPTOP, how): [rates(step)] for cell, step in zip(asked(), steps, strict=True) if step}
+def known(cell: Cell, step: float, sentence: float | None = 0.004, devices: int = 1) -> Known:
+    """What a run of the cell took, an update and a sentence of it."""
+    return Known(
+        how=speed_conditions(this_machine(), 1, devices, "fp32"),
+        row=row_of(vars(cell.hyper), None),
+        flops=expected_flops(cell.hyper, LAPTOP, "en-de") / cell.hyper.steps,
+        tokens=512,
+        step=step,
+        sentence=sentence,
+        made="2026-11-22T18:00:00+00:00",
     )
 
 
+def speeds(*steps: float, **options: int) -> Speeds:
+    """What is known where the base and h=32, or the base alone, take so long a step."""
+    how = replace(Options(), **options)
+    return Speeds(how, [known(cell, step) for cell, step in zip(asked(), steps, strict=False)])
+
+
 def test_an_estimate_has_training_validation_and_translation() -> None:
-    base, h32 = estimates(asked(), LAPTOP, speeds(0.03, 0.06))
+    base, h32 = (estimate(cell, LAPTOP, speeds(0.03, 0.06)) for cell in asked())
     assert base.measured and h32.measured  # noqa: PT018 (one fact of two rows)
-    assert (base.train_seconds, h32.train_seconds) == (1800 * 0.03, 1800 * 0.06)
+    assert (base.train_seconds, h32.train_seconds) == pytest.approx((1800 * 0.03, 1800 * 0.06))
     # 6 validations of 500 sentences of 16 tokens; an update reads 512 tokens, a third of its time forward
     assert base.validation_seconds == pytest.approx(6 * 500 * 16 / 512 * 0.03 / 3)
-    assert base.decode_seconds == 1000 * 0.004
+    assert base.decode_seconds == pytest.approx(1000 * 0.004)
     assert base.seconds == base.train_seconds + base.validation_seconds + base.decode_seconds
-    assert h32.seconds > 1.8 * base.seconds
+
+
+def test_of_a_run_that_is_half_trained_the_rest_is_to_come() -> None:
+    found = estimate(asked()[0], LAPTOP, speeds(0.03))
+    assert found.to_come(0.0) == found.seconds
+    assert found.to_come(0.75) == pytest.approx(
+        (found.train_seconds + found.validation_seconds) / 4 + found.decode_seconds
+    )
 
 
 def test_a_text_that_was_opened_says_how_many_sentences_it_has() -> None:
-    [cell, _] = asked()
-    known = estimates([cell], LAPTOP, speeds(0.03, 0.06), {cell.task: (1_000, 7)})[0]
-    assert known.validation_seconds == pytest.approx(6 * 1_000 * 16 / 512 * 0.03 / 3)
-    assert known.decode_seconds == pytest.approx(1_007 * 0.004)
+    found = estimate(asked()[0], LAPTOP, speeds(0.03), sentences=(1_000, 7))
+    assert found.validation_seconds == pytest.approx(6 * 1_000 * 16 / 512 * 0.03 / 3)
+    assert found.decode_seconds == pytest.approx(1_007 * 0.004)
 
 
 def test_other_test_sets_are_translated_too() -> None:
     captions = SCALES["captions"]
     cell, _ = asked(captions.base)
-    known = {key_of_cell(cell, captions, Options()): [rates(0.03)]}
-    assert estimate(cell, captions, Speeds(Options(), known)).decode_seconds == pytest.approx(
+    fact = replace(
+        known(cell, 0.03), flops=expected_flops(cell.hyper, captions, "en-de") / cell.hyper.steps, tokens=2_048
+    )
+    assert estimate(cell, captions, Speeds(Options(), [fact])).decode_seconds == pytest.approx(
         (1_014 + 1_000 + 1_000) * 0.004
     )
 
 
-def test_a_model_that_cannot_have_learned_translates_to_the_limit() -> None:
-    short = replace(LAPTOP.base, steps=100)  # of a warm-up of 800
-    found, _ = estimates(asked(short), LAPTOP, speeds(0.03, 0.06))
-    assert found.train_seconds == 100 * 0.03
-    assert found.decode_seconds == pytest.approx(4.0 * (16 + 50) / (16 * 1.17))
-
-
-def test_what_was_never_measured_is_guessed_from_operations() -> None:
+def test_a_row_that_never_ran_takes_its_operations_at_the_rate_of_another() -> None:
     cell, other = asked()
-    flops = expected_flops(LAPTOP.base, LAPTOP, "en-de")
-    guess = estimate(cell, LAPTOP, speeds(None, None))
+    flops = {one: expected_flops(one.hyper, LAPTOP, "en-de") for one in (cell, other)}
+    beside = estimate(other, LAPTOP, speeds(0.08))
+    assert beside.measured
+    assert beside.train_seconds == pytest.approx(1800 * 0.08 * flops[other] / flops[cell])
+    assert beside.decode_seconds == pytest.approx(1000 * 0.004 * flops[other] / flops[cell])
+
+
+def test_where_nothing_is_known_operations_are_guessed_from() -> None:
+    cell = asked()[0]
+    guess = estimate(cell, LAPTOP, speeds())
     assert not guess.measured
-    assert guess.train_seconds == pytest.approx(flops / FLOPS_PER_CORE)
-    assert estimate(cell, LAPTOP, speeds(None, None, threads=2)).train_seconds == pytest.approx(guess.train_seconds / 2)
-    # beside a row that was measured: at its speed, 1.6e9 operations in 0.08 s
-    measured, beside = estimates([cell, other], LAPTOP, speeds(0.08, None))
-    assert measured.measured
-    assert not beside.measured
-    assert beside.train_seconds == pytest.approx(expected_flops(other.hyper, LAPTOP, "en-de") / 2e10)
+    assert guess.train_seconds == pytest.approx(expected_flops(LAPTOP.base, LAPTOP, "en-de") / FLOPS_PER_CORE)
+    assert estimate(cell, LAPTOP, speeds(threads=2)).train_seconds == pytest.approx(guess.train_seconds / 2)
     assert 0 < guess.decode_seconds < guess.train_seconds
 
 
-def test_a_translation_that_was_not_measured_follows_from_the_step() -> None:
-    cell, _ = asked()
-    known = {key_of_cell(cell, LAPTOP, Options()): [rates(0.03, sentence=None)]}
-    found = estimate(cell, LAPTOP, Speeds(Options(), known))
+def test_a_translation_that_was_not_timed_follows_from_the_step() -> None:
+    found = estimate(asked()[0], LAPTOP, Speeds(Options(), [known(asked()[0], 0.03, sentence=None)]))
     assert found.measured
     assert found.decode_seconds == pytest.approx(1000 * 16 * (4 * 1.17 + 1) * 0.03 / 3 / 512)
-
-
-def test_one_process_of_several_translates() -> None:
-    cell, _ = asked()
-    hows = [replace(Options(), devices=n) for n in (1, 2)]
-    knowns = [Speeds(how, {key_of_cell(cell, LAPTOP, how): [rates(0.03, sentence=None)]}) for how in hows]
-    alone, two = (estimate(cell, LAPTOP, known) for known in knowns)
-    assert two.train_seconds == alone.train_seconds
-    assert two.decode_seconds == pytest.approx(2 * alone.decode_seconds)
+    two = Speeds(Options(devices=2), [known(asked()[0], 0.03, sentence=None, devices=2)])
+    assert estimate(asked()[0], LAPTOP, two).decode_seconds == pytest.approx(2 * found.decode_seconds), "one translates"
 
 
 def test_how_much_is_translated() -> None:
@@ -130,40 +132,53 @@ def test_how_much_is_translated() -> None:
     assert [further_sentences(SCALES[name], "en-de") for name in ("laptop", "captions", "paper")] == [0, 1000, 0]
 
 
-def said(tmp_path: Path, seeds: int = 1) -> str:
-    return forecast("t", asked(seeds=seeds), LAPTOP, Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs"))
+def said(tmp_path: Path, seeds: int = 1, at_once: tuple[int, str] = (1, ""), **standing: Standing) -> str:
+    """The forecast of both rows; `standing` of the base by seed: s1, s2."""
+    found = {cell: standing.get(f"s{cell.seed}", NOT_BEGUN) for cell in asked(seeds=seeds) if cell.row.name == "base"}
+    options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs", seeds=Seeds.span(1, seeds))
+    return forecast("t", asked(seeds=seeds), LAPTOP, options, at_once, found)
 
 
-def test_a_dry_run_says_which_rows_are_unmeasured(tmp_path: Path) -> None:
+def test_where_no_run_has_finished_it_is_said_and_a_trial_helps(tmp_path: Path) -> None:
     text = said(tmp_path, seeds=2)
-    assert text.count("  unmeasured\n") == 4
-    assert "2 of 2 rows are unmeasured: their times are guessed" in text
-    assert re.search(r"about 3 s per row: \S*python\S* experiments/t.py .* --dry-run --measure$", text, re.MULTILINE)
-    save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()[:1]})
-    lines = said(tmp_path, seeds=2).split("\n")
-    assert [line.endswith(" unmeasured") for line in lines[2:6]] == [False, True, False, True]
-    assert lines[2].split()[-2:] == ["3.1", "min"]  # 180 s of training, 7 s besides
-    assert "1 of 2 rows are unmeasured" in "\n".join(lines)
-    save_rates(tmp_path, {key_of_cell(cell, LAPTOP, Options()): rates(0.1) for cell in asked()})
+    assert "No run has finished on such a machine" in text
+    assert re.search(r"for about 3 s first: \S*python\S* experiments/t.py .* --dry-run --measure$", text, re.MULTILINE)
+    for cell in asked():
+        note_trial(tmp_path, known(cell, 0.1))
     text = said(tmp_path, seeds=2)
-    assert "unmeasured" not in text
-    assert "In all about 12.5 min, one run after the other: 12.0 min of training" in text
+    assert "guessed" not in text
+    assert "In all about 12.5 min to come (4 to begin), one run after the other: 12.0 min of training" in text
 
 
-def test_a_line_of_a_forecast_by_hand(tmp_path: Path) -> None:
+def test_each_row_is_there_once_by_hand(tmp_path: Path) -> None:
     # 1,800 updates of 512 tokens a side, in sentences of 16. Multiplications of a source token: 3 layers of
     # 2 * 8,192 + 2 * 4,096 + 32,768 + 16 * 128; of a target token: 3,000 * 64 and 3 layers of
     # 8,192 + 4 * 4,096 + 32,768 + (8 + 16) * 128
     flops = 3 * 2 * 1_800 * 512 * (3 * 59_392 + 192_000 + 3 * 60_416)
     assert expected_flops(LAPTOP.base, LAPTOP, "en-de") == flops
+    for cell in asked():
+        note_trial(tmp_path, known(cell, 0.1))
     lines = said(tmp_path, seeds=2).split("\n")
-    assert lines[0] == "t at scale laptop: 4 runs on grammar; shows the sign of large effects."
-    assert [line.split()[:7] for line in lines[2:6]] == [
-        ["base", "1", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12"],
-        ["h=32", "1", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12"],
-        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12"],
-        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12"],
+    assert lines[0] == "t at scale laptop: 4 runs on grammar, 2 seeds: 1 to 2; shows the sign of large effects."
+    assert [line.split() for line in lines[2:4]] == [
+        ["base", "2", "1,800", "0.54M", "65.1M", "1.8e+06", "3.0e+12", "3.1", "min", "6.2", "min"],
+        ["h=32", "2", "1,800", "0.50M", "48.0M", "1.8e+06", "2.8e+12", "3.1", "min", "6.2", "min"],
     ]
+    assert lines[4].startswith("In all about")
+
+
+def test_what_is_done_or_half_made_is_known(tmp_path: Path) -> None:
+    for cell in asked():
+        note_trial(tmp_path, known(cell, 0.1))
+    done, half = Standing(done=True, step=1_800, trained=1.0), Standing(done=False, step=900, trained=0.5)
+    lines = said(tmp_path, seeds=2, s1=done, s2=half).split("\n")
+    # 90 s of training and 1.5 of validation are left of the base, and 4 s of translation; of h=32 two runs of 187 s
+    assert lines[2].endswith("      96 s  seed 1 done, seed 2 at step 900 of 1,800")
+    assert (
+        "In all about 7.8 min to come (1 finished, 1 half made, 2 to begin), one run after the other: 7.5" in lines[4]
+    )
+    everything = said(tmp_path, seeds=1, s1=done).split("\n")
+    assert everything[2].split()[-5:] == ["0", "s", "seed", "1", "done"]
 
 
 def test_text_ids_and_archives_take_room_and_what_two_pairs_share_takes_it_once() -> None:
@@ -187,14 +202,28 @@ def test_times_and_sizes_are_said_as_a_person_says_them() -> None:
 
 
 def test_runs_side_by_side_end_sooner(tmp_path: Path) -> None:
-    both = dict(zip((key_of_cell(cell, LAPTOP, Options()) for cell in asked()), (rates(0.1), rates(0.2)), strict=True))
-    save_rates(tmp_path, both)
-    options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs")
-    text = forecast("t", asked(seeds=2), LAPTOP, options, (2, "2 processors"))
+    for cell, step in zip(asked(), (0.1, 0.2), strict=True):
+        note_trial(tmp_path, known(cell, step))
+    text = said(tmp_path, seeds=2, at_once=(2, "2 processors"))
     # 187 s of the base and 370 s of h=32, twice: longest first, 557 s each
-    assert "In all about 18.6 min, one run after the other" in text
+    assert "In all about 18.6 min to come (4 to begin), one run after the other" in text
     assert "With 2 runs at a time (2 processors) about 9.3 min, if nothing else" in text
     assert "at a time" not in said(tmp_path, seeds=2)
+
+
+@pytest.mark.parametrize(("on", "jobs", "expected"), [("ray", None, "4 runs"), ("slurm", 2, "2 runs")])
+def test_runs_elsewhere_are_not_forecast_by_what_is_free_here(
+    tmp_path: Path, on: str, jobs: int | None, expected: str
+) -> None:
+    for cell in asked():
+        note_trial(tmp_path, known(cell, 0.1))
+    options = Options(cache_dir=tmp_path, runs_dir=tmp_path / "runs", on=on, jobs=jobs)
+    text = forecast("t", asked(seeds=2), LAPTOP, options)
+    assert f"With {expected} at a time ({'--jobs' if jobs else '--on ray, if it gives as many'}) about " in text
+    assert f"Times are those of a machine like this one, {this_machine().device}." in text
+    assert re.search(r"^Memory: \S+ [GM]B for the largest run, base\.$", text, re.MULTILINE), (
+        "of none that is free here"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_the_command_line_is_made_of_the_fields() -> None:
         "--batch-by=tokens", "--steps=7",
     )  # fmt: skip
     assert typed.typed == {
-        "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": Seeds(1, 3), "steps": 7,
+        "data_dir": Path("my texts"), "rows": ("base", "a b"), "seeds": Seeds((1, 2, 3)), "steps": 7,
         "clean": ("duplicates",), "batch_by": "tokens", "fork": True,
     }  # fmt: skip
 
@@ -110,9 +110,48 @@ def test_the_usual_options_are_the_scale_itself() -> None:
 
 
 def test_more_seeds_than_anybody_runs_are_a_slip() -> None:
-    assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds(1, 10_000), Seeds(7, 10_006))
+    assert (Seeds.read("10000"), Seeds.read("7-10006")) == (Seeds.span(1, 10_000), Seeds.span(7, 10_006))
     with pytest.raises(argparse.ArgumentTypeError, match="expected at most 10,000 seeds, got 1-1000000000"):
         Seeds.read("1-1000000000")
+
+
+@pytest.mark.parametrize(
+    ("words", "seeds", "told", "again"),
+    [
+        (["--seeds", "7"], (1, 2, 3, 4, 5, 6, 7), "7 seeds: 1 to 7", "7"),
+        (["--seeds", "1"], (1,), "seed 1", "1"),
+        (["--seeds", "4-6"], (4, 5, 6), "3 seeds: 4 to 6", "4-6"),
+        (["--seeds", "1,3"], (1, 3), "2 seeds: 1, 3", "1,3"),
+        (["--seeds", "3,1,3"], (1, 3), "2 seeds: 1, 3", "1,3"),
+        (["--seeds", "2,4-6"], (2, 4, 5, 6), "4 seeds: 2, 4, 5, 6", "2,4,5,6"),
+        (["--seed", "7"], (7,), "seed 7", "7-7"),
+        (["--seed=1"], (1,), "seed 1", "1"),
+        ([], (1,), "seed 1", "1"),
+    ],
+)
+def test_seeds_are_what_was_typed_and_are_said(words: list[str], seeds: tuple[int, ...], told: str, again: str) -> None:
+    found = read(*words).seeds
+    assert (tuple(found), found.told, str(found)) == (seeds, told, again)
+    assert Seeds.read(str(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--seeds", "0"], "expected how many seeds, at least 1, or which, such as 4-11 or 1,3; got 0"),
+        (["--seeds", "1,"], "or which, such as 4-11 or 1,3; got 1,"),
+        (["--seeds", "6-4"], "got 6-4"),
+        (["--seeds", "1,20000-40000"], "expected at most 10,000 seeds"),
+        (["--seed", "4-6"], "expected one seed, a number from 1 on, got 4-6; several are --seeds"),
+        (["--seed", "0"], "expected one seed"),
+        (["--seed", "7", "--seeds", "3"], "expected --seed or --seeds, got both: --seed 7, --seeds 3"),
+    ],
+)
+def test_what_is_no_seed_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        read(*words)
+    assert stopped.value.code == 2
+    assert said in capsys.readouterr().err
 
 
 def test_an_update_has_room_for_the_longest_pair() -> None:

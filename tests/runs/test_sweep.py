@@ -179,13 +179,13 @@ def test_a_run_that_another_process_ended_meanwhile_is_not_made_twice(
     truth, asked = Run.finished, []
 
     def finished(self: Run) -> Record | None:
-        """Not yet when the board, the room and the sweep look; done when its journal is free."""
+        """Not yet when the forecast, the board, the room and the sweep look; done when its journal is free."""
         asked.append(self)
-        return truth(self) if len(asked) > 3 else None
+        return truth(self) if len(asked) > 4 else None
 
     monkeypatch.setattr(Run, "finished", finished)
     launch(tmp_path, experiment("table_x"), rows=["base"])
-    assert len(asked) == 4
+    assert len(asked) == 5
     assert (base / "journal.jsonl").read_bytes() == before
 
 
@@ -297,19 +297,22 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "-m", "repro", "ui", "--table", "table_x", "--scale",
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
-    assert shlex.split(" ".join(more))[1:-3] == [
+    assert shlex.split(" ".join(more))[1:-10] == [
         os.path.relpath(experiment_files() / "all_tables.py"),
         "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
         "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
         "sqlite:///my runs.db", "--results-dir", "my results", "--runs-dir", "r", "--cache-dir", "c",
-        "--seeds", "3",
+        "--seeds", "4-6",
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("seeds", "more"), [(1, 3), (2, 4), (3, 5)])
-def test_what_next_are_more_seeds_than_there_were(seeds: int, more: int) -> None:
-    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds(1, seeds)} if seeds > 1 else {}, EN_DE)
+@pytest.mark.parametrize(
+    ("seeds", "more"), [("1", "4-6"), ("3", "4-6"), ("1,3", "4-6"), ("5", "4-7"), ("4-6", "4-8"), ("7-7", "4-9")]
+)
+def test_what_next_are_seeds_that_count_as_evidence(seeds: str, more: str) -> None:
+    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds.read(seeds)} if seeds != "1" else {}, EN_DE)
     assert f"--seeds {more} " in said[-1]
+    assert "those from 4 on count as evidence" in said[-1]
 
 
 def test_what_next_uses_the_newest_run_for_what_it_learned() -> None:
@@ -335,12 +338,12 @@ def test_what_next_starts_the_processes_of_many_nodes(
     peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
     typed = Options(steps=7).started_as(peer).typed
     line = sweep.what_next("table_x", "table_x", "smoke", typed, EN_DE, peer)[-1]
-    assert line.startswith(f"  {start} experiments/table_x.py --steps 7{devices} --seeds 3   intervals over seeds")
+    assert line.startswith(f"  {start} experiments/table_x.py --steps 7{devices} --seeds 4-6   intervals over seeds")
     assert ("K from 0 to 1" in line) == (launcher == "torchrun")
     # on one node this command starts them itself
     alone = replace(peer, processes=3, nodes=1)
     line = sweep.what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone)[-1]
-    assert line.startswith("  python experiments/table_x.py --devices 3 --seeds 3   intervals over seeds")
+    assert line.startswith("  python experiments/table_x.py --devices 3 --seeds 4-6   intervals over seeds")
 
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,7 +357,7 @@ def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: py
     own = ["base", "french", "--corpus=folder", f"--data-dir={tmp_path}", "--vocab-size=270"]
     launch(tmp_path, table, rows=[*own, "--shard=2/2"])
     said = capsys.readouterr().out
-    assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 run, en-fr\n", said)
+    assert re.match(r"all_tables at scale smoke-\S+, shard 2/2: 1 run, en-fr, seed 1\n", said)
     assert "Shard 2/2: only these runs of the sweep.\nrow " in said
     assert "\n1 run of shard 2/2 (the tables show every record that is there) in " in said
     assert "--shard" not in said.partition("What next:")[2]

@@ -119,7 +119,7 @@ def test_any_name_is_written_or_refused_before_anything_is(name: str, other: str
                 assert (path.read_bytes() != before) == sound
 
 
-@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row", "crc32"])
+@pytest.mark.parametrize("name", ["a b", "", "ä", "a/b", "time", "attempt", "paper", "row_mean", "crc32"])
 def test_a_name_that_mlflow_or_the_journal_needs_otherwise_is_refused(tmp_path: Path, name: str) -> None:
     with Journal(tmp_path / "journal.jsonl") as journal:
         with pytest.raises(ValueError, match="cannot name a metric"):

@@ -1,5 +1,7 @@
 """MLflow shows exactly what the folder of a run holds, whatever happens on the way."""
 
+import json
+import math
 import signal
 import sqlite3
 import threading
@@ -17,7 +19,7 @@ from repro.tracking.client import connect, experiment_id, sqlite_path
 from repro.tracking.mirror import Mirror, restore, sync
 from repro.tracking.run_folder import JOURNALS, Point
 from repro.tracking.tracker import Tracker
-from repro.tracking.views import HALF, LESS_BASE, ROW, View, install_view
+from repro.tracking.views import HALF, LESS_BASE, ROW, ROW_MEAN, View, install_view
 
 
 def test_mlflow_shows_exactly_the_folder_and_twice_is_once(store: str, folder: Path) -> None:
@@ -91,7 +93,11 @@ def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
     run_id = sync(rebuilt, folder)
     assert same(stored(rebuilt, run_id), shown(folder))
 
-    for name in (*ROW, f"bleu{HALF}", f"bleu{LESS_BASE}"):  # what a view sorts by: numbers of the row, not of the run
+    for name in (
+        *ROW,
+        f"{ROW_MEAN}/bleu{HALF}",
+        f"{ROW_MEAN}/bleu{LESS_BASE}",
+    ):  # what a view sorts by: numbers of the row, not of the run
         connect(rebuilt).log_metric(run_id, name, 868.48)
     copy = tmp_path / "restored"
     restore(rebuilt, run_id, copy)
@@ -102,11 +108,43 @@ def test_a_lost_database_is_rebuilt_and_a_lost_folder_restored(
         assert {line["kind"] for line in read(copy / name)} == {line["kind"] for line in read(folder / name)}
         strict(b"[%s]" % (copy / name).read_bytes().strip().replace(b"\n", b","))
     assert sync(rebuilt, copy) == run_id
-    assert same([point for point in stored(rebuilt, run_id) if "/" in point.key], shown(folder))
+    of_run = [one for one in stored(rebuilt, run_id) if "/" in one.key and not one.key.startswith(f"{ROW_MEAN}/")]
+    assert same(of_run, shown(folder))
     fresh = new_store()
     assert same(stored(fresh, sync(fresh, copy)), shown(folder))
     with pytest.raises(FileExistsError, match="holds a run already"):
         restore(rebuilt, run_id, copy)
+
+
+def test_what_is_infinite_is_a_tag_and_no_point(store: str, tmp_path: Path) -> None:
+    """MLflow keeps an infinity as the largest float, and shows a perplexity of 1.797e308."""
+    describe(tmp_path / "run", "apart")
+    with Journal(tmp_path / "run" / "journal.jsonl") as journal:
+        journal.append("dev", 20, nll=3.5, ppl=math.exp(3.5))
+        journal.append("dev", 40, nll=800.0, ppl=math.inf)
+    (tmp_path / "run" / "record.json").write_bytes(b'{"status": "diverged"}')
+    for _ in range(2):
+        run_id = sync(store, tmp_path / "run")
+    assert {(one.key, one.step) for one in stored(store, run_id) if one.key.startswith("dev/")} == {
+        ("dev/nll", 20), ("dev/ppl", 20), ("dev/nll", 40)
+    }  # fmt: skip
+    assert max(abs(one.value) for one in stored(store, run_id)) == 800
+    tags = run_of(store, run_id).data.tags
+    assert tags["diverged"] == "true"
+    assert json.loads(tags["repro.infinite"])[0][:3] == ["dev/ppl", 40, "inf"]
+
+
+def test_a_run_that_went_on_did_not_diverge(store: str, tmp_path: Path) -> None:
+    describe(tmp_path / "run", "apart")
+    with Journal(tmp_path / "run" / "journal.jsonl") as journal:
+        journal.append("dev", 20, nll=800.0, ppl=math.inf)
+        journal.append("dev", 40, nll=3.5, ppl=math.exp(3.5))
+    tags = run_of(store, sync(store, tmp_path / "run")).data.tags
+    assert ("diverged" in tags, "repro.infinite" in tags) == (False, True)
+    describe(tmp_path / "other", "other")
+    with Journal(tmp_path / "other" / "journal.jsonl") as journal:
+        journal.append("dev", 20, nll=3.5, ppl=math.exp(3.5))
+    assert not {"diverged", "repro.infinite"} & run_of(store, sync(store, tmp_path / "other")).data.tags.keys()
 
 
 def test_a_clock_before_1970_costs_the_times_alone(store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -67,8 +68,8 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`paper/row`", True)
     assert state["groupsExpanded"] == {"tag.row.base": False, "tag.row.h=1": False}
     assert [column.split("`")[1] for column in state["selectedColumns"] if column.startswith("metrics")] == [
-        "ppl", "ppl_ci", "ppl_diff", "paper_ppl", "paper_ppl_diff", "bleu", "bleu_ci", "bleu_diff", "paper_bleu",
-        "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
+        "row_mean/ppl", "row_mean/ppl_diff", "paper_ppl", "row_mean/bleu", "row_mean/bleu_ci", "row_mean/bleu_diff",
+        "paper_bleu", "row_mean/ppl_ci", "paper_ppl_diff", "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
     ]  # fmt: skip
     assert experiment.tags["mlflow.note.content"] == (
         f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU.\n\n{ABOUT_NUMBERS}"
@@ -76,16 +77,20 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
     runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
     shown = sorted((run.data.tags["row"], run.data.tags["seed"], numbers_of_the_row(run)) for run in runs)
     assert [(row, seed) for row, seed, _ in shown] == [("base", "1"), ("h=1", "1"), ("h=1", "2")]
-    assert shown[0][2] == [("bleu", 60.0), ("paper_bleu", 25.8), ("paper_ppl", 4.92), ("ppl", 3.0)]
+    assert shown[0][2] == [
+        ("paper_bleu", 25.8), ("paper_ppl", 4.92), ("row_mean/bleu", 60.0), ("row_mean/ppl", 3.0),
+    ]  # fmt: skip
     assert shown[1][2] == [
-        ("bleu", 50.75), ("bleu_diff", -9.25), ("paper_bleu", 24.9), ("paper_bleu_diff", -0.9), ("paper_ppl", 5.29),
-        ("paper_ppl_diff", 0.37), ("ppl", 4.01), ("ppl_diff", 1.01),
+        ("paper_bleu", 24.9), ("paper_bleu_diff", -0.9), ("paper_ppl", 5.29), ("paper_ppl_diff", 0.37),
+        ("row_mean/bleu", 50.75), ("row_mean/bleu_diff", -10.0), ("row_mean/ppl", 4.01), ("row_mean/ppl_diff", 1.0),
     ]  # fmt: skip
     assert shown[2][2] == []  # a number of one run of a group is shown as it is
 
 
 def numbers_of_the_row(run: Any) -> list[tuple[str, float]]:
-    return sorted((name, value) for name, value in run.data.metrics.items() if "/" not in name)
+    return sorted(
+        (name, value) for name, value in run.data.metrics.items() if "/" not in name or name.startswith("row_mean/")
+    )
 
 
 def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_path: Path) -> None:
@@ -102,14 +107,14 @@ def test_a_view_of_trees_has_f1_and_no_bleu(new_store: Callable[[], str], tmp_pa
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke")
     columns = decode_view(experiment.tags["mlflow.sharedViewState.table4"])["selectedColumns"]
     assert [column.split("`")[1] for column in columns if column.startswith("metrics")] == [
-        "ppl", "ppl_ci", "paper_ppl", "f1", "f1_ci", "test_f1", "test_f1_ci", "paper_f1", "final/dev_ppl",
-        "final/dev_f1",
+        "row_mean/ppl", "paper_ppl", "row_mean/f1", "row_mean/f1_ci", "row_mean/test_f1", "row_mean/test_f1_ci",
+        "paper_f1", "row_mean/ppl_ci", "final/dev_ppl", "final/dev_f1",
     ]  # fmt: skip
     runs = client.search_runs([experiment.experiment_id], "tags.seed = '1'")
     others = client.search_runs([experiment.experiment_id], "tags.seed = '2'")
     assert sorted(numbers_of_the_row(runs[0]) + numbers_of_the_row(others[0])) == [
-        ("f1", 81.02), ("f1_ci", 2.45), ("paper_f1", 91.3), ("ppl", 1.5), ("ppl_ci", 0.0), ("test_f1", 79.1),
-        ("test_f1_ci", 0.25),
+        ("paper_f1", 91.3), ("row_mean/f1", 81.02), ("row_mean/f1_ci", 2.45), ("row_mean/ppl", 1.5),
+        ("row_mean/ppl_ci", 0.0), ("row_mean/test_f1", 79.1), ("row_mean/test_f1_ci", 0.25),
     ]  # fmt: skip
 
 
@@ -219,7 +224,31 @@ def test_the_number_of_a_row_stays_one_number(new_store: Callable[[], str], tmp_
     sync(uri, tmp_path / "old")
     assert shown(uri) == {"h=1 1": 4.0, "h=1 2": 6.0}
     runs = client.search_runs([experiment], "tags.current = 'true'")
-    assert {run.data.metrics["ppl"] for run in runs if "ppl" in run.data.metrics} == {5.0}
+    assert {one["row_mean/ppl"] for one in (run.data.metrics for run in runs) if "row_mean/ppl" in one} == {5.0}
+
+
+def test_differences_are_over_common_seeds_and_go_with_them(new_store: Callable[[], str], tmp_path: Path) -> None:
+    uri, base = new_store(), OURS | {"table": "base", "row": "base"}
+    made(uri, tmp_path / "b1", 4.0, 100, **base)
+    made(uri, tmp_path / "r1", 5.0, 200, **OURS)
+    shown(uri)
+    client = connect(uri)
+    experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
+
+    def of_row() -> dict[str, float]:
+        [one] = client.search_runs([experiment], "tags.`repro.runs.run` = 'r1'")
+        return dict(one.data.metrics)
+
+    assert of_row()["row_mean/ppl_diff"] == 1.0
+    made(uri, tmp_path / "b2", 40.0, 300, seed=2, **base)  # one more seed of the base
+    shown(uri)
+    assert of_row()["row_mean/ppl_diff"] == 1.0
+    assert (of_row()["final/dev_ppl"], "ppl" in of_row()) == (5.0, False)  # a run shows its own
+    [first] = client.search_runs([experiment], "tags.`repro.runs.run` = 'b1'")
+    client.delete_run(first.info.run_id)
+    shown(uri)
+    assert math.isnan(of_row()["row_mean/ppl_diff"])  # no seed is left that both have
+    assert of_row()["row_mean/ppl"] == 5.0
 
 
 def test_a_table_whose_name_another_has_but_for_a_sign_has_its_own_numbers(
@@ -233,5 +262,7 @@ def test_a_table_whose_name_another_has_but_for_a_sign_has_its_own_numbers(
         assert install_view(uri, View(scale="smoke", table=table, title="")) is not None
     client = connect(uri)
     experiment = client.get_experiment_by_name("Attention Is All You Need / smoke").experiment_id
-    found = {run.data.tags["tables"].strip(): run.data.metrics["ppl"] for run in client.search_runs([experiment])}
+    found = {
+        run.data.tags["tables"].strip(): run.data.metrics["row_mean/ppl"] for run in client.search_runs([experiment])
+    }
     assert found == {"f_g": 4.0, "f-g": 8.0}

@@ -44,16 +44,13 @@ PAPER = {"base": {"ppl": 4.92, "bleu": 25.8}, "eps_ls=0.2": {"ppl": 5.29, "bleu"
 # t(2, 97.5 %) = 4.3027; of 50.004, 51 and 53 the mean is 51.3347 and the standard deviation 1.5258; of 2.5678, 2.74 and
 # 2.9122 the mean is 2.74 and the standard deviation 0.1722
 SEEN = {
-    "ppl": "2.74",
-    "ppl_ci": "0.43",
-    "ppl_diff": "0.17",
+    "row_mean/ppl": "2.74",
+    "row_mean/ppl_diff": "0.17",
     "paper_ppl": "5.29",
-    "paper_ppl_diff": "0.37",
-    "bleu": "51.33",
-    "bleu_ci": "3.79",
-    "bleu_diff": "-9.67",
+    "row_mean/bleu": "51.33",
+    "row_mean/bleu_ci": "3.79",
+    "row_mean/bleu_diff": "-9.67",
     "paper_bleu": "24.9",
-    "paper_bleu_diff": "-0.9",
 }
 
 
@@ -75,7 +72,7 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
         page.goto(f"{address}{path}", timeout=120_000)
         page.get_by_text("Group: eps_ls=0.2").wait_for(timeout=120_000)
         page.get_by_role("button", name="Close", exact=True).last.click()  # the assistant, open at the first visit
-        page.locator(".ag-header-cell[col-id*=paper_bleu_diff]").wait_for()
+        page.locator(".ag-header-cell[col-id*=paper_bleu]").first.wait_for()
         if picture := os.environ.get("REPRO_PICTURE"):
             page.screenshot(path=picture)
         table = page.locator(".ag-body-viewport").bounding_box()

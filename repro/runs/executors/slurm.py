@@ -26,7 +26,6 @@ from repro.runs.options import Options
 from repro.runs.progress import Progress
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.speed.rates import Speeds
 from repro.runs.table import Cell, shard_of
 from repro.storage import atomic
 from repro.tracking.run_folder import RECORD
@@ -61,7 +60,7 @@ def array_for(cells: Sequence[Cell], scale: Scale, options: Options, again: Sequ
             "out; a run on several is started by srun."
         )
     asked = shard_of(cells, options.shard)
-    expected = estimates(asked, scale, Speeds.load(options.cache_dir, options.runs_dir, options))
+    expected = estimates(asked, scale, options)
     i, n = (int(one) for one in (options.shard or "1/1").split("/"))
     cwd = _here()
     folder = cwd / options.runs_dir / ARRAYS

@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from repro.experiment import main
 from repro.model.config import BASE, Hyper
-from repro.runs.forecast import run_bytes, size
+from repro.runs import forecast as forecasts
+from repro.runs.forecast import card_for, forecast, hours_of, run_bytes, size
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
-from repro.runs.speed import elsewhere
-from repro.runs.speed.elsewhere import forecast_elsewhere, hours_of
 from repro.runs.speed.hardware import BIG, CARDS, Hardware, card_of
+from repro.runs.speed.rates import Machine
 from repro.runs.table import Cell, Paper, Row, Table, cells
 from repro.runs.task import Translation
 
@@ -31,9 +32,7 @@ def test_the_papers_own_machine_takes_as_long_as_the_paper_says() -> None:
     assert big == pytest.approx(3.5 * 24, rel=0.05)
 
 
-@pytest.mark.parametrize(
-    ("name", "width", "teraflops"), [("v100", "big", 41.8), ("a100", "big", 104.2), ("p100", "base", 2.97)]
-)
+@pytest.mark.parametrize(("name", "width", "teraflops"), [("a100", "big", 104.2), ("p100", "base", 2.97)])
 def test_published_rates_in_operations(name: str, width: str, teraflops: float) -> None:
     rate = getattr(CARDS[name], width)
     assert rate.flops / 1e12 == pytest.approx(teraflops, rel=0.01)
@@ -64,7 +63,7 @@ def test_other_test_sets_are_translated_there_too(monkeypatch: pytest.MonkeyPatc
     captions, a100 = SCALES["captions"], CARDS["a100"]
     cell = replace(asked()[0], hyper=captions.base)
     whole = hours_of(cell, captions, a100, 1)
-    monkeypatch.setattr(elsewhere, "further_sentences", lambda scale, pair: 0)
+    monkeypatch.setattr(forecasts, "further_sentences", lambda scale, pair: 0)
     less = (whole - hours_of(cell, captions, a100, 1)) * 3_600
     assert less == pytest.approx(1_000 * captions.sentence_tokens / a100.translated, rel=1e-6)
 
@@ -72,34 +71,64 @@ def test_other_test_sets_are_translated_there_too(monkeypatch: pytest.MonkeyPatc
 def test_a_wider_model_is_judged_by_the_big_one() -> None:
     def hours(hyper: Hyper) -> float:
         [cell, _] = asked()
-        return hours_of(replace(cell, hyper=hyper), PAPER, CARDS["v100"], 1)
+        return hours_of(replace(cell, hyper=hyper), PAPER, CARDS["a100"], 1)
 
     # of the same operations the big model's come faster
     assert hours(replace(BASE, d_model=1024)) < 2.6 * hours(BASE)
 
 
-def last_line(**options: object) -> str:
+def lines(**options: object) -> list[str]:
     chosen = replace(Options(dry_run=True), **options)  # type: ignore[arg-type]
-    return forecast_elsewhere("t", asked(), PAPER, chosen).split("\n")[-1]
+    return forecast("t", asked(), PAPER, chosen).split("\n")
 
 
-def test_the_whole_is_the_last_line() -> None:
+def test_hours_and_money_are_of_the_card_and_no_line_is_of_this_machine() -> None:
     hours = sum(hours_of(cell, PAPER, CARDS["a100"], 8) for cell in asked())
-    found = last_line(hardware="a100", devices=8, price=2.0)
-    assert found.startswith(
-        f"In all on 8 a100, one run after the other: {hours:,.1f} hours, {8 * hours:,.1f} device-hours"
-    )
-    assert f"{16 * hours:,.2f} in money at 2.00 a device-hour" in found
-    assert found.endswith("1 of 2 runs by published rates, 1 of 2 runs by extrapolated rates.")
-    assert "money" not in last_line(hardware="h100")
-    assert last_line(hardware="v100").endswith("2 of 2 runs by published rates.")
+    found = lines(hardware="a100", devices=8, price=2.0)
+    [whole] = [
+        line for line in found if line.startswith("Times are those of 8 a100, by published rates, and not of this")
+    ]
+    assert whole.endswith(f"{hours:,.1f} hours, {8 * hours:,.1f} device-hours, {16 * hours:,.2f} in money.")
+    assert [line.split()[-1] for line in found[1:4]] == [
+        "money", *(f"{16 * hours_of(cell, PAPER, CARDS['a100'], 8):,.2f}" for cell in asked())
+    ]  # fmt: skip
+    assert not [line for line in found if "Memory" in line or "free" in line or "at a time" in line]
+    assert "money" not in "".join(lines(hardware="h100"))
+    told = "\n".join(lines(hardware="h200"))
+    assert ("extrapolated: " in told, "published: " in told) == (True, False)
+
+
+CPU, GPU = Machine("Z80", "Z80", "2.13.0"), Machine("Z80", "NVIDIA H200", "2.13.0")
+
+
+@pytest.mark.parametrize(
+    ("machine", "scale", "options", "card"),
+    [
+        (CPU, "laptop", {}, None),
+        (CPU, "captions", {"on": "slurm"}, None),  # nodes like this one
+        (CPU, "single_gpu", {}, "a100"),  # not 344.6 d of this machine
+        (CPU, "paper", {"on": "ray"}, "a100"),
+        (CPU, "laptop", {"hardware": "h200"}, "h200"),
+        (CPU, "paper", {"dry_run": False}, None),  # who begins it here is told how long it takes here
+        (CPU, "paper", {"dry_run": False, "on": "slurm"}, "a100"),
+        (GPU, "single_gpu", {}, None),
+        (GPU, "single_gpu", {"on": "slurm"}, "a100"),  # whose nodes may have any
+        (GPU, "paper", {"on": "ray", "hardware": "h100"}, "h100"),
+    ],
+)
+def test_the_machine_that_makes_the_runs_is_forecast(
+    machine: Machine, scale: str, options: dict[str, Any], card: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forecasts, "this_machine", lambda: machine)
+    found = card_for(SCALES[scale], replace(Options(dry_run=True), **options))
+    assert (found.name if found else None) == card
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["--hardware=h100"], "--hardware h100 belongs to a forecast: expected --dry-run as well"),
-        (["--hardware=h101", "--dry-run"], "Unknown hardware 'h101'; expected one of p100, v100, a100, h100, h200."),
+        (["--hardware=h101", "--dry-run"], "Unknown hardware 'h101'; expected one of p100, a100, h100, h200."),
         (["--price=2", "--dry-run"], "--price 2 belongs to --hardware: expected that as well, one of p100"),
         (["--price=nan", "--dry-run", "--hardware=h100"], "--price must be a number of at least 0"),
         (["--price=inf", "--dry-run", "--hardware=h100"], "got inf"),
@@ -118,13 +147,17 @@ def test_options_that_have_nothing_to_say_are_refused(
 
 
 def test_the_disk_is_named_whatever_the_card() -> None:
-    text = forecast_elsewhere("t", asked(), PAPER, replace(Options(dry_run=True), hardware="h100"))
     kept = sum(run_bytes(cell.hyper, PAPER, "en-de") for cell in asked())
-    [line] = [line for line in text.split("\n") if line.startswith("Disk: ")]
+    [line] = [line for line in lines(hardware="h100") if "Disk: " in line]
     assert f"checkpoints at most {size(kept)}; wmt14 en-de " in line
     assert "free" not in line, "the disk of another machine is not known"
 
 
-def test_an_unknown_card_is_refused() -> None:
-    with pytest.raises(ValueError, match="Unknown hardware 'tpu'"):
-        card_of("tpu")
+@pytest.mark.parametrize("name", ["tpu", "v100"])  # nor one that the pinned PyTorch has no kernels for
+def test_an_unknown_card_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"Unknown hardware '{name}'"):
+        card_of(name)
+
+
+def test_the_papers_own_card_is_for_comparison() -> None:
+    assert "this PyTorch has no kernels for it" in "".join(lines(hardware="p100"))

@@ -1,4 +1,4 @@
-"""What is known of a row's speed, and that what is damaged is not."""
+"""What is known of the speed of rows here: by finished runs, and by trials; what is damaged says nothing."""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -11,13 +11,11 @@ from repro.results.provenance import provenance
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed import rates
-from repro.runs.speed.rates import Rates, Speeds, fastest, read_rates, save_rates, speed_key, this_machine
-from repro.runs.table import Cell, cells
-from repro.runs.task import Translation
+from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine, tried
 from repro.storage import signed_json
 
-LAPTOP, EN_DE = SCALES["laptop"], Translation("en-de")
-RATES = Rates(step=0.05, sentence=0.004, flops=2e9, made="2026-11-22T18:00:00+00:00", origin="measured")
+LAPTOP = SCALES["laptop"]
+FLOPS = 2e9  # of an update
 HERE = this_machine()
 RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody asks for is left out
     "format": 2,
@@ -49,9 +47,15 @@ RECORD: dict[str, Any] = {  # of a run of the base at `laptop` here; what nobody
 }
 
 
-def base_cell() -> Cell:
-    [one] = cells([], LAPTOP.base, seeds=[1], chosen=["base"], task=EN_DE)
-    return one
+TRIED = Known(
+    how=speed_conditions(HERE, 1, 1, "fp32"),
+    row=row_of(asdict(LAPTOP.base), None),
+    flops=FLOPS,
+    tokens=512,
+    step=0.05,
+    sentence=None,
+    made="2026-11-22T18:00:00+00:00",
+)
 
 
 def kept(runs: Path, number: int = 1, **changes: Any) -> None:
@@ -65,84 +69,39 @@ def kept(runs: Path, number: int = 1, **changes: Any) -> None:
     signed_json.write(runs / f"{number:016}" / "record.json", content)
 
 
-def known(tmp_path: Path, **options: Any) -> Rates | None:
+def nearest(tmp_path: Path, flops: float = FLOPS, hyper: dict[str, Any] | None = None, **options: Any) -> Known | None:
+    """Of a run of the base, or of one with another setting."""
     how = replace(Options(), **options)
-    return Speeds.load(tmp_path / "cache", tmp_path / "runs", how).of(base_cell(), LAPTOP)
+    known = Speeds.load(tmp_path / "cache", tmp_path / "runs", how)
+    return known.nearest(replace(LAPTOP.base, **(hyper or {})), None, flops)
 
 
 def test_a_processor_has_the_name_that_records_have() -> None:
     assert this_machine().cpu == provenance()["cpu"]
 
 
-def test_what_was_measured_is_found_again(tmp_path: Path) -> None:
-    assert known(tmp_path) is None
-    key = rates.key_of_cell(base_cell(), LAPTOP, Options())
-    save_rates(tmp_path / "cache", {key: RATES})
-    assert known(tmp_path) == RATES
-    save_rates(tmp_path / "cache", {"0" * 64: RATES})  # another row's stands beside it
-    assert known(tmp_path) == RATES
+def test_a_trial_is_found_again_and_takes_the_place_of_an_older_one(tmp_path: Path) -> None:
+    assert nearest(tmp_path) is None
+    note_trial(tmp_path / "cache", TRIED)
+    assert nearest(tmp_path) == TRIED
+    note_trial(tmp_path / "cache", replace(TRIED, row="another"))
+    note_trial(tmp_path / "cache", replace(TRIED, step=0.07))
+    assert nearest(tmp_path) == replace(TRIED, step=0.07)
+    assert len(tried(tmp_path / "cache")) == 2
 
 
-@pytest.mark.parametrize("change", [{"threads": 2}, {"precision": "bf16"}, {"backend": "ctranslate2"}, {"devices": 2}])
+@pytest.mark.parametrize("change", [{"threads": 2}, {"precision": "bf16"}, {"devices": 2}])
 def test_other_settings_have_another_speed(tmp_path: Path, change: dict[str, Any]) -> None:
-    save_rates(tmp_path / "cache", {rates.key_of_cell(base_cell(), LAPTOP, Options()): RATES})
-    assert known(tmp_path, **change) is None
+    note_trial(tmp_path / "cache", TRIED)
+    assert nearest(tmp_path, **change) is None
 
 
-def test_row_machine_and_text_decide_and_the_schedule_does_not() -> None:
-    def key(hyper: dict[str, Any] | None = None, scale: dict[str, Any] | None = None, **machine: Any) -> str:
-        changed = replace(LAPTOP.base, **(hyper or {}))
-        return speed_key(changed, replace(LAPTOP, **(scale or {})), EN_DE, None, Options(), replace(HERE, **machine))
-
-    assert key() == key({"steps": 900, "warmup": 7, "average": 5, "lr_factor": 2.0})
-    others = [
-        key({"n_heads": 32, "d_k": 2, "d_v": 2}),
-        key({"dropout": 0.0}),
-        key(scale={"batch_tokens": 1024}),
-        key(scale={"vocab_size": 600}),
-        key(scale={"corpus": "tatoeba"}),
-        key(cpu="Z80"),
-        key(torch="2.11.0"),
-        key(device="NVIDIA H100"),
-    ]
-    assert len({key(), *others}) == 1 + len(others)
-
-
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 1}', '{"format": 1, "rates": {}, "sha256": "0"}', "\0"])
-def test_a_damaged_file_says_nothing_and_is_made_anew(tmp_path: Path, damage: str) -> None:
-    (tmp_path / "speed.json").write_text(damage)
-    assert read_rates(tmp_path) == {}
-    save_rates(tmp_path, {"a": RATES})
-    assert read_rates(tmp_path) == {"a": RATES}
-
-
-def test_a_rate_that_cannot_be_is_left_out(tmp_path: Path) -> None:
-    good = asdict(RATES)
-    bad: list[Any] = [
-        good | {"step": 0.0},
-        good | {"step": -1},
-        good | {"sentence": "fast"},
-        good | {"step": True},
-        good | {"made": "yesterday"},
-        good | {"made": "2026-11-22T18:00:00"},  # where on earth?
-        good | {"surplus": 1},
-        {},
-        None,
-    ]
-    content = {"format": 1, "rates": {**{f"bad{i}": one for i, one in enumerate(bad)}, "good": good}}
-    signed_json.write(tmp_path / "speed.json", content)
-    assert read_rates(tmp_path) == {"good": RATES}
-
-
-def test_a_finished_run_is_a_measurement(tmp_path: Path) -> None:
-    kept(tmp_path / "runs")
-    found = known(tmp_path)
+def test_a_finished_run_says_how_fast_its_row_is_whatever_its_schedule(tmp_path: Path) -> None:
+    kept(tmp_path / "runs", hyper__steps=900, hyper__warmup=7)
+    found = nearest(tmp_path)
     assert found
-    assert (found.step, found.sentence, found.flops, found.origin) == (0.05, 0.005, 2e9, "run")
-    kept(
-        tmp_path / "runs", hyper__steps=1000, cost__steps=1000, cost__train_seconds=50.0, cost__flops=2e12
-    )  # a shorter one says as much
-    assert known(tmp_path) == found
+    assert (found.step, found.sentence, found.flops, found.tokens) == (0.05, 0.005, FLOPS, 512)
+    assert found.row == TRIED.row
 
 
 @pytest.mark.parametrize(
@@ -151,50 +110,74 @@ def test_a_finished_run_is_a_measurement(tmp_path: Path) -> None:
         {"stamp__cpu": "Z80"},
         {"stamp__device": "NVIDIA H100"},
         {"stamp__versions__torch": "2.11.0"},
-        {"settings__threads": 2},
-        {"hyper__n_heads": 4},
-        {"corpus__name": "tatoeba"},
-        {"system": "toy.Toy()"},
+        {"stamp__n_threads": 2},
         {"cost__steps": 0},
-        {"settings__batch_tokens": 1024},
+        {"cost__train_seconds": 0},
+        {"cost__train_seconds": 9.0},  # mostly the beginning of a process
     ],
 )
-def test_a_run_of_another_machine_or_row_says_nothing(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_run_of_another_machine_or_of_nothing_says_nothing(tmp_path: Path, change: dict[str, Any]) -> None:
     kept(tmp_path / "runs", **change)
-    assert known(tmp_path) is None
+    assert nearest(tmp_path) is None
 
 
-def test_a_run_that_learned_nothing_does_not_say_how_long_it_translates(tmp_path: Path) -> None:
-    kept(tmp_path / "runs", hyper__steps=100, cost__steps=100)  # of a warm-up of 800
-    found = known(tmp_path)
+def test_the_run_most_alike_counts(tmp_path: Path) -> None:
+    kept(tmp_path / "runs", 1, cost__train_seconds=18.0, cost__flops=3.6e11)  # the row, ten times fewer operations
+    kept(tmp_path / "runs", 2, hyper__n_heads=4, cost__train_seconds=180.0)
+    kept(tmp_path / "runs", 3, hyper__n_heads=16, cost__train_seconds=360.0, cost__flops=7.2e12)
+
+    def step(flops: float, **hyper: Any) -> float:
+        found = nearest(tmp_path, flops, hyper)
+        assert found
+        return found.step
+
+    assert step(FLOPS) == 0.01, "the same row before all others"
+    assert step(FLOPS, n_heads=1) == 0.1, "else as many operations"
+    assert step(1.2 * FLOPS, n_heads=1) == 0.1
+    assert step(1.9 * FLOPS, n_heads=1) == 0.2
+
+
+def test_a_run_that_has_finished_counts_before_all_trials(tmp_path: Path) -> None:
+    """A run shows what the machine does beside others; a trial of three seconds counts its processor's time alone."""
+    note_trial(tmp_path / "cache", replace(TRIED, step=0.01, made="2027-01-01T00:00:00+00:00"))
+    kept(tmp_path / "runs", hyper__n_heads=4, cost__flops=3.5e12)
+    found = nearest(tmp_path)
     assert found
-    assert found.step
-    assert found.sentence is None
+    assert found.step == 0.05
 
 
-def test_damaged_and_older_records_do_no_harm(tmp_path: Path) -> None:
+def test_of_one_row_the_newest_counts(tmp_path: Path) -> None:
+    for hour, seconds in ((12, 90.0), (14, 180.0), (13, 45.0)):
+        started = f"2026-11-22T{hour}:00:00+00:00"
+        kept(tmp_path / "runs", hour, stamp__started=started, cost__train_seconds=seconds)
+    found = nearest(tmp_path)
+    assert found
+    assert found.step == 0.1
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"format": 2}', '{"format": 2, "known": [], "sha256": "0"}', "\0"])
+def test_a_damaged_file_says_nothing_and_is_made_anew(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "speed.json").write_text(damage)
+    assert tried(tmp_path) == []
+    note_trial(tmp_path, TRIED)
+    assert tried(tmp_path) == [TRIED]
+
+
+def test_a_rate_that_cannot_be_is_left_out(tmp_path: Path) -> None:
+    good = asdict(TRIED)
+    wrong: list[Any] = [{"step": 0.0}, {"step": -1}, {"sentence": "fast"}, {"step": True}, {"flops": 0}, {"surplus": 1}]
+    content = {"format": 2, "known": [*(good | one for one in wrong), {}, None, good]}
+    signed_json.write(tmp_path / "speed.json", content)
+    assert tried(tmp_path) == [TRIED]
+
+
+def test_damaged_records_do_no_harm(tmp_path: Path) -> None:
     kept(tmp_path / "runs")
+    kept(tmp_path / "runs", 2, status="diverged")
     (tmp_path / "runs" / f"{1:016}" / "record.json").write_text("{")
-    assert known(tmp_path) is None
-    kept(tmp_path / "runs")
-    file = tmp_path / "runs" / f"{1:016}" / "record.json"
-    content = json.loads(file.read_text())
-    del content["sha256"]
-    for name in ("fill", "threads", "engine"):
-        del content["settings"][name]
-    signed_json.write(file, content)
-    assert known(tmp_path) is not None
-
-
-def test_of_the_newest_the_fastest_counts() -> None:
-    def made(hour: int, step: float, sentence: float | None = None) -> Rates:
-        return replace(RATES, made=f"2026-11-22T{hour:02}:00:00+00:00", step=step, sentence=sentence)
-
-    assert fastest([]) is None
-    # busy hours are slow ones; what was fast before the newest three was another state of the machine
-    found = fastest([made(1, 0.01), made(3, 0.09), made(2, 0.05, 0.004), made(4, 0.06, 0.007)])
+    found = nearest(tmp_path)
     assert found
-    assert (found.step, found.sentence) == (0.05, 0.004)
+    assert (found.step, found.sentence) == (0.05, None), "what diverged was trained, and translated nothing"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,172 @@
+"""Put one's own results among the published ones, or say why not: what is published changes in no other way.
+
+python -m repro publish laptop             add new records of a scale, and make the pages again
+python -m repro publish laptop --dry-run   say what that would change, and write nothing
+python -m repro publish laptop --replace   also replace records that are published, and say which and what they decided
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from repro.cli.report import write_changed
+from repro.render.several import several
+from repro.results.changes import changed_files, contents
+from repro.results.layer_costs import FILE, LAYER_COSTS_FOLDER
+from repro.results.places import EXPERIMENTS, OWN, PUBLISHED
+from repro.runs.command import Parser, code_of, folder_named, ours
+from repro.storage.atomic import DiskError
+
+if TYPE_CHECKING:
+    from repro.results.layer_costs import Measured
+
+
+class _Plan(NamedTuple):
+    """What publishing one scale, or the measurement of Table 1, would do."""
+
+    name: str
+    added: list[str]  # what is new, or stays one's own
+    replaced: list[str]  # each thing that another one takes the place of: old -> new
+    verdicts: list[str]  # those that change: old -> new
+    write: Callable[[], object]
+
+    @property
+    def said(self) -> list[str]:
+        """All of it, a line each."""
+        return [f"{self.name}: {line}" for line in [*self.added, *self.changes] or ["nothing is new."]]
+
+    @property
+    def changes(self) -> list[str]:
+        """What is no more as it was."""
+        return [*self.replaced, *self.verdicts]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Add your own results to the published ones and make the pages again, or say why not.
+
+    Translations go with their records, and are scored again if their text is available. A published record stays as it
+    is unless --replace is given.
+    """
+    parser = Parser(prog=ours("publish"), description=main.__doc__)
+    parser.add_argument("scale", nargs="*", help=f"which scales; {LAYER_COSTS_FOLDER} is the measurement of Table 1")
+    parser.add_argument(
+        "--from", dest="source", type=folder_named, default=OWN, help="your results (default: %(default)s)"
+    )
+    parser.add_argument("--to", type=folder_named, default=PUBLISHED, help="the published ones (default: %(default)s)")
+    parser.add_argument("--replace", action="store_true", help="let your records replace published ones that differ")
+    parser.add_argument("--dry-run", action="store_true", help="say what would change; write nothing")
+    parser.add_argument(
+        "--cache-dir",
+        type=folder_named,
+        default=Path("cache"),
+        help="where generated text is kept (default: %(default)s)",
+    )
+    options = parser.parse_args(arguments)
+    from repro.pages.build import build_all
+
+    try:
+        plans = _plans(options)
+        print(*(line for plan in plans for line in plan.said), sep="\n")
+        if options.dry_run:
+            print("Nothing was written: --dry-run.")
+            return 0
+        before = contents(options.to)
+        for plan in plans:
+            plan.write()
+        for line in (*changed_files(before, contents(options.to)), *write_changed(build_all(options.to))):
+            print(line)
+    except (ValueError, DiskError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return code_of(error)
+    print(f"The pages under {options.to} are of these records. Look at them, and commit records and pages together.")
+    return 0
+
+
+def _plans(options: argparse.Namespace) -> list[_Plan]:
+    """What would be done for each name; nothing is written before all of it may be.
+
+    Raises ValueError with every reason why something may not.
+    """
+    from repro.pages.build import scales
+
+    has_layers = (options.source / LAYER_COSTS_FOLDER / FILE).exists()
+    there = [*(folder.name for folder in scales(options.source)), *[LAYER_COSTS_FOLDER] * has_layers]
+    if not options.scale and not there:
+        raise ValueError(f"{options.source}: expected results of your own, found none. Run an experiment first.")
+    if not options.scale:
+        raise ValueError(f"expected the scale to publish, got none. Name it: {options.source} has {', '.join(there)}.")
+    plans: list[_Plan] = []
+    reasons: list[str] = []
+    for name in dict.fromkeys(options.scale):
+        try:
+            plans.append(_plan_of_layers(options) if name == LAYER_COSTS_FOLDER else _plan_of_scale(name, options))
+        except ValueError as error:
+            reasons.append(str(error))
+    replaced = [f"{plan.name}: {line}" for plan in plans if plan.replaced for line in plan.changes]
+    if replaced and not options.replace:
+        reasons += [
+            "What is published would be replaced:",
+            *(f"  {line}" for line in replaced),
+            f"Nothing was written. Type the same with --replace if that is meant, or delete yours in {options.source}.",
+        ]
+    if reasons:
+        raise ValueError("\n".join(reasons))
+    return plans
+
+
+def _plan_of_scale(name: str, options: argparse.Namespace) -> _Plan:
+    from repro.pages.build import verdicts_of
+    from repro.results.frame import ResultSet
+    from repro.results.publish import added, publish, published_with, refuse_unpublishable, replaced, without_programs
+    from repro.runs.outputs import rescored
+
+    all_own, there = ResultSet.read(options.source / name), ResultSet.read(options.to / name)
+    own = without_programs(all_own)
+    if own.everything or not all_own.everything:
+        refuse_unpublishable(own, there, EXPERIMENTS, partial(rescored, cache=options.cache_dir))
+    n_left = len(all_own.everything) - len(own.everything)
+    left = (
+        f"{several(n_left, 'run')} of rows that a program gave to repro.run stay yours: put the rows into an "
+        "experiment file, and type its command."
+    )
+    verdicts = _differing(verdicts_of(there), verdicts_of(published_with(own, there)))
+    return _Plan(
+        name, added(own, there) + [left] * bool(n_left), replaced(own, there), verdicts, partial(publish, own, there)
+    )
+
+
+def _plan_of_layers(options: argparse.Namespace) -> _Plan:
+    from repro.claims.layers import verdicts
+    from repro.results import layer_costs
+    from repro.results.publish import layers_to_publish, replaced_layers
+
+    mine, place = layers_to_publish(options.source, options.to), options.to / LAYER_COSTS_FOLDER / FILE
+    theirs = layer_costs.load(place) if place.exists() else None
+    before, after = ({claim: one[0] for claim, one in verdicts(of).items()} if of else {} for of in (theirs, mine))
+    return _Plan(
+        LAYER_COSTS_FOLDER,
+        [] if theirs else ["new: the measurement"],
+        replaced_layers(mine, theirs) if theirs else [],
+        _differing(before, after),
+        partial(_publish_layers, mine, options.to),
+    )
+
+
+def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    """verdict of C27a: opposite sign -> undetermined; nothing where no verdict stands yet."""
+    return [
+        f"verdict of {claim}: {before.get(claim, 'none')} -> {after.get(claim, 'none')}"
+        for claim in {**before, **after}
+        if before and before.get(claim) != after.get(claim)
+    ]
+
+
+def _publish_layers(measured: "Measured", results: Path) -> None:
+    from repro.figures.table1 import draw_table1
+    from repro.results import layer_costs
+
+    layer_costs.save(results / LAYER_COSTS_FOLDER / FILE, measured)
+    draw_table1(results)

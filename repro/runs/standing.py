@@ -1,0 +1,101 @@
+"""How far the runs of a sweep have come, before their text is opened: what a dry run counts as done.
+
+A run is found by all that decides it but the text itself, of which the name of the corpus and the pair of languages
+are asked: a sweep opens the text, and finds the run by that as well. No torch.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from repro.results.equal_code import equal_codes
+from repro.results.provenance import fingerprint
+from repro.runs.options import Options
+from repro.runs.scales import Scale
+from repro.runs.table import Cell
+from repro.tracking.run_folder import RECORD, describe
+from repro.training.checkpoint_files import checkpoints, step_of
+
+OF_TEXT = ("data", "tokenizer", "in_tokens", "corpus", "test_subset")  # what only a text that is open tells
+UNOPENED = SimpleNamespace(tokenizer=SimpleNamespace(sha256=None), data_hash=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standing:
+    """Of one run."""
+
+    done: bool  # it has a record
+    step: int  # of its newest checkpoint
+    trained: float  # part of its training, from 0 to 1
+
+    def told(self, steps: int) -> str:
+        """In words."""
+        return "done" if self.done else f"at step {self.step:,} of {steps:,}"
+
+
+NOT_BEGUN = Standing(done=False, step=0, trained=0.0)
+
+
+def standings(asked: Iterable[Cell], scale: Scale, options: Options) -> dict[Cell, Standing]:
+    """Of each run that has begun; of several that it may be, as with other text, the one that has come furthest."""
+    there = [*_there(options.runs_dir)]
+    found = {}
+    for cell in asked if there else ():
+        wanted, read = _decides(cell, scale, options), cell.task.at(scale)
+        codes = equal_codes(wanted.pop("code"))
+        alike = [
+            _standing(folder, cell)
+            for folder, tags, decides in there
+            if (tags.get("corpus"), tags.get("pair")) == (read.corpus, cell.task.name)
+            and decides.get("code") in codes
+            and {name: value for name, value in decides.items() if name not in (*OF_TEXT, "code")} == wanted
+        ]
+        if alike and (furthest := max(alike, key=lambda one: (one.done, one.step))) != NOT_BEGUN:
+            found[cell] = furthest
+    return found
+
+
+def _there(runs: Path) -> Iterator[tuple[Path, Mapping[str, str], Mapping[str, Any]]]:
+    """The folders of runs, their tags and what they are made of; of one that is damaged the sweep tells."""
+    for file in sorted(runs.glob("*/run.json")):
+        try:
+            run = describe(file.parent)
+        except ValueError:
+            continue
+        if decides := run.get("origin", {}).get("decides"):
+            yield file.parent, run["tags"], decides
+
+
+def _standing(folder: Path, cell: Cell) -> Standing:
+    if (folder / RECORD).exists():
+        return Standing(done=True, step=cell.hyper.steps, trained=1.0)
+    saved = checkpoints(folder / "checkpoints")
+    step = step_of(saved[-1]) if saved else 0
+    return Standing(done=False, step=step, trained=step / cell.hyper.steps)
+
+
+def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
+    """All that decides the result of a cell, but for its text, as `run.json` keeps it."""
+    from repro.runs.recipe import Recipe  # and tokenizers: not where nothing has begun
+
+    read = cell.task.at(scale)
+    recipe = Recipe(
+        prepared=cast("Any", UNOPENED),
+        task=cell.task,
+        in_tokens=False,
+        hyper=cell.hyper,
+        seed=cell.seed,
+        batch_tokens=read.batch_tokens,
+        batch_by=read.batch_by,
+        devices=options.processes,
+        accumulate=read.micro_batches(options.processes),
+        threads=options.threads,
+        precision=options.precision,
+        backend=options.backend,
+        strategy=options.strategy,
+        system=cell.row.system,
+    )
+    known = {name: value for name, value in recipe.decides.items() if name not in OF_TEXT}
+    return known | {"code": fingerprint(cell.row.system)}
