@@ -23,7 +23,6 @@ from repro.storage import atomic
 
 FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
 CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
-UNCHECKED = b'{"kind": "'  # how lines began before there was a checksum; no flipped bit makes the one of the other
 FINAL = "final"  # the kind of the run's last numbers
 # kinds made for MLflow alone: from files beside the journal, and from a row's seeds
 DERIVED = ("paper", "further", "row")
@@ -172,10 +171,10 @@ class Tail:
 
     def _line(self, text: bytes) -> Line:
         checked = CHECKED.fullmatch(text)
-        if not (zlib.crc32(checked[2]) == int(checked[1], 16) if checked else text.startswith(UNCHECKED)):
+        if checked is None or zlib.crc32(checked[2]) != int(checked[1], 16):
             raise self._damaged(text)
         try:
-            line = json.loads(b"{" + checked[2] if checked else text)
+            line = json.loads(b"{" + checked[2])
             frame = {name: line.pop(name) for name in FRAME}
             return frame | {name: float(value) for name, value in line.items()}
         except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -24,8 +24,6 @@ from repro.training.checkpoint_files import path_of as path_of
 from repro.training.checkpoint_files import step_of as step_of
 
 FORMAT = "3"
-OLDER = ("1", "2")
-SAME_WEIGHTS = ("2", "3")  # formats whose weights can be used; format 2 lacks what training needs to go on
 SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
 _DIGEST, _DIGEST_BYTES = "sha256", 32
 _BLOCK = 2**20
@@ -78,17 +76,17 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
     _found_whole.add(_state(path))
 
 
-def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str, Any]:
+def load(path: Path, run: str) -> dict[str, Any]:
     """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`)."""
-    about = _checked(path, run, formats)
+    about = _checked(path, run)
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
     state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
     return state
 
 
-def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
-    """The words of a checkpoint that is whole, of this run and of one of these formats, or `CheckpointError`.
+def _checked(path: Path, run: str) -> dict[str, str]:
+    """The words of a checkpoint that is whole, of this run and of this format, or `CheckpointError`.
 
     A file that cannot be opened now, for want of memory or of a server, is not damaged: that raises OSError.
     """
@@ -102,16 +100,15 @@ def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
         raise DamagedCheckpoint(
             f"{path} is not a readable checkpoint ({error}). Delete it, and the run goes on from the one before."
         ) from error
-    is_first_format = about.get("format") == "1" and _DIGEST in about  # it had the digest among the words
-    if not whole and not is_first_format:
+    if not whole:
         raise DamagedCheckpoint(
             f"{path} is damaged: its content does not have the SHA-256 written in it. "
             f"Delete it, and the run goes on from the one before."
         )
-    if (found := about.get("format")) not in formats:
+    if (found := about.get("format")) != FORMAT:
         raise CheckpointError(
-            f"{path} has checkpoint format {found}, expected {FORMAT}: {'an older' if found in OLDER else 'a newer'} "
-            f"version of this package wrote it. Go on with that version, or delete its run folder to train anew."
+            f"{path} has checkpoint format {found}, expected {FORMAT}: another version of this package wrote it. Go on "
+            "with that version, or delete its run folder to train anew."
         )
     if about["run"] != run:
         raise CheckpointError(
@@ -164,7 +161,7 @@ def newest_whole(folder: Path, run: str) -> Path | None:
     """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
     for path in reversed(checkpoints(folder)):
         try:
-            _checked(path, run, (FORMAT,))
+            _checked(path, run)
         except DamagedCheckpoint as error:
             print(f"Warning: {error}\nGoing on from the checkpoint before it.", flush=True)
             path.rename(path.with_suffix(".damaged"))
@@ -176,7 +173,7 @@ def newest_whole(folder: Path, run: str) -> Path | None:
 def weights(path: Path, run: str) -> dict[str, Tensor]:
     """The model's own weights in a checkpoint, without optimizer state."""
     prefix = "model."
-    state = load(path, run, SAME_WEIGHTS)["state_dict"]
+    state = load(path, run)["state_dict"]
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 

@@ -139,14 +139,6 @@ def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> Non
     assert load(file).determinism == SHOWN
 
 
-def test_a_record_from_before_curves_has_empty_ones(tmp_path: Path) -> None:
-    content = fields() | {"format": 1}
-    del content["curves"]
-    (tmp_path / "record.json").write_bytes(signed(content))
-    nothing: dict[str, list[int]] = {"step": [], "nll": []}
-    assert load(tmp_path / "record.json") == Record(**fields() | {"curves": {"train": nothing, "dev": nothing}})
-
-
 def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     for change in ({"lr_factor": 0.5}, {"attention_dropout": 0.1}):

@@ -273,7 +273,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "--clean",
         "length_ratio",
         "duplicates",
-        "--fill=tokens",
+        "--batch-by=tokens",
     ]
     argv = [*places, *settings, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback", "--shard=1/1"]
     table = experiment("table_x", "two words")
