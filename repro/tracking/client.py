@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.storage import atomic
-from repro.storage.journal import locked
+from repro.storage.lock import locked
 
 DEFAULT_URI, RUNS = "sqlite:///mlflow.db", Path("runs")
 QUIET = {  # MLflow as a guest: no reports home, no chatter, no minutes of retries inside one call
@@ -179,15 +179,15 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
 
     atomic.make_folder(path.parent)
     gate = path.with_name(f"{path.name}.lock")
-    gate.touch()
-    with locked(gate, patience=60.0):  # others wait instead of making the same tables
+    with atomic.named(gate):
+        gate.touch()
+    with locked(gate):  # others wait instead of making the same tables
         for left in atomic.left_beside(path, atomic.PARTIAL):
             left.unlink(missing_ok=True)
         if not path.exists() or not path.stat().st_size:
             for lost in _beside(path):  # of a database that is gone: SQLite would mix it with the new one
                 lost.unlink(missing_ok=True)
-            write = atomic.write_bytes if path.exists() else atomic.write_new
-            write(path, _tables())
+            atomic.write_bytes(path, _tables())
         try:
             client = MlflowClient(sqlite_uri(path))
             client.search_experiments(max_results=1)

@@ -15,7 +15,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from repro.results.further_tests import further_file, read_further
 from repro.storage import atomic, signed_json
-from repro.storage.journal import FINAL, FRAME, Line, locked
+from repro.storage.journal import FINAL, FRAME, Line
+from repro.storage.lock import locked
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
 PrintedScore = Literal["ppl", "bleu", "f1"]
