@@ -46,6 +46,8 @@ STOP_PATIENCE = 5.0  # seconds to stop by itself before it is killed
 
 def free_port(wanted: int) -> int:
     """The first free port from `wanted` on."""
+    if not 0 < wanted < 65_536:
+        raise ValueError(f"--port {wanted}: expected a number from 1 to 65535.")
     for port in range(wanted, min(wanted + 100, 65_536)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -130,8 +130,9 @@ def test_weights_are_the_models_own(path: Path) -> None:
 
 def test_lightnings_way_in_and_out(tmp_path: Path) -> None:
     io = SafetensorsIO(RUN)
-    io.save_checkpoint(STATE, tmp_path / "x")
-    assert equal(io.load_checkpoint(tmp_path / "x"), STATE)
+    state = STATE | {"optimizer_states": [], "loops": {}, "global_step": 7}
+    io.save_checkpoint(state, tmp_path / "x")
+    assert equal(io.load_checkpoint(tmp_path / "x"), state)
     with pytest.raises(CheckpointError, match="expected run other"):
         SafetensorsIO("other").load_checkpoint(tmp_path / "x")
     io.remove_checkpoint(tmp_path / "x")
@@ -208,6 +209,46 @@ def test_another_kind_of_file_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(DamagedCheckpoint, match=r"step-000000007.* Delete it, and the run goes on from the one before"):
         load(path, RUN)
+
+
+def forged(path: Path, about: dict[str, str]) -> None:
+    """A file with its right digest at the end and these words at its head."""
+    header = json.dumps({
+        "__metadata__": about, "w": {"dtype": "U8", "shape": [1], "data_offsets": [0, 1]},
+        "sha256": {"dtype": "U8", "shape": [32], "data_offsets": [1, 33]},
+    }).encode()  # fmt: skip
+    content = len(header).to_bytes(8, "little") + header + b"x"
+    path.write_bytes(content + hashlib.sha256(content).digest())
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        None, "", "7", "null", '{"dict": 7}', '{"dict": [[1]]}', '{"tensor": "v"}', '{"set": []}', '{"a": 1, "b": 2}',
+        '{"dict": [[{"list": []}, 1]]}', '{"dict": []}', "[" * 100_000,
+    ],
+)  # fmt: skip
+def test_what_is_no_checkpoint_is_named_though_its_digest_is_right(path: Path, state: str | None) -> None:
+    forged(path, {"format": checkpoint.FORMAT, "run": RUN} | ({} if state is None else {"state": state}))
+    with pytest.raises(CheckpointError, match=r"^.*step-000000007\.safetensors has the SHA-256 .* Delete it"):
+        weights(path, RUN)
+    with pytest.raises(CheckpointError, match=r"^.*step-000000007\.safetensors has the SHA-256 .* Delete it"):
+        SafetensorsIO(RUN).load_checkpoint(path)
+    forged(path, {})
+    with pytest.raises(CheckpointError, match="has checkpoint format None"):
+        load(path, RUN)
+    forged(path, {"format": checkpoint.FORMAT})
+    with pytest.raises(CheckpointError, match="is a checkpoint of run None"):
+        load(path, RUN)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_no_file_is_not_waited_for(path: Path, make: Any) -> None:
+    make(path_of(path.parent, 8))
+    with pytest.raises(DamagedCheckpoint, match="step-000000008.safetensors is no file"):
+        load(path_of(path.parent, 8), RUN)
+    checkpoint.prune(path.parent, keep=())
+    assert newest_whole(path.parent, RUN) == path
 
 
 def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
