@@ -233,7 +233,7 @@ def load(path: Path) -> Record:
         raise ValueError(
             f"{path}: expected a record, got {got}. {RESTORE}, or delete it and run the row again."
         ) from error
-    except (ValueError, RecursionError) as error:
+    except (OverflowError, RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
 

@@ -25,7 +25,7 @@ PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `swee
 LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
 PROBE = 4_096  # bytes that a folder must take before work begins
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError)  # say something else than that a disk refuses
+OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
 
 
 class DiskError(OSError):

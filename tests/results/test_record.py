@@ -468,6 +468,13 @@ def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
     )
 
 
+def test_a_number_that_no_float_holds_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(signed(fields() | {"scores": {"dev": SCORE | {"nll": 10**400}, "test": SCORE}}))
+    with pytest.raises(ValueError, match=r"record\.json: .*Restore the file from git"):
+        load(file)
+
+
 def test_every_digit_is_guarded(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     Record(**fields()).save(file)

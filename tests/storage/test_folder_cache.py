@@ -91,12 +91,11 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path) -> None:
     elsewhere = tmp_path / left.name.replace(socket.gethostname(), "another-machine")
     other = tmp_path / left.name.replace("made", "other")
     host = socket.gethostname()
-    before = tmp_path / f".{made.name}.{host}.{child}.0123abcd.making"
     kept = [living, elsewhere, other]
     if (ours := numbering(this_process())) is not None:
         assert f".{ours}." in left.name
         kept += [tmp_path / left.name.replace(ours, f"{host}.{theirs}") for theirs in IN_OTHER_NUMBERINGS]
-    for folder in (*kept, before):
+    for folder in kept:
         folder.mkdir()
     made_once(made, lambda empty: {"length": len(str(written(empty, "a", b"whole")))})
     assert {path.name for path in tmp_path.iterdir()} == {made.name, *(path.name for path in kept)}
