@@ -8,6 +8,7 @@ import secrets
 import shlex
 import sqlite3
 import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -139,9 +140,18 @@ def _silence(uri: str, patience: float = 2.0) -> str | None:
     return why[0] if why else None
 
 
+def guest() -> dict[str, str]:
+    """What MLflow's environment must have: quiet, and a home, for which it asks: users of some containers have none."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return QUIET | {"HOME": tempfile.gettempdir()}
+    return QUIET
+
+
 def connect(uri: str) -> Any:
     """MLflow's client, imported and opened with care."""
-    for name, value in QUIET.items():
+    for name, value in guest().items():
         os.environ.setdefault(name, value)
     # what MLflow 3.17 uses is deprecated in the libraries below it: nothing our users could mend
     warnings.filterwarnings("ignore", module=r"(mlflow|sqlalchemy|alembic|pydantic|starlette|fastapi)(\.|$)")

@@ -134,8 +134,8 @@ def of_runs(runs: Path) -> dict[str, list[Rates]]:
     newest = sorted(runs.glob("*/record.json"), key=_made_at, reverse=True)[:RECORDS]
     found: dict[str, list[Rates]] = {}
     for path in newest:
-        with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            content = signed_json.read(path, "a record", record.FORMAT, record.WITHOUT_CURVES)
+        with suppress(OSError, ValueError, LookupError, TypeError, ArithmeticError):
+            content = signed_json.read(path, "a record", record.FORMAT)
             found.setdefault(_key_of_record(content), []).append(_rates_of_record(content))
     return found
 
