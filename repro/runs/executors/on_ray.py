@@ -155,6 +155,7 @@ class OnRay(ExitStack):
             record = run.finished()
             return Made(run=run, record=record, code=0 if record else 128 + self.signals.received)
         if record := self._record(run, code):
+            Path(self._log(work)).unlink(missing_ok=True)
             return Made(run=run, record=record)
         if code > 128 or (code == BUSY and lost[work.cell]):  # the one that was lost may still hold it for some seconds
             why = f"its process on {ended.host} ended {how_it_ended(ended.code)}"
