@@ -14,12 +14,13 @@ import json
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from repro.storage.process import has_ended, numbering, this_process
+from repro.storage.process import has_ended
 
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
 LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
@@ -203,8 +204,7 @@ def check_folder(folder: Path) -> None:
 
 def beside(path: Path, kind: str) -> Path:
     """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
-    me = this_process()
-    writer = f"{numbering(me) or me['host']}.{me['pid']}"
+    writer = f"{socket.gethostname()}.{os.getpid()}"
     return path.with_name(f".{_begin(path.name)}.{writer}.{secrets.token_hex(4)}.{kind}")
 
 
@@ -219,8 +219,7 @@ def is_abandoned(left: Path) -> bool:
     writer, *rest = left.name.rsplit(".", 3)
     if len(rest) != 3 or not rest[0].isdecimal():
         return False
-    me = this_process()
-    return writer.endswith(f".{numbering(me) or me['host']}") and has_ended(int(rest[0]))
+    return writer.endswith(f".{socket.gethostname()}") and has_ended(int(rest[0]))
 
 
 def _begin(name: str) -> str:

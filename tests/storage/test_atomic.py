@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from containers import in_a_container
 from faults.disk import Disk, prepack, refusing, tmpfs
 
 from repro.storage import atomic
@@ -326,28 +325,6 @@ def test_sweeping_spares_those_who_live(folder: Path) -> None:
     sweep(folder, alone=True)
     assert set(files(folder)) == kept - {ours.name, far.name}
     sweep(folder / "absent", alone=True)
-
-
-WRITES_SLOWLY = """
-from pathlib import Path
-from repro.storage.atomic import write_bytes
-def slowly(file):
-    file.write(b"one, ")
-    print("begun", flush=True)
-    sys.stdin.readline()
-    file.write(b"two")
-write_bytes(Path(sys.argv[2]), slowly)
-"""
-
-
-def test_sweeping_spares_those_who_live_in_another_container(folder: Path) -> None:
-    with in_a_container(WRITES_SLOWLY, folder / "x") as container:
-        assert container.stdout is not None
-        assert container.stdout.readline() == "begun\n"
-        sweep(folder, alone=False)
-        said, _ = container.communicate("go on\n")
-    assert (container.returncode, said) == (0, "")
-    assert files(folder) == {"x": b"one, two"}
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "x" + "ä" * 127, "[x] *?" + "ß" * 30], ids=["ASCII", "umlauts", "signs"])
