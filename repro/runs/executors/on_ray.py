@@ -4,8 +4,9 @@ A task is this very command with `--shard i/n`, on a node that has room for it (
 the nodes share a folder: runs are made and leased there, so what a lost node had goes on from its checkpoint on another
 one. Code travels as Ray's runtime environment.
 
-Ray is told to stay quiet: no usage statistics, no dashboard, nothing on the terminal; one that is started here listens
-on this machine's loopback address only. Its own signal handlers are taken back: a sweep stops as it always does.
+Ray is told to stay quiet: no usage statistics, no dashboard, no logs on the terminal, where it says that a process of
+its own was lost; one that is started here listens on this machine's loopback address only. Its own signal handlers are
+taken back: a sweep stops as it always does.
 """
 
 import hashlib
