@@ -91,7 +91,7 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 }
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/streams.py": {"os.write"},  # a word to the terminal when the output's reader has gone
-    "storage/atomic.py": {"os.replace", "os.link", "os.write", "os.ftruncate"},  # the one place
+    "storage/atomic.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
     "data/download/transfer.py": {
         "tempfile.NamedTemporaryFile"
     },  # a part of an archive, nameless before its hash is known
@@ -99,7 +99,8 @@ WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read
     "runs/speed/measure.py": {"tempfile.TemporaryDirectory"},  # where a run that is only timed would keep checkpoints
-    "runs/executors/together.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
+    "runs/executors/on_node.py": {"tempfile.TemporaryDirectory"},  # tables that nobody reads: the sweep makes its own
+    "runs/executors/on_ray.py": {"tempfile.TemporaryDirectory"},  # code on its way to nodes, which Ray packs
     "runs/executors/channel.py": {"os.write", "os.fdopen"},  # lines to the process at the other end of a pipe
     "runs/signals.py": {"os.write"},  # the last words of a process, to its terminal
     "tracking/client.py": {"sqlite3.connect"},  # turns a switch of MLflow's own database
@@ -181,19 +182,30 @@ RULES = {
         "never half a file: repro/storage/atomic.py writes",
         lambda call: bool(set(mode(call)) & set("wax+")),
         "open(path, 'w')",
-        allowed=("runs/executors/workers.py",),  # what a worker prints, which only grows
+        allowed=("runs/executors/workers.py", "runs/executors/on_node.py"),  # what a process prints, which only grows
     ),
     "os.open for writing": Rule(
         "never half a file: repro/storage/atomic.py writes",
         lambda call: (
-            dotted(call.func) in ("os.open", "_again")
-            and "os.open" in ast.unparse(call)
+            dotted(call.func) == "os.open"
             and bool(
                 re.search("WR|CREAT|APPEND|TRUNC|TMPFILE", ast.unparse(call)) or "O_RDONLY" not in ast.unparse(call)
             )
         ),
         "os.open(path, os.O_WRONLY)",
         allowed=("storage/atomic.py", "runs/streams.py", "render/console.py"),  # the others: /dev/null
+    ),
+    "folders": Rule(
+        "a disk that refuses is a DiskError with the folder's name: make_folder of repro/storage/atomic.py",
+        called(".mkdir", "os.mkdir", "os.makedirs"),
+        "Path('runs').mkdir(parents=True)",
+        allowed=("storage/atomic.py", "storage/folder_cache.py", "storage/lease.py"),  # the others: where it is absent
+    ),
+    "locks": Rule(
+        "nobody waits without end: repro/storage/lock.py",
+        called("fcntl.flock", "fcntl.lockf"),
+        "fcntl.flock(handle, fcntl.LOCK_EX)",
+        allowed=("storage/lock.py",),
     ),
     "write by name": Rule(
         "never half a file: repro/storage/atomic.py writes",

@@ -84,7 +84,7 @@ def folder(module: str) -> str:
 
 def is_door(module: str) -> bool:
     """Whether it is what `python -m` begins with: it stands before the house, and only calls a command."""
-    return module.endswith(".__main__") or module in ("repro.report", "repro.ui")
+    return module.endswith(".__main__")
 
 
 def floor(module: str) -> int:
@@ -208,10 +208,9 @@ def test_each_folder_has_a_budget() -> None:
         ("repro.training.module", "from repro.model.transformer import Transformer", []),
         ("repro.pages.build", "from repro.experiment import Row", ["repro.experiment"]),
         ("repro.paper", "from repro.storage import atomic", ["repro.storage.atomic"]),
-        ("repro.data.__main__", "from repro.cli.data import main", []),
-        ("repro.report", "from repro.data.__main__ import main", ["repro.data.__main__"]),
-        ("repro.runs.run", "from repro.report import main", ["repro.report"]),
-        ("repro.data.batch", "import repro.data.__main__", ["repro.data.__main__"]),
+        ("repro.__main__", "from repro.cli.data import main", []),
+        ("repro.runs.run", "from repro.__main__ import main", ["repro.__main__"]),
+        ("repro.data.batch", "import repro.__main__", ["repro.__main__"]),
         ("repro.model.config", "import repro", ["repro"]),
         ("repro.model.config", "from repro.nowhere import x", ["repro.nowhere.x"]),
     ],

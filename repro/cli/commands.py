@@ -22,7 +22,6 @@ COMMANDS = {
     "tracking": "bring MLflow up to date with runs, or restore a run from it",
     "ui": "open MLflow on the saved view of a table",
 }
-OF_DECODING = ("translate", "score", "export")  # once the commands of `python -m repro.decoding`
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -105,26 +104,3 @@ def _unknown(word: str) -> str:
 def console() -> NoReturn:
     """What the console command `repro` and `python -m repro` begin with."""
     sys.exit(ended(main))
-
-
-# The long forms of before -----------------------------------------------------------------------------------
-
-
-def of_today(module: str, words: Sequence[str]) -> list[str]:
-    """The words after `python -m repro` that do what `python -m repro.<module>` did with these."""
-    if module == "report" and "publish" in words:
-        at = words.index("publish")
-        if words[max(at - 1, 0)] != "--results":
-            return list(words[at:])
-    if module == "decoding":
-        if words and words[0] in OF_DECODING:
-            return list(words)
-        return ["--help"] if not words or words[0] in ("-h", "--help") else list(words)
-    return [module, *words]
-
-
-def long_form(module: str) -> NoReturn:
-    """Do what a command of before did, and say how it is called today."""
-    words = of_today(module, sys.argv[1:])
-    print(f"python -m repro.{module} is now: {ours(*words)}", file=sys.stderr, flush=True)
-    sys.exit(ended(lambda: main(words)))

@@ -19,7 +19,7 @@ from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run
-from repro.runs.options import RENAMED, add_options
+from repro.runs.options import add_options
 from repro.runs.use import check_parses, check_translates, outputs, score_text, trees
 
 STDIN = Path("/dev/stdin")
@@ -73,7 +73,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 
 def _parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
-    parser = Parser(prog=ours(name), renamed=RENAMED, description=does)
+    parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of it")
     add_options(
         parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"

@@ -28,10 +28,10 @@ from repro.runs.command import Parser, code_of, ours, python, script
 from repro.runs.options import add_options
 from repro.runs.scales import SCALES
 from repro.tracking.client import (
-    QUIET,
     RUNS,
     check_store,
     experiment_name,
+    guest,
     remove_twin,
     repair,
     sqlite_path,
@@ -46,6 +46,8 @@ STOP_PATIENCE = 5.0  # seconds to stop by itself before it is killed
 
 def free_port(wanted: int) -> int:
     """The first free port from `wanted` on."""
+    if not 0 < wanted < 65_536:
+        raise ValueError(f"--port {wanted}: expected a number from 1 to 65535.")
     for port in range(wanted, min(wanted + 100, 65_536)):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,7 +65,7 @@ def server(uri: str, port: int) -> Iterator[tuple[str, subprocess.Popen[bytes]]]
     store = sqlite_path(uri)
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", sqlite_uri(store), "--workers", "1"]
     command += ["--host", LOOPBACK, "--port", str(port), "--uvicorn-opts", "--log-level warning"]
-    environment = {**os.environ, **QUIET}
+    environment = {**os.environ, **guest()}
     environment |= {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "PYTHONWARNINGS": "ignore"}
     address = f"http://{LOOPBACK}:{port}"
     with tempfile.TemporaryFile() as log:

@@ -25,7 +25,7 @@ def _called(letter: str) -> str:
 
 def flat(text: str) -> str:
     """One line, whatever it held: a line break in a name must end neither a cell nor a comment."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)
+    return shown(re.sub(r"[\t-\r\x1c-\x1f\x85\u2028\u2029]", " ", text))
 
 
 def markdown_text(text: str) -> str:

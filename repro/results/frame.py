@@ -22,8 +22,8 @@ from repro.results.notes import NO_COMMIT, NOT_COMMITTED, facts_of, notes_of, ru
 from repro.results.record import BASE, PROGRAM, PaperNumbers, Record, load, path
 from repro.results.repeatable import repeatable
 from repro.results.task import LATER_SCORES, OF_TOKENS, SPLITS, TRANSLATION, number
-from repro.storage.atomic import write_json
-from repro.storage.turn import in_turn
+from repro.storage.atomic import make_folder, write_json
+from repro.storage.lock import locked
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -123,7 +123,8 @@ def note_rows(folder: Path, rows: Rows) -> None:
 
     A program runs its rows one by one, so those that it ran before stay in its table.
     """
-    with in_turn(folder):
+    make_folder(folder)
+    with locked(folder):
         _note_rows(folder, rows)
 
 

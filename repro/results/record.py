@@ -23,7 +23,6 @@ from repro.results.task import OF_TOKENS, SPLITS, TRANSLATION, Named, Scores, Ta
 from repro.storage import signed_json
 
 FORMAT: Literal[2] = 2
-WITHOUT_CURVES = 1  # the format before it
 BASE = "base"  # the table of the base row, which is trained once and comes first in every other table
 PROGRAM = "own"  # the table of rows that a program gives to `repro.run`, one by one; no experiment file has it
 # keys that older records lack, and keep lacking when they are written again
@@ -222,9 +221,7 @@ def load(path: Path) -> Record:
     """Read a record; a ValueError names the file, what was expected, what was found and what to do."""
     try:
         older: dict[str, Any] = dict.fromkeys(OPTIONAL)
-        content = older | signed_json.read(path, "a record", FORMAT, WITHOUT_CURVES)
-        if content["format"] == WITHOUT_CURVES:
-            content |= {"format": FORMAT, "curves": {kind: {"step": [], "nll": []} for kind in ("train", "dev")}}
+        content = older | signed_json.read(path, "a record", FORMAT)
         if isinstance(content.get("hyper"), dict):  # of the time before a field was added: it had its default
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
@@ -236,7 +233,7 @@ def load(path: Path) -> Record:
         raise ValueError(
             f"{path}: expected a record, got {got}. {RESTORE}, or delete it and run the row again."
         ) from error
-    except (ValueError, RecursionError) as error:
+    except (OverflowError, RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE
         raise ValueError(f"{path}: {error}. {instead}, or delete it and run the row again.") from error
 

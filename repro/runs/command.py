@@ -26,22 +26,16 @@ FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: a service's, of what cannot be
 
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
 
-Renamed = Mapping[str, tuple[str, Mapping[str, str]]]
-
 
 class Parser(argparse.ArgumentParser):
-    """argparse's, with options by their whole names only: an abbreviation would mean another one some day.
+    """argparse's, with options by their whole names only: an abbreviation would mean another one some day."""
 
-    `renamed` has the names of before, each with that of today and with the values that are spelled otherwise now.
-    """
-
-    def __init__(self, *, renamed: Renamed | None = None, **settings: Any) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(**settings, allow_abbrev=False)
-        self._renamed = renamed or {}
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """Refuse what nobody knows here, where the options of a command that has several commands are known."""
-        words = modern(sys.argv[1:] if args is None else args, self._renamed)
+        words = sys.argv[1:] if args is None else args
         self._refuse_twice(words)
         found, unknown = super().parse_known_args(words, namespace)
         # of a command whose options may stand between its files, options are read first, and then the rest
@@ -82,22 +76,6 @@ def release() -> str:
         return importlib.metadata.version(DISTRIBUTION)
     except importlib.metadata.PackageNotFoundError:
         return "not installed"
-
-
-def modern(words: Sequence[str], renamed: Renamed) -> list[str]:
-    """The words of a command line with the names of today; each that was replaced is said on stderr."""
-    found, left = [], list(words)
-    while left and left[0] != "--":
-        name, joined, value = left.pop(0).partition("=")
-        if name not in renamed:
-            found.append(name + joined + value)
-            continue
-        new, values = renamed[name]
-        before = [value] if joined else [left.pop(0)] if left else []
-        today = [values.get(one, one) for one in before]
-        print(f"{' '.join([name, *before])} is now {' '.join([new, *today])}", file=sys.stderr)
-        found += [new, *today]
-    return found + left
 
 
 def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:

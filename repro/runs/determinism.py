@@ -10,7 +10,7 @@ one (L4, L5) no run can show by itself.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -55,19 +55,36 @@ def repeated_lines(lines: Iterable[Line]) -> tuple[int, list[str]]:
     return n, unequal
 
 
+def lines_due(steps: int, *, log: int, validate: int, last: int) -> list[tuple[str, int]]:
+    """What a journal has after so many steps, by kind and step: a line each `log` steps and of the `last` one, and one
+    each `validate` steps, but for that at which a run ended before its last.
+    """
+    train = [("train", step) for step in range(1, steps + 1) if step % log == 0 or step == last]
+    dev = [("dev", step) for step in range(validate, steps + 1, validate) if step < steps or step == last]
+    return train + dev
+
+
 def determinism(
-    report: ReproducibilityReport, plan: str, shares: int, lines: Iterable[Line], weights: str | None
+    report: ReproducibilityReport,
+    plan: str,
+    shares: int,
+    lines: Sequence[Line],
+    weights: str | None,
+    due: Sequence[tuple[str, int]] = (),
 ) -> Determinism:
     """The badge, the digests and counts it rests on, and in words what stands against a higher one.
 
-    `plan` is the digest of what should have been read, `shares` in how many micro-batches.
+    `plan` is the digest of what should have been read, `shares` in how many micro-batches. `due` are the lines that the
+    journal must have: somebody may have removed one.
     """
     n, unequal = repeated_lines(lines)
     now = report.conditions[-1][1] if report.conditions else {}
     against = list(changes(report.conditions))
+    there = {(line["kind"], line["step"]) for line in lines}
+    if lost := [f"{kind} {step}" for kind, step in due if (kind, step) not in there]:
+        against.append(f"{len(lost)} of {len(due)} journal lines are lost: {_some(lost)}")
     if unequal:
-        shown = ", ".join(unequal[:SHOWN]) + (f" and {len(unequal) - SHOWN} more" if len(unequal) > SHOWN else "")
-        against.append(f"{len(unequal)} of {n} repeated journal lines differ: {shown}")
+        against.append(f"{len(unequal)} of {n} repeated journal lines differ: {_some(unequal)}")
     if report.unequal:
         against.append(f"{report.unequal} of {report.replayed} micro-batches computed twice differ")
     badge: str | None = None
@@ -84,6 +101,10 @@ def determinism(
         "replayed": report.replayed,
         "repeated_lines": n,
     }
+
+
+def _some(lines: Sequence[str]) -> str:
+    return ", ".join(lines[:SHOWN]) + (f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else "")
 
 
 def _highest(report: ReproducibilityReport, n: int, now: Mapping[str, Any], against: list[str]) -> str:

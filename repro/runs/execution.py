@@ -194,6 +194,12 @@ class Execution(Run):
                 shares=fitted.cost.steps * self.trial.shares,
                 lines=read_all(self.folder / "journal.jsonl"),
                 weights=weights,
+                due=determinism.lines_due(
+                    fitted.cost.steps,
+                    log=self.settings.scale.log_every,
+                    validate=self.settings.scale.validate_every,
+                    last=self.settings.hyper.steps,
+                ),
             ),
             test_subset=subset,
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,

@@ -32,7 +32,6 @@ from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
 SPARE_CHECKPOINTS = 2  # beside those that the row averages
-OTHER_FILES = 16  # its description, journals, translations and record, an attempt at it, and one that is being written
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
@@ -361,11 +360,6 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
 def cell_bytes(cell: Cell, scale: Scale) -> int:
     """The same, of a cell of a sweep at this scale."""
     return run_bytes(cell.hyper, cell.task.at(scale), cell.task.name, cell.row.system)
-
-
-def run_files(hyper: Hyper) -> int:
-    """How many files and folders a run makes, at most."""
-    return SPARE_CHECKPOINTS + hyper.average + OTHER_FILES
 
 
 def disk_needed(asked: Sequence[Cell], scale: Scale) -> str:

@@ -98,8 +98,10 @@ def _read(
     try:
         found = {field: int(environment[name]) for field, name in vars(names).items() if name}
         n = found["processes"]
-        own = found.get("nodes") or max(1, n // int(environment["LOCAL_WORLD_SIZE"]))
+        own = found.get("nodes") or max(1, n // _at_least_1(environment, "LOCAL_WORLD_SIZE"))
         address, port = where()
+        if not 0 < port < 65_536:
+            raise ValueError(f"port {port}")
     except (KeyError, ValueError) as error:
         raise ValueError(f"{launcher}: expected whole numbers in {', '.join(asked)}, got {error!r}.") from None
     said = ", ".join(f"{name}={environment[name]}" for name in asked)
@@ -122,6 +124,12 @@ def _read(
         port=port,
         met_already=met_already,
     )
+
+
+def _at_least_1(environment: Environment, name: str) -> int:
+    if (number := int(environment[name])) < 1:
+        raise ValueError(f"{name}={number}")
+    return number
 
 
 def _master(environment: Environment) -> Callable[[], tuple[str, int]]:

@@ -30,7 +30,6 @@ Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
-RENAMED = {"--fill": ("--batch-by", {"slots": "padded_tokens"}), "--engine": ("--backend", {})}
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
@@ -197,7 +196,6 @@ class Options:
         """The options of the experiment file `table`, as typed; exits with 2 where they cannot be understood."""
         parser = Parser(
             prog=f"{table}.py",
-            renamed=RENAMED,
             description=f"Train, decode and score the rows of {table}; finished runs are skipped, interrupted ones "
             "are resumed.",
         )

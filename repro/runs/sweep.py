@@ -39,7 +39,7 @@ from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task
 from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
-from repro.storage.turn import in_turn
+from repro.storage.lock import locked
 from repro.tracking.mirror import finish_mirror
 from repro.tracking.tracker import Tracker
 from repro.tracking.views import View, install_views, view_of
@@ -218,7 +218,8 @@ class Sweep:
         scale = self.workshop.scale.name
         folder, names = self.results / scale, [table.name for table in self.tables]
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
-        with in_turn(folder):  # of several sweeps the last one to write pages has read the records of all
+        atomic.make_folder(folder)
+        with locked(folder):  # of several sweeps the last one to write pages has read the records of all
             mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
             written = write_scale(mine) if records else []
         elsewhere = [one.run.settings.name for one in outcomes if one.code == BUSY]

@@ -13,7 +13,7 @@ from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
 from repro.runs.changed import of_another_text
-from repro.runs.forecast import run_bytes, run_files, size
+from repro.runs.forecast import run_bytes, size
 from repro.runs.options import Options
 from repro.runs.scales import Scale
 from repro.runs.table import Cell, Table
@@ -163,13 +163,5 @@ def check_room(runs: "Sequence[Run]", folder: Path) -> str:
             errno.ENOSPC,
             f"{room}: checkpoints and journals of {several(len(runs), 'run')}, the largest twice. Free space there, "
             f"name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was started.",
-        )
-    files, inodes = sum(run_files(run.settings.hyper) for run in runs), atomic.free_files(folder)
-    if inodes is not None and inodes < files:
-        raise atomic.DiskError(
-            errno.ENOSPC,
-            f"Disk: {files:,} files to be made in {folder}, {inodes:,} inodes free, however many bytes are free. "
-            f"Delete files there, name another folder with --runs-dir, or ask for fewer --rows or --seeds. Nothing was "
-            f"started.",
         )
     return f"{room}."

@@ -1,8 +1,8 @@
 """Durable writes: a file is absent, the old one or the new one, never half of one.
 
-Everything the suite keeps goes through here. The new bytes are written beside their final name, pushed to the disk,
-read back and compared, and only then take the name; the folder is pushed too, so the name itself survives a crash.
-What only grows (`Appended`) grows by whole pieces. A disk that refuses is a `DiskError`.
+Everything the suite keeps goes through here. The new bytes are written beside their final name, pushed to the disk, and
+only then take the name; the folder is pushed too, so the name itself survives a crash. What only grows (`Appended`)
+grows by whole pieces. A disk that refuses is a `DiskError`.
 """
 
 import errno
@@ -14,34 +14,19 @@ import json
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from repro.storage.process import has_ended, numbering, this_process
+from repro.storage.process import has_ended
 
 PARTIAL = "partial"  # what a crash may leave behind; never read, swept by `sweep`
 LONGEST, KEPT = 255, 140  # bytes of a name: what disks take; of that what a hidden name beside it begins with
 PROBE = 4_096  # bytes that a folder must take before work begins
-ADVICE = {  # what the system may refuse, and what to do about it
-    errno.ENOSPC: "Free space there and type the same command: it goes on.",
-    errno.EDQUOT: "Free some of your quota there and type the same command: it goes on.",
-    errno.EFBIG: "Raise the limit on the size of files (ulimit -f) and type the same command: it goes on.",
-    errno.EROFS: "Nothing can be written on this file system: name another folder.",
-    errno.EACCES: "Get the right to write there, or name another folder.",
-    errno.EPERM: "Get the right to write there, or name another folder.",
-    errno.ENAMETOOLONG: "Name a folder with a shorter path.",
-    errno.ENOTDIR: "A file stands where a folder should: name another folder.",
-    errno.EIO: "The disk does not keep what it is given: look into the system's log, and name a folder on another one.",
-    errno.EMFILE: "Raise the limit on open files (ulimit -n).",
-    errno.ENFILE: "The system has too many open files: end what holds them.",
-}
-NO_INODES = (
-    "Delete files there, however small, since the file system has room for no more of them, and type the same command: "
-    "it goes on."
-)
-T = TypeVar("T")
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+OTHERWISE = (FileNotFoundError, FileExistsError, BlockingIOError, ConnectionError)  # no disk refuses
 
 
 class DiskError(OSError):
@@ -56,19 +41,20 @@ def named(path: Path, needed: int | None = None) -> Iterator[None]:
     """Say of which file an error of the disk is, how much room there was, and what to do (`DiskError`)."""
     try:
         yield
-    except DiskError:
+    except (DiskError, *OTHERWISE):
         raise
     except OSError as error:
-        if error.errno not in ADVICE:
-            raise
         room = [f"{needed:,} bytes needed"] if needed is not None else []
         room += [f"{found:,} free"] if (found := free(path)) is not None else []
-        advice = ADVICE[error.errno]
-        if error.errno == errno.ENOSPC and free_files(path) == 0:
-            room, advice = [*room, "no inodes free"], NO_INODES
         about = f" ({', '.join(room)})" if room else ""
+        advice = "Get the right to write there, or name another folder."
+        if error.errno in FULL:  # df -i: few systems tell of inodes
+            advice = (
+                "Free space there, or inodes (df -i), or raise your limit (quota, ulimit), and type the same command: "
+                "it goes on."
+            )
         raise DiskError(
-            error.errno, f"{path} cannot be written to: {os.strerror(error.errno)}{about}. {advice}"
+            error.errno, f"{path} cannot be written to: {os.strerror(error.errno or errno.EIO)}{about}. {advice}"
         ) from error
 
 
@@ -80,21 +66,12 @@ def free(path: Path) -> int | None:
     return None
 
 
-def free_files(path: Path) -> int | None:
-    """Files and folders that may still be made at a place: its inodes; None where nobody knows or counts them."""
-    for folder in (path, *path.absolute().parents):
-        with suppress(OSError):
-            about = os.statvfs(folder)
-            return about.f_favail if about.f_files else None
-    return None
-
-
 class Hashed(io.RawIOBase):
     """A new file open for writing, with the running SHA-256 of all that was written into it."""
 
     def __init__(self, path: Path) -> None:
         self.sha256 = hashlib.sha256()
-        self._file = _again(os.open, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
 
     def writable(self) -> bool:
         """Whether it takes bytes: it does nothing else."""
@@ -104,14 +81,14 @@ class Hashed(io.RawIOBase):
         """Write all of `data`, however many calls the system takes for it."""
         rest = memoryview(data).cast("B")
         while rest:
-            n = _again(os.write, self._file, rest)
+            n = os.write(self._file, rest)
             self.sha256.update(rest[:n])
             rest = rest[n:]
         return memoryview(data).nbytes
 
     def push(self) -> None:
         """Wait until everything is on the disk."""
-        _again(os.fsync, self._file)
+        os.fsync(self._file)
 
     def close(self) -> None:
         """Let go; a second call does nothing."""
@@ -122,17 +99,6 @@ class Hashed(io.RawIOBase):
 
 def write_bytes(path: Path, write: bytes | Callable[[Hashed], object], needed: int | None = None) -> None:
     """Write `path` whole: its bytes, or a function that writes them into an open file, `needed` of them if known."""
-    _write(path, write, needed, os.replace)
-
-
-def write_new(path: Path, write: bytes) -> None:
-    """Write `path` whole where it is absent; what another process put there meanwhile stays."""
-    _write(path, write, None, _take_free_name)
-
-
-def _write(
-    path: Path, write: bytes | Callable[[Hashed], object], needed: int | None, name: Callable[[Path, Path], None]
-) -> None:
     with named(path, needed if callable(write) else len(write)):
         make_folder(path.parent)
         partial = beside(path, PARTIAL)
@@ -143,25 +109,12 @@ def _write(
                 else:
                     file.write(write)
                 file.push()
-            _compare(partial, file.sha256.digest())
-            _again(name, partial, path)
+            os.replace(partial, path)
         except BaseException:
             with suppress(OSError):  # the error that is under way says more
                 os.unlink(partial)
             raise
         _push_folder(path.parent)
-
-
-def _take_free_name(partial: Path, path: Path) -> None:
-    """Give a file a name that nobody has: os.replace would take it from whoever was faster."""
-    try:
-        with suppress(FileExistsError):
-            os.link(partial, path)
-    except OSError:  # a file system without links
-        if not path.exists():
-            os.replace(partial, path)
-            return
-    os.unlink(partial)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -185,7 +138,7 @@ class Appended:
         self.path, self.end = path, 0
         with named(path):
             make_folder(path.parent)
-            self.file = _again(os.open, path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+            self.file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
             try:
                 _push_folder(path.parent)
             except OSError:
@@ -195,7 +148,7 @@ class Appended:
     def cut(self, end: int) -> None:
         """Drop what stands behind `end`."""
         with named(self.path):
-            _again(os.ftruncate, self.file, end)
+            os.ftruncate(self.file, end)
         self.end = end
 
     def append(self, piece: bytes) -> None:
@@ -204,7 +157,7 @@ class Appended:
         with named(self.path, len(piece)):
             try:
                 while rest:
-                    rest = rest[_again(os.write, self.file, rest) :]
+                    rest = rest[os.write(self.file, rest) :]
             except OSError:
                 os.ftruncate(self.file, self.end)  # whole or absent, on a full disk too
                 raise
@@ -213,7 +166,7 @@ class Appended:
     def push(self) -> None:
         """Wait until everything is on the disk."""
         with named(self.path):
-            _again(os.fsync, self.file)
+            os.fsync(self.file)
 
     def close(self) -> None:
         """Let go; a second call does nothing."""
@@ -251,8 +204,7 @@ def check_folder(folder: Path) -> None:
 
 def beside(path: Path, kind: str) -> Path:
     """A hidden name in the folder of `path` that no other machine, process, thread or call uses."""
-    me = this_process()
-    writer = f"{numbering(me) or me['host']}.{me['pid']}"
+    writer = f"{socket.gethostname()}.{os.getpid()}"
     return path.with_name(f".{_begin(path.name)}.{writer}.{secrets.token_hex(4)}.{kind}")
 
 
@@ -263,17 +215,11 @@ def left_beside(path: Path, kind: str) -> list[Path]:
 
 
 def is_abandoned(left: Path) -> bool:
-    """Whether a name that `beside` gave belongs to a process of this machine that has ended.
-
-    Not told of a machine before it was last started: another may be called the same. Names of before state the
-    machine's name alone.
-    """
+    """Whether a name that `beside` gave belongs to a process of this machine that has ended."""
     writer, *rest = left.name.rsplit(".", 3)
     if len(rest) != 3 or not rest[0].isdecimal():
         return False
-    me = this_process()
-    ours = [f".{name}" for name in (numbering(me), me["host"]) if name is not None]
-    return writer.endswith(tuple(ours)) and has_ended(int(rest[0]))
+    return writer.endswith(f".{socket.gethostname()}") and has_ended(int(rest[0]))
 
 
 def _begin(name: str) -> str:
@@ -291,34 +237,13 @@ def sweep(folder: Path, *, alone: bool) -> None:
         for name in fnmatch.filter(names, f".*.{PARTIAL}"):
             partial = Path(place, name)
             if alone or is_abandoned(partial):
-                partial.unlink(missing_ok=True)
-
-
-def _compare(path: Path, sha256: bytes) -> None:
-    """Read a file back from the disk, not from memory where the system can be told so, and hold it to its hash."""
-    with open(path, "rb", buffering=0) as file:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        found = hashlib.file_digest(file, "sha256").digest()
-    if found != sha256:
-        raise DiskError(
-            errno.EIO,
-            f"{path} does not hold what was written: expected SHA-256 {sha256.hex()}, read back {found.hex()}. "
-            f"{ADVICE[errno.EIO]}",
-        )
+                with named(partial):
+                    partial.unlink(missing_ok=True)
 
 
 def _push_folder(folder: Path) -> None:
-    handle = _again(os.open, folder, os.O_RDONLY | os.O_CLOEXEC)
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _again(os.fsync, handle)
+        os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def _again(call: Callable[..., T], *arguments: Any) -> T:
-    """Call the system once more if it was only interrupted or busy; every other error is one at once."""
-    try:
-        return call(*arguments)
-    except (InterruptedError, BlockingIOError):
-        return call(*arguments)

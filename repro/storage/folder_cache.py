@@ -1,7 +1,6 @@
 """Cached folders: made once, verified before they are used, made again where they are damaged."""
 
 import errno
-import fcntl
 import functools
 import hashlib
 import json
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from repro.storage import atomic
+from repro.storage.lock import WORK, locked
 from repro.storage.register import Register
 
 MANIFEST = "manifest.json"
@@ -126,18 +126,13 @@ def _manifest(folder: Path) -> dict[str, Any]:
 
 @contextmanager
 def alone(lock: Path, tell: Callable[[str], object]) -> Iterator[None]:
-    """Hold a lock, where the file system has locks. It saves work; nothing becomes wrong without it."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    lock.touch()
-    with open(lock, "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            tell(f"Another process holds {lock}; waiting for it.")
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
-        except OSError:
-            pass
+    """Do work that another process may be doing, and else would be done twice: wait for that one, if not for ever."""
+    atomic.make_folder(lock.parent)
+    with atomic.named(lock):
+        lock.touch()
+    with locked(lock, WORK, lambda: tell(f"Another process holds {lock}; waiting for it.")) as mine:
+        if not mine:
+            tell(f"{lock} was held for {WORK / 60:.0f} minutes: going on without it.")
         yield
 
 

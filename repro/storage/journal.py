@@ -6,24 +6,22 @@ It is the truth of the run; whatever else shows these numbers is made from it. S
 the rest: numbers that a disk or a hand has changed are still numbers, and would be read and signed as such.
 """
 
-import fcntl
 import json
 import math
 import operator
-import os
 import re
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from repro.storage import atomic
+from repro.storage.lock import lock
 
 FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
 CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
-UNCHECKED = b'{"kind": "'  # how lines began before there was a checksum; no flipped bit makes the one of the other
 FINAL = "final"  # the kind of the run's last numbers
 # kinds made for MLflow alone: from files beside the journal, and from a row's seeds
 DERIVED = ("paper", "further", "row_mean")
@@ -48,7 +46,7 @@ class Journal:
         self._file = atomic.Appended(path)
         try:
             # patience: workers of a killed process hold its lock until they notice
-            if not _lock(self._file.file, patience):
+            if not lock(self._file.file, patience):
                 raise BlockingIOError(f"{path} has a writer: the same run is training. Wait, or stop it.")
             tail = Tail(path)
             self.attempt, self._n, self._last = attempt, 0, {}
@@ -172,10 +170,10 @@ class Tail:
 
     def _line(self, text: bytes) -> Line:
         checked = CHECKED.fullmatch(text)
-        if not (zlib.crc32(checked[2]) == int(checked[1], 16) if checked else text.startswith(UNCHECKED)):
+        if checked is None or zlib.crc32(checked[2]) != int(checked[1], 16):
             raise self._damaged(text)
         try:
-            line = json.loads(b"{" + checked[2] if checked else text)
+            line = json.loads(b"{" + checked[2])
             frame = {name: line.pop(name) for name in FRAME}
             return frame | {name: float(value) for name, value in line.items()}
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -187,29 +185,3 @@ class Tail:
             f"checksum, got {text[:80]!r}. Something else changed the file, or its disk did. Take it from a copy, or "
             "remove that line: the same command then goes on, and the curves have a gap."
         )
-
-
-def _lock(handle: int, patience: float) -> bool:
-    """Lock an open file or folder until it is closed or the process dies; False if another keeps it."""
-    deadline = time.monotonic() + patience
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-            time.sleep(0.05)
-        except OSError:  # a file system without locks: go on as if alone
-            return True
-        else:
-            return True
-
-
-@contextmanager
-def locked(path: Path, patience: float) -> Iterator[bool]:
-    """Hold the lock of a file or folder; gives False where another keeps it."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        yield _lock(handle, patience)
-    finally:
-        os.close(handle)

@@ -52,7 +52,7 @@ class Lease:
         tell: Callable[[str], object] = print,
     ) -> None:
         self._attempts = run / "attempts"
-        self._attempts.mkdir(parents=True, exist_ok=True)
+        atomic.make_folder(self._attempts)
         before = _numbers(self._attempts)
         if before:
             _wait_until_gone(self._attempts / _name(before[-1]), is_held, tell)
@@ -60,12 +60,14 @@ class Lease:
         self.number = before[-1] + 1 if before else 1
         self._folder = self._attempts / _name(self.number)
         try:
-            self._folder.mkdir()
+            with atomic.named(self._folder):
+                self._folder.mkdir()
         except FileExistsError:
             raise BlockingIOError(f"{run} was taken by another process at the same moment. Wait, or stop it.") from None
         signed_json.write(self._folder / _OWNER, this_process() | {"step": step, "format": FORMAT})
         self._beats = 0
-        self._beat()
+        with atomic.named(self._folder / _OWNER):
+            self._beat()
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._keep_beating, name=f"lease of {run.name}", daemon=True)
         self._thread.start()

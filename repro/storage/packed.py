@@ -6,6 +6,7 @@ import zlib
 from pathlib import Path
 
 MOST = 1 << 28  # bytes of an unpacked file
+BLOCK = 1 << 20
 
 
 def packed(data: bytes) -> bytes:
@@ -15,11 +16,13 @@ def packed(data: bytes) -> bytes:
 
 def unpacked(file: Path) -> bytes:
     """What a file holds, if that is no more than text of sentences may be. Raises ValueError."""
+    data = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(file.read_bytes())) as stream:
-            data = stream.read(MOST + 1)
+            while len(data) <= MOST and (block := stream.read(BLOCK)):  # asked for all, memory for MOST would be taken
+                data += block
     except (EOFError, OSError, zlib.error) as error:
         raise ValueError(f"{file.name} is damaged: {error}") from error
     if len(data) > MOST:
         raise ValueError(f"{file.name} holds more than {MOST:,} bytes")
-    return data
+    return bytes(data)

@@ -31,15 +31,15 @@ class Newer(ValueError):
     """A later version of this package wrote the file."""
 
 
-def read(path: Path, what: str, version: int, *older: int) -> dict[str, Any]:
-    """The content without its checksum, of this format or an older one that can still be read.
+def read(path: Path, what: str, version: int) -> dict[str, Any]:
+    """The content without its checksum.
 
     Raises ValueError, without the name of the file, for what is no JSON, is of another format, has a key twice, a
     number that is not finite, or another checksum than it states.
     """
     content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
     got = content.get("format") if isinstance(content, dict) else content
-    if got not in (version, *older) or isinstance(got, bool):
+    if got != version or isinstance(got, bool):
         kind = Newer if isinstance(got, int) and got > version else ValueError
         raise kind(f"expected {what} of format {version}, got {in_short(got)}")
     stated, counted = content.pop(KEY, None), checksum(content)

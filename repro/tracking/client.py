@@ -8,6 +8,7 @@ import secrets
 import shlex
 import sqlite3
 import sys
+import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.storage import atomic
-from repro.storage.journal import locked
+from repro.storage.lock import locked
 
 DEFAULT_URI, RUNS = "sqlite:///mlflow.db", Path("runs")
 QUIET = {  # MLflow as a guest: no reports home, no chatter, no minutes of retries inside one call
@@ -139,9 +140,18 @@ def _silence(uri: str, patience: float = 2.0) -> str | None:
     return why[0] if why else None
 
 
+def guest() -> dict[str, str]:
+    """What MLflow's environment must have: quiet, and a home, for which it asks: users of some containers have none."""
+    try:
+        Path.home()
+    except RuntimeError:
+        return QUIET | {"HOME": tempfile.gettempdir()}
+    return QUIET
+
+
 def connect(uri: str) -> Any:
     """MLflow's client, imported and opened with care."""
-    for name, value in QUIET.items():
+    for name, value in guest().items():
         os.environ.setdefault(name, value)
     # what MLflow 3.17 uses is deprecated in the libraries below it: nothing our users could mend
     warnings.filterwarnings("ignore", module=r"(mlflow|sqlalchemy|alembic|pydantic|starlette|fastapi)(\.|$)")
@@ -179,15 +189,15 @@ def _opened(path: Path) -> tuple[Any, tuple[int, int]]:
 
     atomic.make_folder(path.parent)
     gate = path.with_name(f"{path.name}.lock")
-    gate.touch()
-    with locked(gate, patience=60.0):  # others wait instead of making the same tables
+    with atomic.named(gate):
+        gate.touch()
+    with locked(gate):  # others wait instead of making the same tables
         for left in atomic.left_beside(path, atomic.PARTIAL):
             left.unlink(missing_ok=True)
         if not path.exists() or not path.stat().st_size:
             for lost in _beside(path):  # of a database that is gone: SQLite would mix it with the new one
                 lost.unlink(missing_ok=True)
-            write = atomic.write_bytes if path.exists() else atomic.write_new
-            write(path, _tables())
+            atomic.write_bytes(path, _tables())
         try:
             client = MlflowClient(sqlite_uri(path))
             client.search_experiments(max_results=1)

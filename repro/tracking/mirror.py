@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any
 
 from repro.storage import atomic, lease
-from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, locked, plain_values
+from repro.storage.journal import DERIVED, FINAL, Journal, Line, Tail, encoded, plain_values
+from repro.storage.lock import locked
 from repro.tracking.client import check_in_place, connect, experiment_id, hide, reason
 from repro.tracking.run_folder import (
     APART,
@@ -37,7 +38,7 @@ from repro.tracking.run_folder import (
     printed_points,
 )
 from repro.tracking.system import measure_system
-from repro.tracking.tracker import NOWHERE, Tracker
+from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
 EMPTY: Mapping[str, str] = MappingProxyType({})
@@ -286,7 +287,7 @@ class Mirror:
 
     def _follow(self) -> None:
         try:
-            with locked(self.folder, patience=60.0), Journal(self.folder / JOURNALS[1]) as machine:
+            with locked(self.folder), Journal(self.folder / JOURNALS[1]) as machine:
                 self._carry(machine)
         except Exception as error:
             self.tracker.fails(error)
@@ -301,9 +302,7 @@ class Mirror:
                 if time.monotonic() >= sample_at:
                     machine.append("system", n_samples, **measure_system())
                     n_samples, sample_at = n_samples + 1, time.monotonic() + self._sample
-                if self.tracker.uri == NOWHERE:
-                    self._complete = True
-                elif remote is None and (closing or time.monotonic() >= try_at):
+                if remote is None and (closing or time.monotonic() >= try_at):
                     remote = Remote(self.tracker.uri, self.folder)
                     self.run_id = remote.run_id
                     remote.become("RUNNING")

@@ -15,8 +15,9 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from repro.results.artifacts import own_file
 from repro.results.further_tests import read_further
-from repro.storage import atomic
-from repro.storage.journal import FINAL, FRAME, Line, locked
+from repro.storage import atomic, signed_json
+from repro.storage.journal import FINAL, FRAME, Line
+from repro.storage.lock import locked
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
 PrintedScore = Literal["ppl", "bleu", "f1"]
@@ -26,6 +27,7 @@ JOURNALS = ("journal.jsonl", "system.jsonl")
 RECORD = "record.json"
 DIVERGED_TAG = "diverged"  # the tag of a run that came to no finite loss
 INFINITE = "repro.infinite"  # the tag of its infinite values, which MLflow would keep and show as 1.797e308
+KEYS = {"run", "execution", "tags", "params", "paper", "order", "origin", "claims"}  # of run.json, beside its checksum
 
 
 class Point(NamedTuple):
@@ -55,14 +57,15 @@ def write_run(
     `paper` is the row as printed, by the names of `PRINTED_SCORES`; `order` its place in the table, the base row's 0.
     `origin` is what the run's id was made of, and where its code came from (`repro/runs/changed.py`).
     `claims` is the digest of the list of claims as it is now, None where the run began earlier: a new folder keeps it,
-    and one that was described before keeps what it has, or has none for ever. Returns what is kept.
+    and one that was described before keeps what it has, or has none for ever. Returns what is kept. Raises ValueError
+    where the one from before is damaged: what it called this execution would be lost, and MLflow show one run as two.
     """
     try:
         before = describe(folder)
         execution, claims = before["execution"], before["claims"]
-    except (FileNotFoundError, ValueError):  # a damaged one is written anew, as any other
+    except FileNotFoundError:
         execution = uuid.uuid4().hex  # of this folder, wherever it is copied to; made again, it is another
-    value = {
+    value: dict[str, Any] = {
         "run": run,
         "execution": execution,
         "tags": dict(tags),
@@ -72,7 +75,7 @@ def write_run(
     }
     value |= {"origin": dict(origin)} if origin else {}
     value |= {"claims": claims} if claims else {}
-    atomic.write_json(folder / "run.json", value)
+    atomic.write_json(folder / "run.json", {**value, signed_json.KEY: signed_json.checksum(value)})
     return claims
 
 
@@ -81,6 +84,7 @@ def describe(folder: Path) -> dict[str, Any]:
     path = folder / "run.json"
     try:
         run: dict[str, Any] = json.loads(path.read_bytes())
+        _check(run)
         run.setdefault("execution", run["run"])
         if not isinstance(run.setdefault("claims", None), str | None):
             raise ValueError(f"claims is {run['claims']!r}")
@@ -91,7 +95,21 @@ def describe(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"{path} is missing; expected a run's folder, runs/<id>.") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path}: expected run, tags, params and paper, got {error!r}.") from error
+        raise ValueError(
+            f"{path}: expected run, tags, params and paper, got {error!r}. Take it from a copy, or delete it: the same "
+            "command then goes on, and MLflow shows the run a second time."
+        ) from error
+
+
+def _check(run: dict[str, Any]) -> None:
+    """Take the checksum off. Runs that were described before there was one have none, and no other keys either."""
+    stated = run.pop(signed_json.KEY, None)
+    if stated is None and not (unknown := run.keys() - KEYS):
+        return
+    if stated is None:
+        raise ValueError(f"no checksum, and {', '.join(sorted(unknown))}")
+    if stated != (counted := signed_json.checksum(run)):
+        raise ValueError(f"the checksum {stated} for {counted}")
 
 
 def printed_points(run: Mapping[str, Any]) -> list[Point]:

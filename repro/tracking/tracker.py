@@ -11,7 +11,6 @@ from pathlib import Path
 
 from repro.tracking.client import RUNS, Broken, check_store, hide, reason, repair, say
 
-NOWHERE = "nowhere:"  # the store of a process whose runs another machine mirrors
 FILE, SERVER, IN_TROUBLE = 30.0, 10.0, 5.0  # seconds: a new file has to be made, a server only to answer
 
 _LEFT_BEHIND: list[threading.Thread] = []  # in this process
@@ -32,8 +31,6 @@ class Tracker:
 
     def look(self) -> None:
         """Raise for a store that can never work, before work begins; tell of a server that does not answer now."""
-        if self.uri == NOWHERE:
-            return
         if warning := check_store(self.uri, self.runs):
             self.patience = IN_TROUBLE
             self.tell(warning)
@@ -77,7 +74,7 @@ class Tracker:
 
     def ask(self, work: Callable[[], object]) -> bool:
         """Do some work with it in a thread; False if that was left behind, or not begun as others were."""
-        if not self.patience or self.uri == NOWHERE:
+        if not self.patience:
             return False
         thread = threading.Thread(target=work, name="work with the tracker", daemon=True)
         thread.start()

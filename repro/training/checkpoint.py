@@ -24,8 +24,6 @@ from repro.training.checkpoint_files import path_of as path_of
 from repro.training.checkpoint_files import step_of as step_of
 
 FORMAT = "3"
-OLDER = ("1", "2")
-SAME_WEIGHTS = ("2", "3")  # formats whose weights can be used; format 2 lacks what training needs to go on
 SPARE = 2  # whole checkpoints that are always kept: the disk may damage one
 _DIGEST, _DIGEST_BYTES = "sha256", 32
 _BLOCK = 2**20
@@ -33,7 +31,7 @@ _DTYPES = {  # as the format calls them
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",
     torch.int64: "I64", torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
 }  # fmt: skip
-_found_whole: set[tuple[Path, int, int, int]] = set()  # files of this process as they were when they were compared
+_found_whole: set[tuple[Path, int, int, int]] = set()  # files of this process as they were when written or read
 
 
 class CheckpointError(ValueError):
@@ -78,20 +76,30 @@ def save(path: Path, state: dict[str, Any], run: str) -> None:
     _found_whole.add(_state(path))
 
 
-def load(path: Path, run: str, formats: Collection[str] = (FORMAT,)) -> dict[str, Any]:
-    """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`)."""
-    about = _checked(path, run, formats)
+def load(path: Path, run: str, needed: Collection[str] = ()) -> dict[str, Any]:
+    """Read a checkpoint of this run back, or say what is wrong with it (`CheckpointError`); `needed` are keys of it."""
+    about = _checked(path, run)
     with safe_open(path, framework="pt") as file:
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dictionary)
-    state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
+    try:
+        state: dict[str, Any] = rejoined(json.loads(about["state"]), tensors)
+        if lacking := sorted({*needed} - state.keys()):
+            raise KeyError(*lacking)
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path} has the SHA-256 that is written in it, and does not hold what a checkpoint does ({error!r}): this "
+            "package did not write it. Delete it, and the run goes on from the one before."
+        ) from error
     return state
 
 
-def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
-    """The words of a checkpoint that is whole, of this run and of one of these formats, or `CheckpointError`.
+def _checked(path: Path, run: str) -> dict[str, str]:
+    """The words of a checkpoint that is whole, of this run and of this format, or `CheckpointError`.
 
     A file that cannot be opened now, for want of memory or of a server, is not damaged: that raises OSError.
     """
+    if path.exists() and not path.is_file():  # a pipe would be waited for without end
+        raise DamagedCheckpoint(f"{path} is no file. Delete it, and the run goes on from the one before.")
     try:
         whole = _has_own_digest(path)
         with safe_open(path, framework="pt") as file:
@@ -102,20 +110,19 @@ def _checked(path: Path, run: str, formats: Collection[str]) -> dict[str, str]:
         raise DamagedCheckpoint(
             f"{path} is not a readable checkpoint ({error}). Delete it, and the run goes on from the one before."
         ) from error
-    is_first_format = about.get("format") == "1" and _DIGEST in about  # it had the digest among the words
-    if not whole and not is_first_format:
+    if not whole:
         raise DamagedCheckpoint(
             f"{path} is damaged: its content does not have the SHA-256 written in it. "
             f"Delete it, and the run goes on from the one before."
         )
-    if (found := about.get("format")) not in formats:
+    if (found := about.get("format")) != FORMAT:
         raise CheckpointError(
-            f"{path} has checkpoint format {found}, expected {FORMAT}: {'an older' if found in OLDER else 'a newer'} "
-            f"version of this package wrote it. Go on with that version, or delete its run folder to train anew."
+            f"{path} has checkpoint format {found}, expected {FORMAT}: another version of this package wrote it. Go on "
+            "with that version, or delete its run folder to train anew."
         )
-    if about["run"] != run:
+    if about.get("run") != run:
         raise CheckpointError(
-            f"{path} is a checkpoint of run {about['run']}, expected run {run}: other settings, data or code. "
+            f"{path} is a checkpoint of run {about.get('run')}, expected run {run}: other settings, data or code. "
             f"Move it back to the folder of its own run."
         )
     return about
@@ -135,7 +142,7 @@ def prune(folder: Path, keep: Collection[int]) -> None:
 
 
 def _is_whole(path: Path) -> bool:
-    """Read once per process while the file stays the same; what was just written has been read back."""
+    """Read once per process while the file stays the same; not at all where this process has written it."""
     if (state := _state(path)) in _found_whole:
         return True
     whole = _has_own_digest(path)
@@ -151,6 +158,8 @@ def _state(path: Path) -> tuple[Path, int, int, int]:
 
 def _has_own_digest(path: Path) -> bool:
     """Whether the file ends in the SHA-256 of all that stands before."""
+    if not path.is_file() and path.exists():
+        return False
     with open(path, "rb") as file:
         rest = os.fstat(file.fileno()).st_size - _DIGEST_BYTES
         digest = hashlib.sha256()
@@ -164,7 +173,7 @@ def newest_whole(folder: Path, run: str) -> Path | None:
     """The newest checkpoint that is whole; damaged ones are named, moved aside and skipped."""
     for path in reversed(checkpoints(folder)):
         try:
-            _checked(path, run, (FORMAT,))
+            _checked(path, run)
         except DamagedCheckpoint as error:
             print(f"Warning: {error}\nGoing on from the checkpoint before it.", flush=True)
             path.rename(path.with_suffix(".damaged"))
@@ -176,7 +185,7 @@ def newest_whole(folder: Path, run: str) -> Path | None:
 def weights(path: Path, run: str) -> dict[str, Tensor]:
     """The model's own weights in a checkpoint, without optimizer state."""
     prefix = "model."
-    state = load(path, run, SAME_WEIGHTS)["state_dict"]
+    state = load(path, run, ("state_dict",))["state_dict"]
     return {name.removeprefix(prefix): tensor for name, tensor in state.items() if name.startswith(prefix)}
 
 
@@ -208,5 +217,7 @@ def rejoined(value: Any, tensors: dict[str, Tensor]) -> Any:
         return tensors[content]
     if kind == "dict":
         return {rejoined(key, tensors): rejoined(item, tensors) for key, item in content}
+    if kind not in ("list", "tuple"):
+        raise ValueError(f"expected tensor, dict, list or tuple, got {kind!r}")
     items = [rejoined(item, tensors) for item in content]
     return tuple(items) if kind == "tuple" else items

@@ -9,6 +9,8 @@ from lightning.pytorch.plugins.io import CheckpointIO
 
 from repro.training import checkpoint as files
 
+NEEDED = ("state_dict", "optimizer_states", "loops", "global_step")  # of what Lightning asks for
+
 
 class SafetensorsIO(CheckpointIO):
     """How Lightning saves and loads checkpoints of one run; `share` hands what one process has loaded to all."""
@@ -20,7 +22,7 @@ class SafetensorsIO(CheckpointIO):
         files.save(Path(path), checkpoint, self.run)
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
-        return self.share(lambda: files.load(Path(path), self.run))
+        return self.share(lambda: files.load(Path(path), self.run, NEEDED))
 
     def remove_checkpoint(self, path: Any) -> None:
         os.unlink(path)

@@ -1,18 +1,16 @@
 """The one command: it lists what there is, answers at once, takes no half words, and knows the forms of before."""
 
 import re
-import shlex
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 
 import pytest
 from first_words import ROOT
 
 import repro
 from repro.cli import commands
-from repro.cli.commands import COMMANDS, main, of_today, overview
+from repro.cli.commands import COMMANDS, main, overview
 from repro.results.provenance import fingerprint
 
 # each command of each command, with what it must be given
@@ -155,56 +153,3 @@ def test_the_console_command_is_the_same(monkeypatch: pytest.MonkeyPatch, capsys
         commands.console()
     assert not stopped.value.code
     assert capsys.readouterr().out.startswith("usage: repro COMMAND ...\n")
-
-
-# ---- the long forms of before
-
-
-@pytest.mark.parametrize(
-    ("before", "today"),
-    [
-        ("report --check", "report --check"),
-        ("report publish laptop --to=x", "publish laptop --to=x"),
-        ("report --own publish", "publish"),
-        ("report --results publish", "report --results publish"),
-        ("decoding translate latest a --beam=1", "translate latest a --beam=1"),
-        ("decoding export x y", "export x y"),
-        ("decoding --help", "--help"),
-        ("data fetch --list", "data fetch --list"),
-        ("tracking sync", "tracking sync"),
-        ("ui --table=table2", "ui --table=table2"),
-    ],
-)
-def test_each_form_of_before_has_one_of_today(before: str, today: str) -> None:
-    module, *words = before.split()
-    assert of_today(module, words) == today.split()
-
-
-@pytest.mark.parametrize(
-    ("before", "code"),
-    [
-        ("data fetch --list wmt14-en-de", 0),
-        ("data prepare nothing", 2),
-        ("decoding export latest there", 2),
-        ("decoding translate --engine=torch latest", 2),
-        ("report --check --results=.", 2),
-        ("report publish", 2),
-        ("tracking sync", 2),
-        ("ui --host=0.0.0.0", 2),
-        ("ui --tabel=x", 2),
-    ],
-)
-def test_a_long_form_does_the_same_and_says_the_short_one(before: str, code: int, tmp_path: Path) -> None:
-    module, *words = before.split()
-    long, short = (
-        subprocess.run(
-            [sys.executable, "-m", *command], capture_output=True, text=True, check=False, cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "PATH": ""},
-        )
-        for command in ([f"repro.{module}", *words], ["repro", *of_today(module, words)])
-    )  # fmt: skip
-    assert (long.stdout, long.returncode, short.returncode) == (short.stdout, code, code)
-    first, rest = long.stderr.split("\n", 1)
-    assert rest == short.stderr
-    assert first.startswith(f"python -m repro.{module} is now: ")
-    assert first.endswith(f" -m repro {shlex.join(of_today(module, words))}")

@@ -17,7 +17,7 @@ from own_signals import own_signals
 
 from repro.experiment import main
 from repro.results import record
-from repro.runs.forecast import run_bytes, run_files
+from repro.runs.forecast import run_bytes
 from repro.runs.scales import SCALES
 from repro.storage import atomic, journal
 from repro.training import checkpoint
@@ -92,7 +92,7 @@ def test_a_folder_that_is_read_only_is_refused_before_any_work(tmp_path: Path, n
     assert "repro.experiment" in imported
     assert not imported & {"torch", "lightning", "tokenizers"}  # refused before what takes seconds
     assert said.startswith(f"error: {tmp_path / name} cannot be written to: Read-only file system (")
-    assert said.endswith("Nothing can be written on this file system: name another folder.\n")
+    assert said.endswith("Get the right to write there, or name another folder.\n")
     assert written(tmp_path) == []
 
 
@@ -112,18 +112,6 @@ def test_too_little_room_is_refused_before_a_run(
         assert code(*places(made, f"--runs-dir={disk}")) == 74
         said = capsys.readouterr().err
         assert said.startswith(f"error: Disk: {NEEDED / 1e6:.1f} MB needed in {disk}, ")
-        assert written(disk) == []
-
-
-def test_too_few_inodes_are_refused_before_a_run(
-    tmp_path: Path, made: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with tmpfs(tmp_path / "disk", NEEDED + 2**20, inodes=9) as disk:
-        assert code(*places(made, f"--runs-dir={disk}")) == 74
-        said = capsys.readouterr().err
-        assert said.startswith(
-            f"error: Disk: {run_files(SCALES['smoke'].base)} files to be made in {disk}, 8 inodes free"
-        )
         assert written(disk) == []
 
 

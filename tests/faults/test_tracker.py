@@ -10,7 +10,7 @@ import pytest
 from tracked_runs import ROOT, describe, python, same, shown, stored
 
 from repro.cli.tracking import main
-from repro.storage.journal import Journal, read
+from repro.storage.journal import Journal, encoded, read
 from repro.tracking.mirror import sync
 
 pytestmark = pytest.mark.faults
@@ -58,9 +58,9 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 
 def test_a_million_lines_wait_on_the_disk(tmp_path: Path) -> None:
     describe(folder := tmp_path / "0123456789abcdef", "0123456789abcdef")
-    line = '{"kind": "train", "step": %d, "time": 1.5, "attempt": 1, "loss": 0.25, "nll": 0.5, "lr": 1e-3}\n'
-    with open(folder / "journal.jsonl", "w") as file:
-        file.writelines(line % step for step in range(1_000_000))
+    line = {"kind": "train", "time": 1.5, "attempt": 1, "loss": 0.25, "nll": 0.5, "lr": 1e-3}
+    with open(folder / "journal.jsonl", "wb") as file:
+        file.writelines(encoded(line | {"step": step}) for step in range(1_000_000))
     process = python(AWAY, "http://127.0.0.1:1", folder)
     said, _ = process.communicate()
     assert process.returncode == 0, said

@@ -170,6 +170,13 @@ def test_what_a_page_is_made_from_ends_no_comment(origin: str) -> None:
     assert latex(Page(origin, ())).split("\n")[0].startswith("%")
 
 
+def test_what_turns_the_order_of_letters_is_written_as_it_is_called() -> None:
+    name = "corpus \x1b[31m\u202etxet\u2069\nend"
+    for page in (markdown(Page("", (Text(name),))), html((Text(name),)), latex(Page("", (Text(name),)))):
+        assert not {"\x1b", "\u202e", "\u2069"} & {*page}
+    assert flat(name) == r"corpus \x1b[31m\u202etxet\u2069 end"
+
+
 ESCAPES = {
     r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\textless{}": "<",
     r"\textgreater{}": ">", r"\textbar{}": "|", r"$\Delta$": "Δ", r"$\epsilon$": "ε", r"$\pm$": "±", "$-$": "−",

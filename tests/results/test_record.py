@@ -139,14 +139,6 @@ def test_an_older_record_has_no_badge_and_keeps_its_bytes(tmp_path: Path) -> Non
     assert load(file).determinism == SHOWN
 
 
-def test_a_record_from_before_curves_has_empty_ones(tmp_path: Path) -> None:
-    content = fields() | {"format": 1}
-    del content["curves"]
-    (tmp_path / "record.json").write_bytes(signed(content))
-    nothing: dict[str, list[int]] = {"step": [], "nll": []}
-    assert load(tmp_path / "record.json") == Record(**fields() | {"curves": {"train": nothing, "dev": nothing}})
-
-
 def test_a_later_field_is_written_where_it_says_something(tmp_path: Path) -> None:
     file = tmp_path / "record.json"
     for change in ({"lr_factor": 0.5}, {"attention_dropout": 0.1}):
@@ -474,6 +466,13 @@ def test_a_record_of_a_later_version_is_named_and_says_what_to_do(
     assert str(error.value) == (
         f"{file}: {complaint}. Update this package, which is older than the file, or delete it and run the row again."
     )
+
+
+def test_a_number_that_no_float_holds_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "record.json"
+    file.write_bytes(signed(fields() | {"scores": {"dev": SCORE | {"nll": 10**400}, "test": SCORE}}))
+    with pytest.raises(ValueError, match=r"record\.json: .*Restore the file from git"):
+        load(file)
 
 
 def test_every_digit_is_guarded(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from first_words import ROOT, lines_until_heavy
 
 from repro.runs import command
-from repro.runs.command import GONE_FOLDER, Parser, command_line, held_interrupts, modern, unknown_option
+from repro.runs.command import GONE_FOLDER, Parser, command_line, held_interrupts, unknown_option
 
 KNOWN = ["--seeds", "--scale", "--steps", "--results-dir", "-h", "--help"]
 
@@ -96,28 +96,6 @@ def test_options_are_written_as_a_shell_reads_them() -> None:
     text = "--data-dir 'my texts/$HOME' --rows h=1 'a b' --steps 2 --fork"
     assert command_line(options) == text
     assert shlex.split(text)[1] == "my texts/$HOME"
-
-
-RENAMED = {"--old": ("--new", {"one": "first"}), "--older": ("--newer", {})}
-
-
-@pytest.mark.parametrize(
-    ("words", "today", "said"),
-    [
-        (["a", "--old", "one", "-x"], ["a", "--new", "first", "-x"], "--old one is now --new first\n"),
-        (["--old=one", "b"], ["--new", "first", "b"], "--old one is now --new first\n"),
-        (["--old", "two"], ["--new", "two"], "--old two is now --new two\n"),
-        (["--older=a=b"], ["--newer", "a=b"], "--older a=b is now --newer a=b\n"),
-        (["--new", "one"], ["--new", "one"], ""),  # a value of before is none of today
-        (["--", "--old", "one"], ["--", "--old", "one"], ""),
-        (["--old"], ["--new"], "--old is now --new\n"),
-    ],
-)
-def test_names_of_before_are_said_as_today(
-    words: list[str], today: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert modern(words, RENAMED) == today
-    assert capsys.readouterr().err == said
 
 
 # ---- a reader that has had enough

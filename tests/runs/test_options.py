@@ -67,28 +67,9 @@ def test_another_command_has_the_same_default() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "today"),
-    [
-        (["--fill", "slots"], {"batch_by": "padded_tokens"}),
-        (["--fill=tokens"], {"batch_by": "tokens"}),
-        (["--engine=ctranslate2"], {"backend": "ctranslate2"}),
-        (["--engine", "torch"], {}),
-    ],
-)
-def test_names_of_before_are_understood_and_corrected(
-    words: list[str], today: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert read(*words).typed == today
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert said.startswith(f"{words[0].split('=')[0]} ")
-
-
-@pytest.mark.parametrize(
     ("words", "name"),
     [
         ([], "laptop"),
-        (["--scale=single_gpu", "--fill=slots"], "single_gpu-by-slots"),  # as folders were called from the first
         (["--scale=single_gpu", "--batch-by=padded_tokens"], "single_gpu-by-slots"),
         (["--batch-by=tokens"], "laptop-by-tokens"),
         (["--scale=single_gpu", "--batch-by=tokens"], "single_gpu"),

@@ -23,7 +23,7 @@ from repro.results.record import Record, load
 from repro.runs import sweep, workshop
 from repro.runs.board import board
 from repro.runs.executors.attempt import attempt
-from repro.runs.forecast import Estimate, run_bytes, run_files, size
+from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
 from repro.runs.parsing import Parsing
 from repro.runs.run import Run
@@ -87,8 +87,6 @@ def test_a_run_keeps_what_was_foretold() -> None:
     # twelve bytes a parameter, two checkpoints beside the one that is averaged; the journal's lines: 4 + 2 + 1
     checkpoint = 12 * n_parameters(SCALE.base, 600) + 64_000
     assert 3 * checkpoint + 7 * 250 == ONE_RUN
-    # two checkpoints beside the five that are averaged, and sixteen other files
-    assert run_files(replace(SCALE.base, average=5)) == 2 + 5 + 16
 
 
 @pytest.mark.parametrize(
@@ -273,7 +271,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
         "--clean",
         "length_ratio",
         "duplicates",
-        "--fill=tokens",
+        "--batch-by=tokens",
     ]
     argv = [*places, *settings, "--rows", "base", "two words", "--seeds=1", "--fork", "--traceback", "--shard=1/1"]
     table = experiment("table_x", "two words")

@@ -1,7 +1,6 @@
 """Durable writes: at every point of a crash a file is absent, the old or the new one; a disk that refuses is named."""
 
 import errno
-import hashlib
 import json
 import math
 import os
@@ -17,10 +16,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import pytest
-from containers import in_a_container
 from faults.disk import Disk, prepack, refusing, tmpfs
 
 from repro.storage import atomic
@@ -33,11 +30,10 @@ from repro.storage.atomic import (
     sweep,
     write_bytes,
     write_json,
-    write_new,
     write_text,
 )
 
-REFUSALS = ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENAMETOOLONG", "EIO", "EMFILE", "ENFILE")
+REFUSALS = ("ENOSPC", "EROFS", "EACCES", "ENAMETOOLONG", "EIO", "EMFILE", "ESTALE")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -133,33 +129,6 @@ def test_killed_where_it_hurts(folder: Path) -> None:
         assert len(files(folder)) == 1
 
 
-# ---- what was written is read back
-
-
-def test_a_disk_that_keeps_other_bytes_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_bytes(folder / "x", b"old")
-    really = os.write
-    monkeypatch.setattr(os, "write", lambda file, data: really(file, bytes(data).replace(b"n", b"m")))
-    with pytest.raises(DiskError, match=r"does not hold what was written: expected SHA-256 11507a0e2f5e.*read back"):
-        write_bytes(folder / "x", b"new")
-    assert files(folder) == {"x": b"old"}
-    assert hashlib.sha256(b"new").hexdigest().startswith("11507a0e2f5e")
-
-
-def test_a_disk_that_keeps_fewer_bytes_is_found_out(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    really = os.fsync
-
-    def loses(file: int) -> None:
-        if os.fstat(file).st_size == 3:
-            os.ftruncate(file, 2)
-        really(file)
-
-    monkeypatch.setattr(os, "fsync", loses)
-    with pytest.raises(DiskError, match="read back"):
-        write_bytes(folder / "x", b"new")
-    assert files(folder) == {}
-
-
 def test_short_writes_go_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     really = os.write
     monkeypatch.setattr(os, "write", lambda file, data: really(file, data[:2]))
@@ -229,16 +198,6 @@ def test_a_disk_that_refuses_any_call_of_a_file_that_grows_is_named(folder: Path
     assert files(folder)["x"] == b"one\ntwo\n"
 
 
-@pytest.mark.parametrize("number", [errno.EINTR, errno.EAGAIN])
-def test_what_was_only_interrupted_is_tried_once_more(folder: Path, number: int) -> None:
-    for k in (0, 1, 2, 4, 5, 6):  # not closing: a file is closed even where that fails
-        with refusing(folder, k, number):
-            write_bytes(folder / "x", bytes([k]))
-        assert files(folder) == {"x": bytes([k])}
-        with refusing(folder, k, number, times=2), pytest.raises(OSError, match=os.strerror(number)):
-            write_bytes(folder / "x", b"again")
-
-
 def test_other_errors_are_not_the_disks(folder: Path) -> None:
     with pytest.raises(FileNotFoundError), atomic.named(folder / "x"):
         (folder / "absent").read_bytes()
@@ -282,28 +241,6 @@ def test_a_file_that_grows_on_a_full_disk(disk: Path) -> None:
     assert (disk / "x").read_bytes().endswith(b"\ntwo\n")
 
 
-def test_a_disk_without_inodes(tmp_path: Path) -> None:
-    with tmpfs(tmp_path / "disk", 2**20, inodes=4) as disk:
-        assert atomic.free_files(disk / "not" / "there") == atomic.free_files(disk) == 3
-        write_bytes(disk / "x", b"old")
-        for name in "yz":
-            (disk / name).touch()
-        said = (
-            r"cannot be written to: No space left.*[\d,]{5,} free, no inodes free\)\. Delete files there, however small"
-        )
-        for write in (lambda: write_bytes(disk / "x", b"new"), lambda: check_folder(disk)):
-            with pytest.raises(DiskError, match=said):
-                write()
-        (disk / "z").unlink()
-        write_bytes(disk / "x", b"new")
-        assert (disk / "x").read_bytes() == b"new"
-
-
-def test_a_disk_that_counts_no_inodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with tmpfs(tmp_path / "disk", 2**20) as disk:  # as Btrfs
-        assert atomic.free_files(disk) is None
-
-
 def test_a_disk_that_is_read_only(tmp_path: Path) -> None:
     with tmpfs(tmp_path / "disk", 65_536, read_only=True) as disk:
         writes = (
@@ -320,11 +257,11 @@ def test_limits_of_the_process(folder: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (5, hard))
     try:
-        with pytest.raises(DiskError, match=r"File too large .*ulimit -f"):
+        with pytest.raises(DiskError, match=r"File too large .*ulimit"):
             write_bytes(folder / "x", b"eleven byte")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    with pytest.raises(DiskError, match=r"File name too long .*shorter path"):
+    with pytest.raises(DiskError, match=r"File name too long .*another folder"):
         write_bytes(folder / ("x" * 256), lambda file: pytest.fail("it is refused before hours are spent on it"))
     assert files(folder) == {}
 
@@ -332,7 +269,7 @@ def test_limits_of_the_process(folder: Path) -> None:
 def test_a_file_where_a_folder_should_be(folder: Path) -> None:
     (folder / "x").touch()
     for place in (folder / "x" / "y", folder / "x"):
-        with pytest.raises(DiskError, match="Not a directory .* name another folder"):
+        with pytest.raises(DiskError, match="Not a directory.* name another folder"):
             check_folder(place)
 
 
@@ -380,39 +317,14 @@ def test_sweeping_spares_those_who_live(folder: Path) -> None:
     ours = beside(folder / "a.b", atomic.PARTIAL)
     theirs = ours.with_name(ours.name.replace(f".{os.getpid()}.", f".{ended.pid}."))
     far = theirs.with_name(theirs.name.replace(socket.gethostname(), "another.machine"))
-    before, others_before = (
-        theirs.with_name(f".x.{host}.{ended.pid}.0123abcd.partial") for host in (socket.gethostname(), "another")
-    )
-    kept = {ours.name, far.name, others_before.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
-    for name in (*kept, theirs.name, before.name):
+    kept = {ours.name, far.name, "x.partial", ".hidden", ".partial", "step-1.safetensors"}
+    for name in (*kept, theirs.name):
         (folder / name).touch()
     sweep(folder.parent, alone=False)
     assert set(files(folder)) == kept
     sweep(folder, alone=True)
-    assert set(files(folder)) == kept - {ours.name, far.name, others_before.name}
+    assert set(files(folder)) == kept - {ours.name, far.name}
     sweep(folder / "absent", alone=True)
-
-
-WRITES_SLOWLY = """
-from pathlib import Path
-from repro.storage.atomic import write_bytes
-def slowly(file):
-    file.write(b"one, ")
-    print("begun", flush=True)
-    sys.stdin.readline()
-    file.write(b"two")
-write_bytes(Path(sys.argv[2]), slowly)
-"""
-
-
-def test_sweeping_spares_those_who_live_in_another_container(folder: Path) -> None:
-    with in_a_container(WRITES_SLOWLY, folder / "x") as container:
-        assert container.stdout is not None
-        assert container.stdout.readline() == "begun\n"
-        sweep(folder, alone=False)
-        said, _ = container.communicate("go on\n")
-    assert (container.returncode, said) == (0, "")
-    assert files(folder) == {"x": b"one, two"}
 
 
 @pytest.mark.parametrize("name", ["x" * 255, "x" + "ä" * 127, "[x] *?" + "ß" * 30], ids=["ASCII", "umlauts", "signs"])
@@ -449,14 +361,3 @@ def test_json_is_sorted_readable_and_strict(folder: Path) -> None:
 def test_a_writer_may_give_any_bytes(folder: Path, data: Any) -> None:
     write_bytes(folder / "x", lambda file: file.write(data))
     assert files(folder) == {"x": b"new."}
-
-
-def test_what_is_there_stays_where_only_a_new_file_is_wanted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for without_links in (False, True):
-        if without_links:
-            refuse = mock.Mock(side_effect=OSError(errno.EPERM, "a file system without links"))
-            monkeypatch.setattr(os, "link", refuse)
-        write_new(folder / f"{without_links}", b"first")
-        write_new(folder / f"{without_links}", b"second")
-        assert (folder / f"{without_links}").read_bytes() == b"first"
-    assert len(files(folder)) == 2, "the temporary files should be gone"

@@ -8,8 +8,11 @@ import time
 from pathlib import Path
 
 import pytest
+from faults.disk import tmpfs
 
 from repro.storage import lease, signed_json
+from repro.storage.atomic import DiskError
+from repro.storage.folder_cache import alone
 from repro.storage.journal import Journal, encoded, read, read_all
 from repro.storage.lease import Lease, NoProgress, Superseded, let_go, was_killed
 from repro.storage.process import is_dead, this_process
@@ -53,6 +56,14 @@ def test_who_is_not_heard_of_is_replaced_and_may_write_no_more(tmp_path: Path) -
         with pytest.raises(Superseded):
             journal.sync()
     assert [line["step"] for line in read(tmp_path / "a.jsonl")] == [1]
+
+
+def test_a_disk_that_refuses_is_named(tmp_path: Path) -> None:
+    with tmpfs(tmp_path / "disk", 65_536, read_only=True) as disk:
+        with pytest.raises(DiskError, match=r"disk/run cannot be written to: Read-only .* another folder"):
+            Lease(disk / "run", step=0)
+        with pytest.raises(DiskError, match="disk/new cannot be written to"), alone(disk / "new" / "lock", print):
+            pass
 
 
 def test_one_beat_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +113,7 @@ def test_silence_is_not_death_while_the_lock_is_held(tmp_path: Path) -> None:
 def test_nobody_waits_for_the_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "EVERY", 60.0)
     me = this_process()
-    if me["boot"] is None:
+    if me["began"] is None:
         pytest.skip("this system does not tell which process is which")
     abandoned(tmp_path, 1, host=me["host"], began="another process had this number")
     began = time.monotonic()

@@ -143,12 +143,24 @@ def test_a_new_database_is_absent_or_whole(tmp_path: Path, template: Path) -> No
     ]  # fmt: skip
 
 
+def test_a_user_without_a_home_has_mlflow(tmp_path: Path) -> None:
+    # as of a container that runs under any number: neither HOME nor an entry in the system's list of users
+    code = (
+        "import os, pwd, sys\ndef nobody(*_): raise KeyError('uid not found')\npwd.getpwuid = pwd.getpwnam = nobody\n"
+        "from repro.tracking.client import connect\nconnect(sys.argv[1])\nprint(os.environ['HOME'])"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "USER", "LOGNAME")}
+    process = python(code, f"sqlite:///{tmp_path / 'mlflow.db'}", env=environment | {"TMPDIR": str(tmp_path)})
+    assert process.communicate()[0].decode() == f"{tmp_path}\n"
+
+
 def test_what_killed_processes_left_of_a_new_database_is_swept(template: Path, tmp_path: Path) -> None:
     path = tmp_path / "mlflow.db"
-    dead = python("import os, socket, sys; sys.stdout.write(f'{socket.gethostname()}.{os.getpid()}')")
-    writer = dead.communicate()[0].decode()
-    left, others = (tmp_path / f".{name}.{writer}.0123abcd.partial" for name in ("mlflow.db", "other.db"))
-    living = tmp_path / f".mlflow.db.{writer.rpartition('.')[0]}.{os.getpid()}.0123abcd.partial"
+    dead = python("import sys; from pathlib import Path; from repro.storage.atomic import *\n"
+                  "sys.stdout.write(beside(Path('mlflow.db'), PARTIAL).name)")  # fmt: skip
+    left = tmp_path / dead.communicate()[0].decode()
+    others = tmp_path / left.name.replace("mlflow", "other")
+    living = tmp_path / left.name.replace(f".{dead.pid}.", f".{os.getpid()}.")
     for file in (left, others, living):
         file.write_bytes(b"half")
     shutil.copy(template, path)

@@ -20,7 +20,7 @@ from tracked_runs import describe, python, run_of, same, shown, stored, wait_for
 from tracking_server import TrackingServer
 
 from repro.cli.tracking import main as tracking_main
-from repro.storage.journal import Journal, read
+from repro.storage.journal import Journal, encoded, read
 from repro.tracking.client import check_store, connect, experiment_name, reason, sqlite_path
 from repro.tracking.mirror import Mirror, sync
 from repro.tracking.tracker import Tracker
@@ -338,8 +338,8 @@ def test_no_password_reaches_a_file_or_a_message(
 def test_a_dead_tracker_holds_nothing_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """V2: the journal is the queue; nothing else grows while the tracker is away, nor much when it is back."""
     n_lines = 10_000
-    line = '{"kind": "train", "step": %d, "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}\n'
-    (folder / "journal.jsonl").write_text("".join(line % step for step in range(n_lines)))
+    line = {"kind": "train", "time": 1.5, "attempt": 1, "loss": 0.25, "lr": 0.5}
+    (folder / "journal.jsonl").write_bytes(b"".join(encoded(line | {"step": step}) for step in range(n_lines)))
     sent, away = [], threading.Event()
 
     class Client:

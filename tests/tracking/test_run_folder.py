@@ -31,10 +31,28 @@ def test_a_folder_of_the_time_before_never_gets_a_list(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spoilt", [{"claims": 7}, {"run": "../.."}])
-def test_a_damaged_description_is_refused_and_made_anew(tmp_path: Path, spoilt: dict[str, Any]) -> None:
+def test_a_damaged_description_of_the_time_before_checksums_is_refused(tmp_path: Path, spoilt: dict[str, Any]) -> None:
     begin(tmp_path, BEFORE)
-    content = json.loads((tmp_path / "run.json").read_bytes()) | spoilt
+    content = json.loads((tmp_path / "run.json").read_bytes())
+    del content["sha256"]
     (tmp_path / "run.json").write_text(json.dumps(content), "utf-8")
+    assert describe(tmp_path)["claims"] == BEFORE
+    (tmp_path / "run.json").write_text(json.dumps(content | spoilt), "utf-8")
     with pytest.raises(ValueError, match=r"run\.json: expected run, tags, params and paper, got"):
         describe(tmp_path)
-    assert begin(tmp_path, None) is None
+
+
+def test_no_changed_character_makes_a_description_say_something_else(tmp_path: Path) -> None:
+    begin(tmp_path, BEFORE)
+    whole, said = (tmp_path / "run.json").read_bytes(), describe(tmp_path)
+    for place in range(len(whole)):
+        (tmp_path / "run.json").write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            assert describe(tmp_path) == said, place  # a blank that is another
+        except ValueError:
+            with pytest.raises(ValueError, match="Take it from a copy, or delete it"):
+                begin(tmp_path, NOW)  # and is not written anew, as another execution
+            assert (tmp_path / "run.json").read_bytes() != whole
+    (tmp_path / "run.json").unlink()
+    assert begin(tmp_path, NOW) == NOW
+    assert describe(tmp_path)["execution"] != said["execution"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tracked_runs import describe
 
-from repro.storage.journal import Journal
+from repro.storage.journal import Journal, encoded
 from repro.tracking.client import connect
 from repro.tracking.mirror import sync
 from repro.tracking.views import ABOUT_NUMBERS, View, encode_view, install_view, view_of, view_path, view_state
@@ -147,7 +147,7 @@ def made(uri: str, folder: Path, ppl: float, began: float, *, finished: bool = T
     """A run in MLflow that began at some second and came to some perplexity."""
     describe(folder, folder.name, **tags)
     line = {"kind": "final", "step": 0, "time": began, "attempt": 1, "dev_ppl": ppl, "dev_bleu": 10 * ppl}
-    (folder / "journal.jsonl").write_text(json.dumps(line) + "\n")
+    (folder / "journal.jsonl").write_bytes(encoded(line))
     if finished:
         (folder / "record.json").write_text('{"status": "finished"}')
     sync(uri, folder)

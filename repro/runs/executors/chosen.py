@@ -9,7 +9,6 @@ from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.executors.workers import LocalWorker
-from repro.runs.forecast import cell_memory
 from repro.runs.signals import Signals
 from repro.runs.speed.at_once import gpus, runs_at_once
 from repro.runs.table import Cell
@@ -38,7 +37,7 @@ def chosen(
             raise ValueError("--on slurm: each of several processes would submit the array. Start one, without srun.")
         return Slurm(array_for(workshop.whole, workshop.scale, options, again), signals)
     if options.on.startswith("ray"):
-        return _elsewhere(workshop, cells, again, tracker, signals)
+        return _on_ray(workshop, cells, again, signals)
     here = Here(options.cache_dir, tracker, signals, group)
     n_jobs, why = runs_at_once(cells, workshop.scale, options)
     if again is None and options.jobs is not None and n_jobs > 1:
@@ -60,14 +59,11 @@ def chosen(
     return dispatcher
 
 
-def _elsewhere(
-    workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, tracker: Tracker, signals: Signals
-) -> Executor:
-    """The executor that `--on` names."""
+def _on_ray(workshop: Workshop, cells: Sequence[Cell], again: Sequence[str] | None, signals: Signals) -> Executor:
     options = workshop.options
     if again is None:
         raise ValueError(
-            f"--on {options.on}: each worker starts the experiment's file again, but this was not started from one. "
+            f"--on {options.on}: each task starts the experiment's file again, but this was not started from one. "
             f"Type: python FILE.py --on {options.on} ..."
         )
     if (options.num_nodes or 1) > 1:
@@ -77,5 +73,4 @@ def _elsewhere(
         )
     from repro.runs.executors.on_ray import OnRay
 
-    largest = max(cell_memory(cell, workshop.scale) for cell in cells)
-    return OnRay(workshop, cells, tracker, signals, options.processes * largest)
+    return OnRay(workshop, cells, again, signals)

@@ -1,10 +1,17 @@
-"""A run that other processes make, as its files tell: how far it is."""
+"""Runs that other processes make, as their files tell: how far each is."""
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from repro.runs.progress import Lane, Progress
+    from repro.runs.run import Run
 
 STEP = re.compile(rb'"kind": "train", "step": (\d+)')
+LANES = 8  # runs that are watched step by step
 
 
 def noted_step(journal: Path) -> int:
@@ -21,3 +28,29 @@ def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
             return file.read()
     except OSError:
         return b""
+
+
+class Lanes:
+    """Such runs on the terminal: a lane for each, as far as there is room."""
+
+    def __init__(self, progress: "Progress") -> None:
+        self._progress = progress
+        self._lanes: dict[int, Lane] = {}
+        self._free: list[Lane] = []
+        self._steps: dict[int, int] = {}
+
+    def show(self, running: "Mapping[int, Run]") -> None:
+        """Show those that run now, each by its number."""
+        for number in [number for number in self._lanes if number not in running]:
+            self._free.append(self._lanes.pop(number))
+            self._free[-1].rest()
+        for number, run in running.items():
+            if number not in self._lanes:
+                if len(self._lanes) == LANES:
+                    continue
+                self._lanes[number] = self._free.pop() if self._free else self._progress.lane()
+                self._lanes[number].begin(run.settings.name, run.settings.hyper.steps)
+                self._steps[number] = -1
+            if (step := noted_step(run.folder / "journal.jsonl")) > self._steps[number]:
+                self._steps[number] = step
+                self._lanes[number].step(step)

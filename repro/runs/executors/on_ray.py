@@ -1,376 +1,337 @@
-"""`--on ray`: workers on the nodes of a Ray cluster, or of one that is started here.
+"""`--on ray`: each run is a task of a Ray cluster, or of one that is started here.
 
-Each worker is an actor that holds the processors, the memory and the GPUs of one run; it starts this very command again
-on its node (`on_node.py`) and passes on what the two tell each other. Where the node does not see the folder of runs,
-this side holds the lease of the run, writes what the node sends into its folder (`courier.py`), and mirrors it.
+A task is this very command with `--shard i/n`, on a node that has room for it (`on_node.py`). As Ray asks of its users,
+the nodes share a folder: runs are made and leased there, so what a lost node had goes on from its checkpoint on another
+one. Code travels as Ray's runtime environment.
 
-What Ray itself pickles is the name of the actor's class and plain values: words, numbers, bytes.
+Ray is told to stay quiet: no usage statistics, no dashboard, no logs on the terminal, where it says that a process of
+its own was lost; one that is started here listens on this machine's loopback address only. Its own signal handlers are
+taken back: a sweep stops as it always does.
 """
 
-import math
+import hashlib
+import json
+import logging
 import os
-import queue
+import secrets
 import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+import socket
+import tempfile
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.render.extras import install
 from repro.render.several import several
-from repro.results import record
-from repro.results.places import EXPERIMENTS
-from repro.runs.command import code_of
-from repro.runs.executors import courier, luggage
-from repro.runs.executors.channel import Message
-from repro.runs.executors.cluster import Cluster, Share, tokens
-from repro.runs.executors.dispatch import Dispatcher
-from repro.runs.executors.executor import BUSY, Made, Work
-from repro.runs.executors.on_node import Node
-from repro.runs.executors.workers import LOGS
-from repro.runs.forecast import cell_bytes
+from repro.results import provenance
+from repro.results.places import EXPERIMENTS, PACKAGE
+from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Made, Work
+from repro.runs.executors.followed import Lanes
+from repro.runs.executors.on_node import Ended, Job, make_run, versions
+from repro.runs.executors.workers import LOGS, how_it_ended, tail
+from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
+from repro.runs.processors import processors
 from repro.runs.progress import Progress
-from repro.runs.signals import Signals
+from repro.runs.signals import STOPPING, Signals
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.storage import atomic
-from repro.storage.journal import locked
-from repro.storage.lease import Lease, NoProgress, Superseded
-from repro.tracking.mirror import Mirror
-from repro.tracking.run_folder import RECORD
-from repro.tracking.tracker import NOWHERE, Tracker
 
 if TYPE_CHECKING:
+    from repro.results.record import Record
     from repro.runs.run import Run
 
-PLACED = 10.0  # seconds between two looks at whether there is room for an actor
-HOMELESS = 60.0  # seconds after which one that no node of the cluster could ever take is given up
-TIDY_UP = 15.0  # seconds that a node has to bring a worker to its end
-LOST = -signal.SIGKILL  # how a worker ended whose node is gone
+LOCAL, CLIENT = "ray", "ray://"
+STORE = 100_000_000  # bytes of shared memory of a cluster that is started here: next to nothing passes through it
+REACHED = 5.0  # seconds in which a head node must take a connection
+LOOK = 1.0  # seconds between two looks at the cluster
+LATE = 60.0  # seconds in which a file of a shared folder may become visible here
+TIDY_UP = 60.0  # seconds that runs have to stop with a checkpoint when the sweep fails
+LOST_AT_MOST = 5  # times that a run is begun again whose node, task or process was lost
+CODE_AT_MOST = 50_000_000  # bytes; an experiment file that lies among other things would take them along
+QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray warns that it will not hide GPUs from who asks for none
+    "GLOG_minloglevel": "3",
+}
+ON_LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # what Ray does by itself where firewalls ask
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sent:
-    """What every worker of a sweep is started with."""
+class Share:
+    """What one run takes of a node."""
 
-    words: Sequence[str]  # the script and its options, as they are on a node
-    environment: Mapping[str, str]
-    names_data: bool  # the words name the folder of text
+    processors: int
+    memory: int  # bytes
+    gpus: int = 0
+
+    def __str__(self) -> str:
+        gpus = f", {several(self.gpus, 'GPU')}" if self.gpus else ""
+        return f"a run ({several(self.processors, 'processor')}, about {size(self.memory)} of memory{gpus})"
+
+    def fit(self, has: Mapping[str, float]) -> int:
+        """How many at a time a node of these resources takes."""
+        counts = [has.get("CPU", 0) // self.processors, has.get("memory", 0) // self.memory]
+        counts += [has.get("GPU", 0) // self.gpus] if self.gpus else []
+        return int(min(counts))
 
 
-class InHand:
-    """A run that a node makes while its folder here grows: the right to write there, and its mirror."""
+class OnRay(ExitStack):
+    """An executor that has Ray place the runs. `again` are the words that start this command once more."""
 
-    def __init__(self, run: "Run", tracker: Tracker, say: Callable[[str], None]) -> None:
-        """Raises BlockingIOError where another process makes it, NoProgress, and DiskError."""
-        self.run, self._tracker = run, tracker
-        self.mirror: Mirror | None = None  # as soon as there is something to show
-        with ExitStack() as held:
-            self.lease = held.enter_context(Lease(run.folder, run.last_step(), run.is_in_hand, say))
-            journal = atomic.Appended(run.folder / "journal.jsonl")
-            journal.close()
-            if not held.enter_context(locked(journal.path, patience=10.0)):
-                raise BlockingIOError(f"{journal.path} has a writer: the same run is training. Wait, or stop it.")
-            atomic.sweep(run.folder, alone=True)
-            self._held = held.pop_all()
-
-    def write(self, parcel: courier.Parcel) -> None:
-        """Have the folder say what the node tells."""
-        courier.deliver(self.run.folder, parcel, self.lease.check)
-        if self.mirror is None and (self.run.folder / "run.json").exists():
-            # what the machine does meanwhile is measured where that is: on the node
-            self.mirror = Mirror(self._tracker, self.run.folder, sample=math.inf)
-
-    def close(self, outcome: str) -> None:
-        """Let go; the record learns what the mirror calls the run."""
+    def __init__(self, workshop: Workshop, cells: Sequence[Cell], again: Sequence[str], signals: Signals) -> None:
+        """Join the cluster, or start one. Raises ValueError for what cannot be."""
+        super().__init__()
+        self.options, self.signals = workshop.options, signals
+        self._numbers = [workshop.whole.index(cell) + 1 for cell in cells]
+        self._n_whole = len(workshop.whole)
+        script = Path(again[1]).absolute()
+        self._words = [f"{EXPERIMENTS}/{script.name}", *again[2:], *_places(self.options)]
+        self._logs = self.options.runs_dir.absolute() / LOGS
         try:
-            if self.mirror is None:
-                return
-            done = self.run.finished()
-            self.mirror.close(("FINISHED" if done.status == "finished" else "FAILED") if done else outcome)
-            if done and done.stamp["mlflow_run"] != self.mirror.run_id:
-                self.lease.check()
-                path = self.run.folder / RECORD
-                found = record.load(path)
-                replace(found, stamp={**found.stamp, "mlflow_run": self.mirror.run_id}).save(path)
-        finally:
-            self._held.close()
+            self._ray = self._joined(script)
+            self._needs = self._share(max(cell_memory(cell, workshop.scale) for cell in cells))
+            n_fit = sum(self._needs.fit(node["Resources"]) for node in self._nodes())
+            if not n_fit:
+                raise ValueError(f"--on {self.options.on}: no node has room for {self._needs}. {self._resources()}")
+            self.n_workers = min(self.options.jobs or n_fit, n_fit, len(cells))
+            self.about = f"{several(self.n_workers, 'run')} at a time on Ray, {several(len(self._nodes()), 'node')}."
+            self._wanted, self._sha256 = self._promise()
+        except BaseException:
+            self.close()
+            raise
 
-
-class RayWorker:
-    """A worker on some node, as the dispatcher sees it (`dispatch.py`).
-
-    What it is told waits for a thread of its own: text may have to travel first, and the sweep must not wait for that.
-    """
-
-    def __init__(self, cluster: Cluster, sent: Sent, runs: Callable[[int], "Run"], tracker: Tracker, log: Path) -> None:
-        self.host, self.log = "a node that is still to come", str(log)
-        self._cluster, self._sent, self._runs, self._tracker = cluster, sent, runs, tracker
-        self._actor = cluster.actor(Node)
-        self._told: queue.SimpleQueue[Message] = queue.SimpleQueue()  # to the dispatcher
-        self._orders: queue.SimpleQueue[Message | None] = queue.SimpleQueue()  # to the worker
-        self._started, self._gone = threading.Event(), threading.Event()
-        self._made: InHand | None = None
-        self._keeps = False  # the node keeps its runs itself
-        self._code, self._cell = LOST, -1
-        threading.Thread(target=self._pass_on, name="orders", daemon=True).start()
-
-    def send(self, message: Message) -> None:
-        """Tell the worker."""
-        self._orders.put(message)
-
-    def kill(self) -> None:
-        """End it at once, with its worker process."""
-        self._gone.set()
-        self._cluster.kill(self._actor)
-
-    def end(self) -> int:
-        """Tell it that nothing more is wanted and wait until it is gone; the exit code, negative for a signal."""
-        self._orders.put(None)
-        if not self._gone.is_set():
-            with suppress(*self._cluster.errors):
-                self._cluster.get(self._actor.leave.remote(), timeout=TIDY_UP)
-        self.kill()
-        return self._code
-
-    def messages(self) -> Iterator[Message]:
-        """What it tells, until it ends."""
-        try:
-            yield from self._refused(self._start())
-            while not self._gone.is_set():
-                events = self._cluster.get(self._actor.listen.remote())
-                if isinstance(events, dict):
-                    yield from self._refused(events)
-                    return
-                for event in events:
-                    yield from self._heard(event)
-                while not self._told.empty():
-                    yield self._told.get()
-        except Exception as error:  # the dispatcher hears that this worker is gone, whatever it was
-            self._note(f"{type(error).__name__}: {error}\n".encode())
-        finally:
-            self._gone.set()
-            self._let_go("KILLED")
-
-    def _start(self) -> Any:
-        """Have the worker process started as soon as a node has room; what the node refused, if it did."""
-        facts, cluster = self._placed(), self._cluster
-        self.host = facts["host"]
-        cluster.refuse(facts)
-        self._keeps = "runs" not in facts["sees"]
-        more = ["--tracking-uri", NOWHERE] if self._keeps else []
-        environment = {**self._sent.environment}
-        if not cluster.tokens.keys() - {"runs"} <= {*facts["sees"]}:
-            folder = cluster.get(self._actor.text.remote(*cluster.text()))
-            if isinstance(folder, dict):
-                return folder
-            more += ["--cache-dir", f"{folder}/cache"]
-            more += ["--data-dir", f"{folder}/data"] if self._sent.names_data else []
-            environment["REPRO_DATA"] = f"{folder}/data"
-        runs = None if self._keeps else str(cluster.runs)
-        log = cluster.get(self._actor.start.remote([*self._sent.words, *more], environment, runs))
-        if isinstance(log, dict):
-            return log
-        if not self._keeps:
-            self.log = log
-        self._started.set()
-        return None
-
-    def _placed(self) -> Any:
-        """What the node says of itself, once there is one; TimeoutError where none could ever have room."""
-        asked, homeless = self._actor.facts.remote(self._cluster.tokens), 0.0
-        while not self._gone.is_set():
-            found = self._cluster.wait(asked, PLACED)
-            if found is not None:
-                return found
-            homeless = 0.0 if self._cluster.capacity() else homeless + PLACED
-            if homeless >= HOMELESS:
-                raise TimeoutError(f"no node of the cluster has room for {self._cluster.needs}")
-        raise TimeoutError("it was ended before a node had room for it")
-
-    def _heard(self, event: Any) -> Iterator[Message]:
-        if "parcel" in event:
-            try:
-                if self._made is not None:
-                    self._made.write(event["parcel"])
-            except (OSError, ValueError, Superseded) as error:
-                yield from self._given_up(error)
-        elif "gone" in event:
-            self._code = event["gone"]
-            if self._keeps and self._code:
-                self._note(event["log"])
-            self._gone.set()
-        else:
-            if "log" in event:
-                self._note(event.pop("log"))
-            if "ready" in event:
-                event["host"] = self.host
-            if {"ended", "failed"} & event.keys():
-                self._let_go("FAILED" if "failed" in event else "KILLED")
-            yield event
-
-    def _refused(self, answer: Any) -> Iterator[Message]:
-        """Nothing, or that the node could not do what it was asked for."""
-        if isinstance(answer, dict):
-            self._note(f"{answer['refused']}\n".encode())
-            yield {"say": f"error: {answer['refused']}"}
-            self._gone.set()
-
-    def _given_up(self, error: Exception) -> Iterator[Message]:
-        """What the node sends cannot be kept here: the run has failed, and the node makes it in vain."""
-        made, self._made = self._made, None
-        if made is not None:
-            code = code_of(error)
-            made.close("FAILED")
-            yield {"failed": self._cell, "code": code, "said": f"error: made on {self.host}: {error}"}
-        self.kill()
-
-    def _let_go(self, outcome: str) -> None:
-        made, self._made = self._made, None
-        if made is not None:
-            made.close(outcome)
-
-    def _pass_on(self) -> None:
-        """Tell the worker what it is to be told, in order."""
-        while (message := self._orders.get()) is not None:
-            while not self._started.wait(1.0):
-                if self._gone.is_set():
-                    return
-            try:
-                if "make" not in message or not self._keeps or self._is_begun(message):
-                    self._tell("tell", message)
-            except self._cluster.errors:
-                return  # who listens hears of it as well
-
-    def _is_begun(self, message: Message) -> bool:
-        """Take a run in hand here and have the node know how far it has come; what stands in the way is told."""
-        self._cell = message["make"]
-        run = self._runs(self._cell)
-        try:
-            made = InHand(run, self._tracker, lambda said: self._told.put({"say": said}))
-        except (BlockingIOError, Superseded, NoProgress) as error:
-            self._told.put({"say": f"{run.settings.name} is skipped. {error}"})
-            self._told.put({"ended": self._cell, "code": BUSY})
-            return False
-        except (OSError, ValueError) as error:
-            code = code_of(error)
-            self._told.put({"failed": self._cell, "code": code, "said": f"error: {error}"})
-            return False
-        if run.finished():  # by another process, whose lease this one waited for
-            made.close("FINISHED")
-            self._told.put({"ended": self._cell, "code": 0})
-            return False
-        self._made = made
-        return all(self._tell("take", run.id, parcel) for parcel in courier.begun(run.folder))
-
-    def _tell(self, method: str, *words: Any) -> bool:
-        """Call the node; False, and the run has failed, where it refuses."""
-        answer = self._cluster.get(getattr(self._actor, method).remote(*words))
-        if isinstance(answer, dict):
-            self._let_go("FAILED")
-            self._told.put({"failed": self._cell, "code": answer["code"], "said": f"error: {answer['refused']}"})
-            return False
-        return True
-
-    def _note(self, text: bytes) -> None:
-        """Keep the end of the node's log beside the runs."""
-        with suppress(OSError):
-            atomic.write_bytes(Path(self.log), text)
-
-
-class OnRay(Dispatcher):
-    """An executor whose workers are on the nodes of a cluster."""
-
-    def __init__(
-        self, workshop: Workshop, cells: Sequence[Cell], tracker: Tracker, signals: Signals, memory: int
-    ) -> None:
-        """Join the cluster and look at its nodes. Raises ValueError for what cannot be."""
-        self._workshop, self._tracker, options = workshop, tracker, workshop.options
-        script = Path(sys.modules["__main__"].__file__ or "").absolute()
-        data = _data(workshop, cells)
-        with ExitStack() as held:
-            n = options.processes
-            needs = Share(processors=n * options.threads, memory=memory, devices=n)
-            self.cluster = held.enter_context(
-                Cluster(
-                    where=options.on,
-                    script=script,
-                    runs=options.runs_dir.absolute(),
-                    tokens=tokens(options.runs_dir, options.cache_dir, data, held),
-                    needs=needs,
-                    needs_on_disk=max(cell_bytes(cell, workshop.scale) for cell in cells),
-                )
-            )
-            n_fit = self.cluster.capacity()
-            if options.jobs is not None and options.jobs > n_fit:
-                raise ValueError(
-                    f"--jobs {options.jobs}: the cluster has room for {n_fit} at a time, each {needs}. "
-                    f"{self.cluster.resources()} Ask for at most {n_fit}, or leave --jobs out."
-                )
-            self._left = held.pop_all()
-        self._sent = Sent(
-            words=[f"{EXPERIMENTS}/{script.name}", *sys.argv[1:], *_places(options)],
-            environment={} if not data else {"REPRO_DATA": str(data[0].parent)},
-            names_data=options.data_dir is not None,
-        )
-        self._data = options.data_dir or (data[0].parent if data else None)
-        n_jobs = min(options.jobs or n_fit, len(cells))
-        self._logs = options.runs_dir.absolute() / LOGS
-        super().__init__(
-            self._worker, n_jobs, signals, about=f"{several(n_jobs, 'run')} at a time on {self.cluster.about()}."
-        )
-        self._cells = cells
-        if self.cluster.sees_text:
-            self.begin()  # else the workers begin when there is a text to send them
+    def measure(self, work: Sequence[Work], progress: Progress) -> None:
+        """Nothing: this machine says nothing of those."""
 
     def make(self, work: Sequence[Work], progress: Progress) -> Iterator[Made]:
-        """Make the runs in the order given, each as soon as a worker has time."""
-        if not self.cluster.sees_text:
-            self.cluster.files = luggage.texts(
-                self._workshop.texts.values(), self._workshop.options.cache_dir, self._data
-            )
-        yield from super().make(work, progress)
+        """Hand Ray the runs in the order given, `--jobs` at a time or all; the outcome of each as it ends."""
+        waiting, going, lost = deque(work), dict[Any, Work](), Counter[int]()
+        lanes, at_once = Lanes(progress), self.options.jobs or len(work)
+        self.signals.training = True
+        try:
+            while waiting or going:
+                if self.signals.should_stop():
+                    self._wanted.unlink(missing_ok=True)
+                    for one in waiting:
+                        yield Made(run=one.run, record=None, code=128 + self.signals.received)
+                    waiting.clear()
+                while waiting and len(going) < at_once:
+                    one = waiting.popleft()
+                    going[self._task(one)] = one
+                ready, _ = self._ray.wait(list(going), timeout=LOOK) if going else ([], [])
+                lanes.show({one.cell: one.run for one in going.values() if one.run.is_in_hand()})
+                for reference in ready:
+                    one = going.pop(reference)
+                    made = self._outcome(one, reference, lost, progress)
+                    if made is None:
+                        waiting.appendleft(one)
+                    else:
+                        yield made
+        finally:
+            self.signals.training = False
+            self._wanted.unlink(missing_ok=True)
+            if going:  # something went wrong here: the others stop with a checkpoint
+                self._ray.wait(list(going), num_returns=len(going), timeout=TIDY_UP)
 
-    def _worker(self, number: int) -> RayWorker:
-        log = self._logs / f"ray-{os.getpid()}-{number}.log"
-        return RayWorker(self.cluster, self._sent, self._run, self._tracker, log)
+    def _outcome(self, work: Work, reference: Any, lost: Counter[int], progress: Progress) -> Made | None:
+        """How a run ended; None where its process was lost, and another one goes on with it."""
+        name, run, errors = work.run.settings.name, work.run, self._ray.exceptions
+        try:
+            ended: Ended = self._ray.get(reference)
+        except errors.RayTaskError as error:
+            progress.say(f"{name} could not be begun on its node: {_first(error)}")
+            return Made(run=run, record=None, code=FAILED)
+        except errors.RayError as error:
+            return self._begun_again(work, f"its node or task was lost ({_first(error)})", lost, progress)
+        if ended.refused and not self.signals.should_stop():
+            raise ValueError(f"--on {self.options.on}: node {ended.host} {ended.refused}")
+        code = ended.code if ended.code >= 0 else 128 - ended.code
+        if self.signals.should_stop():
+            record = run.finished()
+            return Made(run=run, record=record, code=0 if record else 128 + self.signals.received)
+        if record := self._record(run, code):
+            Path(self._log(work)).unlink(missing_ok=True)
+            return Made(run=run, record=record)
+        if code > 128 or (code == BUSY and lost[work.cell]):  # the one that was lost may still hold it for some seconds
+            why = f"its process on {ended.host} ended {how_it_ended(ended.code)}"
+            return self._begun_again(work, why, lost, progress)
+        if code != BUSY:
+            why = f"its process on {ended.host} ended with exit code {code}"
+            progress.say(f"{name} has no record: {why}. The end of {self._log(work)}:\n{tail(self._log(work))}")
+        return Made(run=run, record=None, code=code or FAILED)
 
-    def _run(self, cell: int) -> "Run":
-        return self._workshop.run(self._cells[cell])
+    def _begun_again(self, work: Work, why: str, lost: Counter[int], progress: Progress) -> Made | None:
+        lost[work.cell] += 1
+        if lost[work.cell] > LOST_AT_MOST:
+            progress.say(f"{work.run.settings.name}: {why}, for the {lost[work.cell]}th time: it is left out.")
+            return Made(run=work.run, record=None, code=FAILED)
+        progress.say(f"{work.run.settings.name}: {why}. It goes on from its last checkpoint.")
+        return None
 
-    def _end_all(self) -> None:
-        super()._end_all()
-        self._left.close()
+    @staticmethod
+    def _record(run: "Run", code: int) -> "Record | None":
+        """What the run left; a shared folder may be late."""
+        until = time.monotonic() + LATE
+        while not (record := run.finished()) and code in (0, DIVERGED) and time.monotonic() < until:
+            time.sleep(LOOK)
+        return record
 
-
-def _data(workshop: Workshop, cells: Sequence[Cell]) -> list[Path]:
-    """The folders of the text, none where it is generated. Raises ValueError where they do not lie in one."""
-    options = workshop.options
-    found = [
-        task.find(task.at(workshop.scale).corpus, options.data_dir)
-        for task in dict.fromkeys(cell.task for cell in cells)
-    ]
-    folders = [folder.absolute() for folder in dict.fromkeys(found) if folder is not None]
-    if options.data_dir is None and len({folder.parent for folder in folders}) > 1:
-        raise ValueError(
-            f"The texts lie in {' and '.join(map(str, folders))}; expected one folder that holds both, from which they "
-            "can be sent to nodes. Put them into one and name it by REPRO_DATA."
+    def _task(self, work: Work) -> Any:
+        """Ask Ray for a run."""
+        number = self._numbers[work.cell]
+        data = {name: os.environ[name] for name in ("REPRO_DATA",) if name in os.environ}
+        job = Job(
+            words=[*self._words, "--on", "here", "--jobs", "1", "--shard", f"{number}/{self._n_whole}"],
+            environment=data,
+            wanted=str(self._wanted),
+            sha256=self._sha256,
+            log=self._log(work),
+            versions=versions(),
         )
-    return folders
+        needs = {"num_cpus": self._needs.processors, "memory": self._needs.memory, "num_gpus": self._needs.gpus}
+        task = self._ray.remote(make_run).options(**needs, max_retries=0, scheduling_strategy="SPREAD")
+        return task.remote(job)
+
+    def _log(self, work: Work) -> str:
+        return str(self._logs / f"ray-{work.run.id}.log")
+
+    def _promise(self) -> tuple[Path, str]:
+        """A file by which nodes know the folder of runs, and that the sweep lives: where it is, and its hash."""
+        atomic.make_folder(self._logs)
+        path, text = atomic.beside(self._logs / "wanted", atomic.PARTIAL), secrets.token_hex(16)
+        atomic.write_text(path, text)
+        self.callback(path.unlink, missing_ok=True)
+        return path, hashlib.sha256(text.encode()).hexdigest()
+
+    def _joined(self, script: Path) -> Any:
+        """Ray, connected."""
+        where = self.options.on
+        address = _address(where, os.environ)
+        os.environ.update(QUIET | (ON_LOOPBACK if address == "local" else {}))
+        try:
+            import ray
+            import ray.exceptions
+        except ImportError:
+            raise ValueError(
+                f"--on {where} needs Ray, which is not installed here. Install the extra: {install('ray')}"
+            ) from None
+        staged = Path(self.enter_context(tempfile.TemporaryDirectory(prefix="attention-repro-code-")))
+        stage_code(script, staged)
+        own: dict[str, Any] = {}
+        if address == "local":
+            own = {"num_cpus": processors(), "include_dashboard": False, "object_store_memory": STORE}
+        before = {number: signal.getsignal(number) for number in STOPPING}
+        try:  # Ray takes what SIGTERM does here, and what is imported by its workers from this process's path
+            ray.init(
+                address=address,
+                runtime_env={"working_dir": str(staged), "env_vars": {"PYTHONWARNINGS": "ignore"}},
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                **own,
+            )
+        except Exception as error:
+            raise ValueError(_why_not(where, address, error)) from error
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        self.callback(ray.shutdown)
+        return ray
+
+    def _share(self, memory: int) -> Share:
+        n = self.options.processes
+        has_gpus = any(node["Resources"].get("GPU", 0) >= 1 for node in self._nodes())
+        return Share(processors=n * self.options.threads, memory=n * memory, gpus=n if has_gpus else 0)
+
+    def _nodes(self) -> list[dict[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"]]
+
+    def _resources(self) -> str:
+        """The nodes in words."""
+        nodes = [
+            f"{node['NodeManagerHostname']}: {node['Resources'].get('CPU', 0):g} processors, "
+            f"{size(node['Resources'].get('memory', 0))}"
+            for node in self._nodes()
+        ]
+        return f"There are {'; '.join(nodes)}."
+
+
+def stage_code(script: Path, folder: Path) -> None:
+    """Fill a folder with all that a node needs to run `script`: the package, and what lies beside the script.
+
+    A commit that has the deciding code goes with it, as there is no git on a node. Raises ValueError where the folder
+    of the script holds too much to be an experiment's.
+    """
+    code = [(path, path.relative_to(PACKAGE.parent)) for path in _code(PACKAGE)]
+    code += [(path, EXPERIMENTS / path.relative_to(script.parent)) for path in _code(script.parent, PACKAGE)]
+    if (n_bytes := sum(path.stat().st_size for path, _ in code)) > CODE_AT_MOST:
+        raise ValueError(
+            f"{script.parent} holds {n_bytes:,} bytes of .py and .json files beside {script.name}; all of them would "
+            f"travel to each node, at most {CODE_AT_MOST:,}. Put the experiment's files into a folder of their own."
+        )
+    for path, name in code:
+        atomic.write_bytes(folder / name, path.read_bytes())
+    origin = provenance.provenance()
+    if not origin["dirty"]:
+        release = {"version": "of a checkout", "commit": origin["commit"], "fingerprint": origin["fingerprint"]}
+        atomic.write_text(folder / PACKAGE.name / provenance.RELEASE, json.dumps(release))
+
+
+def _code(folder: Path, without: Path | None = None) -> Iterator[Path]:
+    """The files of code in a folder and in the packages below it: neither runs nor caches nor results."""
+    for path in sorted(folder.iterdir()):
+        if path.is_file() and path.suffix in (".py", ".json"):
+            yield path
+        elif path.is_dir() and path != without and (path / "__init__.py").is_file():
+            yield from _code(path)
 
 
 def _places(options: Options) -> list[str]:
     """The folders of the sweep for a process that runs elsewhere: by their whole paths."""
     words = ["--runs-dir", str(options.runs_dir.absolute()), "--cache-dir", str(options.cache_dir.absolute())]
-    words += ["--results-dir", str(options.results_dir.absolute())]
     if options.data_dir is not None:
         words += ["--data-dir", str(options.data_dir.absolute())]
     scheme, found, path = options.tracking_uri.partition("sqlite:///")
-    return [
-        *words,
-        "--tracking-uri",
-        f"{found}{Path(path).absolute()}" if found and not scheme else options.tracking_uri,
-    ]
+    store = f"{found}{Path(path).absolute()}" if found and not scheme else options.tracking_uri
+    return [*words, "--tracking-uri", store]
+
+
+def _address(where: str, environment: Mapping[str, str]) -> str:
+    """What Ray calls the cluster at `where`. Raises ValueError for what is none, or where nobody answers."""
+    address = where if where != LOCAL else environment.get("RAY_ADDRESS", "local")
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    if address in ("local", "auto"):
+        return address
+    if not host or not port.isdecimal() or (where != LOCAL and not where.startswith(CLIENT)):
+        raise ValueError(f"--on {where}: expected ray, or ray://HOST:PORT like ray://10.0.0.7:10001; got {address!r}.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED).close()
+    except (OSError, OverflowError) as error:
+        raise ValueError(
+            f"--on {where}: nobody answers at {host}:{port} ({error}). Is the head node up, and its port open to this "
+            "machine? Its client server listens on 10001 unless told otherwise."
+        ) from error
+    return address
+
+
+def _why_not(where: str, address: str, error: Exception) -> str:
+    if "ersion" in str(error):  # Ray names both versions, of itself or of Python, in a sentence or two
+        return f"--on {where}: {' '.join(str(error).split())[:600]} Install the same versions on all machines."
+    if address == "local":
+        return f"--on {where}: Ray does not start here: {_first(error)}"
+    return (
+        f"--on {where}: no Ray cluster accepts this program at {address}: {_first(error)}. ray:// wants the port of "
+        "its client server, 10001, not that of its own nodes, 6379; on one of its nodes type --on ray with "
+        "RAY_ADDRESS=auto."
+    )
+
+
+def _first(error: BaseException) -> str:
+    """The last line of what Ray says, which is the one that says it."""
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    return f"{type(error).__name__}: {lines[-1][:300] if lines else ''}".rstrip(": .")

@@ -15,10 +15,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from repro.runs.executors.executor import FAILED, Made, Work
-from repro.runs.executors.followed import end_of, noted_step
+from repro.runs.executors.followed import Lanes, end_of
 from repro.runs.executors.slurm_array import ARRAYS, MEMORY_FACTOR, TIME_FACTOR, Needs, Partition, SlurmArray
 from repro.runs.executors.workers import tail
 from repro.runs.forecast import cell_memory, duration, estimates, size
@@ -30,13 +29,9 @@ from repro.runs.table import Cell, shard_of
 from repro.storage import atomic
 from repro.tracking.run_folder import RECORD
 
-if TYPE_CHECKING:
-    from repro.runs.progress import Lane
-
 LOOK, ASK = 2.0, 15.0  # seconds between two looks at the runs' folders, and between two questions to Slurm
 LATE = 60.0  # seconds after its task's end in which a file may become visible here
 PATIENCE = 120.0  # seconds that a command of Slurm's may take
-LANES = 8  # runs that are watched step by step; the others are counted
 NAMED = 6  # runs that a line names
 SAYS_NOTHING = ("dry_run", "traceback", "jobs", "on", "measure", "hardware", "price", "fork")  # of what is to be made
 LEAVING = b"Leaving the runs to Slurm; a second signal leaves at once."
@@ -239,29 +234,12 @@ class _Watched:
 
     def __init__(self, progress: Progress) -> None:
         self._progress, self._said = progress, ""
-        self._lanes: dict[int, Lane] = {}
-        self._free: list[Lane] = []
-        self._steps: dict[int, int] = {}
+        self._lanes = Lanes(progress)
 
     def show(self, waiting: Mapping[int, Work], found: Mapping[int, Queued]) -> None:
         running = [task for task in waiting if task in found and found[task].state == "RUNNING"]
-        for task in [task for task in self._lanes if task not in running]:
-            self._free.append(self._lanes.pop(task))
-            self._free[-1].rest()
-        for task in running:
-            self._show_steps(task, waiting[task])
+        self._lanes.show({task: waiting[task].run for task in running})
         self._say(self._summary(waiting, found, running))
-
-    def _show_steps(self, task: int, work: Work) -> None:
-        if task not in self._lanes:
-            if len(self._lanes) == LANES:
-                return
-            self._lanes[task] = self._free.pop() if self._free else self._progress.lane()
-            self._lanes[task].begin(work.run.settings.name, work.run.settings.hyper.steps)
-            self._steps[task] = -1
-        if (step := noted_step(work.run.folder / "journal.jsonl")) > self._steps[task]:
-            self._steps[task] = step
-            self._lanes[task].step(step)
 
     def _summary(self, waiting: Mapping[int, Work], found: Mapping[int, Queued], running: Sequence[int]) -> str:
         """Slurm: running base seed 1, h=1 seed 1; 3 pending (Resources)"""

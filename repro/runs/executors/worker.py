@@ -23,8 +23,7 @@ from collections.abc import Iterator, Sequence
 from repro.runs.command import code_of
 from repro.runs.executors.attempt import attempt
 from repro.runs.executors.channel import Channel, Message
-from repro.runs.executors.executor import BUSY, FAILED, OUT_OF_MEMORY
-from repro.runs.executors.together import make_together
+from repro.runs.executors.executor import FAILED
 from repro.runs.signals import Signals
 from repro.runs.speed.busy import BusyWatch
 from repro.runs.streams import outlive_reader
@@ -108,8 +107,7 @@ class _Orders:
 
 def serve(workshop: Workshop, cells: Sequence[Cell], channel: Channel, signals: Signals) -> int:
     """Make what the sweep at the other end of `channel` asks for, until it asks no more; gives the exit code."""
-    if workshop.options.processes == 1:
-        from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
+    from repro.runs import execution  # noqa: F401  (it takes seconds, in which the sweep prepares the text)
 
     told, orders = Told(channel), _Orders(channel, signals)
     outlive_reader()  # the disk of its log may be the full one that the sweep has to hear of
@@ -150,14 +148,6 @@ def _make(
 
             measure_run(run, workshop.options.cache_dir)
             code = 0
-        elif workshop.options.processes > 1:
-            code = make_together(number, run, workshop, told, orders.should_stop)
-            if code > 128 and not orders.should_stop():
-                sys.exit(code)  # one was killed: so ends a worker that is, and another goes on
-            if code not in (0, BUSY, OUT_OF_MEMORY) and code < 128:
-                said = f"error: of its {workshop.options.processes} processes the first to fail ended with {code}."
-                channel.send({"failed": number, "code": code, "said": said})
-                return
         else:
             _, code = attempt(run, tracker, told, orders.should_stop, busy)
     except (ValueError, OSError, ImportError) as error:

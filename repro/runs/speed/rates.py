@@ -130,7 +130,7 @@ def finished(runs: Path) -> list[Known]:
     found = []
     for path in newest:
         with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError):
-            found.append(_of_record(signed_json.read(path, "a record", record.FORMAT, record.WITHOUT_CURVES)))
+            found.append(_of_record(signed_json.read(path, "a record", record.FORMAT)))
     return found
 
 

@@ -1,7 +1,6 @@
 """Sweeps on Ray as a user starts them: a process of its own, in a folder of its own; and clusters of this machine.
 
-All nodes of these clusters lie on one machine and see every folder of it. A sweep whose folders are named by way of
-/proc/self/cwd is one whose nodes see none of them: for each process that is another place.
+All nodes of these clusters lie on one machine and see every folder of it.
 """
 
 import json
@@ -18,17 +17,22 @@ from typing import Any
 from repro.storage.journal import read
 
 ROOT = Path(__file__).parents[3]
-HERE = "/proc/self/cwd"
 TIMED = ("time", "attempt", "tokens_per_second", "seconds", "step_seconds", "data_seconds", "grad_seconds")
 
 
-def begin(folder: Path, *options: str, shared: bool = False, **variables: str) -> "subprocess.Popen[bytes]":
+def begin(folder: Path, *options: str, **variables: str) -> "subprocess.Popen[bytes]":
     """Start a sweep of the base row, whose output goes to `said` in its folder."""
     folder.mkdir(exist_ok=True)
-    place = str(folder) if shared else HERE
     words = [
         *("--scale", "smoke", "--rows", "base", "--tracking-uri", f"sqlite:///{folder / 'mlflow.db'}"),
-        *("--results-dir", str(folder / "own"), "--runs-dir", f"{place}/runs", "--cache-dir", f"{place}/cache"),
+        *(
+            "--results-dir",
+            str(folder / "own"),
+            "--runs-dir",
+            str(folder / "runs"),
+            "--cache-dir",
+            str(folder / "cache"),
+        ),
         *options,
     ]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | variables
@@ -110,22 +114,14 @@ def listening(pids: list[int]) -> set[str]:
 
 
 def workers_of(folder: Path) -> list[int]:
-    """The processes that make runs of a sweep: known by the tracking store in their command lines."""
-    return _of(folder, "REPRO_WORKER")
-
-
-def of_several(folder: Path) -> list[int]:
-    """Those that were started as one of the processes of a run."""
-    return _of(folder, "TORCHELASTIC_RUN_ID")
-
-
-def _of(folder: Path, variable: str) -> list[int]:
+    """The processes that make runs of a sweep for a task of Ray's."""
     import psutil
 
     mine = []
     for process in psutil.process_iter():
         try:
-            if any(str(folder / "own") in word for word in process.cmdline()) and variable in process.environ():
+            words = process.cmdline()
+            if f"{folder}/runs" in words and "--shard" in words:
                 mine.append(process.pid)
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             pass

@@ -1,29 +1,201 @@
 """Runs on Ray are the runs of this machine, to the bit, whatever is lost on the way."""
 
+import hashlib
 import ipaddress
+import json
+import os
 import signal
 import socket
+import subprocess
+import sys
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from faults.disk import tmpfs
-from runs.executors.ray_sweeps import (
-    begin,
-    came,
-    children,
-    cluster,
-    finish,
-    kill,
-    listening,
-    of_several,
-    said,
-    until,
-    workers_of,
-)
+from runs.executors.ray_sweeps import begin, came, children, cluster, finish, kill, listening, said, until, workers_of
 
-pytest.importorskip("ray", reason="needs the extra [ray]")
+from repro.runs.executors import on_ray
+from repro.runs.executors.executor import BUSY, DIVERGED, FAILED, Work
+from repro.runs.executors.on_node import Ended, Job, make_run, versions
+from repro.runs.executors.on_ray import OnRay, Share, stage_code
+
+ROOT = Path(__file__).parents[3]
+
+# a node's side, without Ray -----------------------------------------------------------------------------------
+
+
+def job(folder: Path, program: str, **other: Any) -> Job:
+    (folder / "runs").mkdir(exist_ok=True)
+    wanted = folder / "runs" / "wanted"
+    wanted.write_text("7")
+    usual = {
+        "words": ["-c", program],
+        "environment": {},
+        "wanted": str(wanted),
+        "sha256": hashlib.sha256(b"7").hexdigest(),
+        "log": str(folder / "log"),
+        "versions": versions(),
+    }
+    return Job(**usual | other)
+
+
+@pytest.mark.parametrize(("program", "code"), [("print('done')", 0), ("raise SystemExit(74)", 74)])
+def test_a_node_gives_the_exit_code_and_keeps_what_was_printed(tmp_path: Path, program: str, code: int) -> None:
+    assert make_run(job(tmp_path, program)) == Ended(host=socket.gethostname(), code=code)
+    assert (tmp_path / "log").read_text() == ("" if code else "done\n")
+
+
+def test_what_the_sweep_wants_no_more_is_asked_to_stop(tmp_path: Path) -> None:
+    asked = job(tmp_path, f"import os, time; os.unlink({str(tmp_path / 'runs/wanted')!r}); time.sleep(60)")
+    assert make_run(asked).code == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("name", ["python", "ray", "torch", "lightning", "numpy"])
+def test_a_node_of_other_versions_is_refused_with_both(tmp_path: Path, name: str) -> None:
+    refused = make_run(job(tmp_path, "", versions={**versions(), name: "0.1"})).refused
+    assert f"has other versions: {name} {versions()[name]} there, 0.1 here" in refused
+
+
+@pytest.mark.parametrize("content", [None, "of another folder at the same path"])
+def test_a_node_that_does_not_see_the_folder_of_runs_is_refused(tmp_path: Path, content: str | None) -> None:
+    asked = job(tmp_path, "")
+    Path(asked.wanted).unlink() if content is None else Path(asked.wanted).write_text(content)
+    assert "share the folder of runs" in make_run(asked).refused
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's own way is Linux's")
+def test_a_run_whose_task_was_killed_is_asked_to_stop(tmp_path: Path) -> None:
+    program = "import signal, sys, time; signal.signal(15, lambda *_: (open('asked', 'w'), sys.exit())); "
+    asked = job(tmp_path, program + "open('began', 'w'); time.sleep(60)")
+    (tmp_path / "asks.py").write_text(f"from repro.runs.executors.on_node import *\nmake_run({asked!r})")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    task = subprocess.Popen([sys.executable, "asks.py"], cwd=tmp_path, env=environment)
+    until((tmp_path / "began").exists, 30.0)
+    task.kill()
+    task.wait()
+    until((tmp_path / "asked").exists, 10.0)
+
+
+# the sweep's side, with an engine that is played --------------------------------------------------------------
+
+
+class Lost(Exception):
+    """What the engine raises where a node is gone."""
+
+
+def asked(answers: Sequence[Any], tmp_path: Path, *, finished: bool = False, stopped: bool = False) -> Any:
+    """What comes of a run whose tasks end in these ways, one after the other, and what was said."""
+    said: list[str] = []
+    left, record = list(answers), SimpleNamespace(status="finished")
+
+    def get(reference: object) -> Ended:
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return Ended(host="n7", code=answer)
+
+    run: Any = SimpleNamespace(
+        id="ab", settings=SimpleNamespace(name="base seed 1"), finished=lambda: record if finished else None
+    )
+    sweep = object.__new__(OnRay)
+    sweep.options = SimpleNamespace(on="ray")  # type: ignore[assignment]
+    sweep.signals = SimpleNamespace(should_stop=lambda: stopped, received=2)  # type: ignore[assignment]
+    errors = SimpleNamespace(RayTaskError=ZeroDivisionError, RayError=Lost)
+    sweep._ray, sweep._logs = SimpleNamespace(get=get, exceptions=errors), tmp_path
+    lost: Counter[int] = Counter()
+    while (made := sweep._outcome(Work(cell=0, run=run), None, lost, SimpleNamespace(say=said.append))) is None:  # type: ignore[arg-type]
+        pass
+    return made.code, made.record is not None, len(answers) - len(left), "\n".join(said)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "LATE", 0.0)
+
+
+def test_what_was_lost_is_begun_again_and_what_failed_is_not(tmp_path: Path) -> None:
+    for ways in ([Lost("gone"), 74], [-9, 74], [143, 74], [-9, BUSY, 74]):
+        code, has_record, n, text = asked(ways, tmp_path)
+        assert (code, has_record, n) == (74, False, len(ways)), ways
+        assert "It goes on from its last checkpoint" in text
+        assert "its process on n7 ended with exit code 74. The end of" in text
+    assert asked([BUSY, 74], tmp_path) == (BUSY, False, 1, "")  # another sweep makes it
+    assert asked([ZeroDivisionError("no room")], tmp_path)[:3] == (FAILED, False, 1)
+    code, _, n, text = asked([-9] * 9, tmp_path)
+    assert (code, n) == (FAILED, on_ray.LOST_AT_MOST + 1)
+    assert "it is left out" in text
+
+
+def test_a_record_is_what_counts(tmp_path: Path) -> None:
+    assert asked([DIVERGED], tmp_path, finished=True) == (0, True, 1, "")
+    assert asked([0], tmp_path)[:2] == (FAILED, False)
+    assert asked([143], tmp_path, stopped=True) == (130, False, 1, "")
+    assert asked([0], tmp_path, stopped=True, finished=True) == (0, True, 1, "")
+
+
+def test_addresses() -> None:
+    assert on_ray._address("ray", {}) == "local"
+    assert on_ray._address("ray", {"RAY_ADDRESS": "auto"}) == "auto"
+    for where, address in [("ray://", None), ("ray://head", None), ("ray://head:port", None), ("ray", "10.0.0.7")]:
+        with pytest.raises(ValueError, match="expected ray, or ray://HOST:PORT"):
+            on_ray._address(where, {"RAY_ADDRESS": address} if address else {})
+
+
+def test_who_answers_is_asked_and_who_does_not_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        assert on_ray._address(f"ray://{address}", {}) == f"ray://{address}"
+        assert on_ray._address("ray", {"RAY_ADDRESS": address}) == address
+    with pytest.raises(ValueError, match=f"nobody answers at {address}"):
+        on_ray._address(f"ray://{address}", {})
+
+
+def test_how_many_runs_a_node_takes() -> None:
+    needs = Share(processors=2, memory=10**9)
+    node = {"CPU": 7.0, "memory": 2.5e9, "GPU": 1.0}
+    assert [replace(needs, gpus=gpus).fit(node) for gpus in (0, 1, 2)] == [2, 1, 0]
+    assert needs.fit({"memory": 1e12}) == 0
+    assert str(replace(needs, gpus=1)) == "a run (2 processors, about 1.0 GB of memory, 1 GPU)"
+
+
+def test_the_code_that_travels_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "mine"
+    (own / "helpers").mkdir(parents=True)
+    for name in ("rows.py", "facts.json", "helpers/__init__.py", "text.bin"):
+        (own / name).write_text("")
+    stage_code(own / "rows.py", tmp_path / "there")
+    there = {path.relative_to(tmp_path / "there").as_posix() for path in (tmp_path / "there").rglob("*")}
+    assert {"experiments/rows.py", "experiments/facts.json", "experiments/helpers/__init__.py"} <= there
+    assert "experiments/text.bin" not in there
+    found = subprocess.check_output(
+        [sys.executable, "-c", "import json, repro.results.provenance as p; print(json.dumps(p.fingerprint()))"],
+        cwd=tmp_path / "there",
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "there")},
+    )
+    from repro.results.provenance import fingerprint
+
+    assert json.loads(found) == fingerprint()
+    monkeypatch.setattr(on_ray, "CODE_AT_MOST", 1_000)
+    with pytest.raises(ValueError, match="Put the experiment's files into a folder of their own"):
+        stage_code(own / "rows.py", tmp_path / "other")
+
+
+# Ray itself ---------------------------------------------------------------------------------------------------
+
+
+def test_nobody_at_the_head(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    started = time.monotonic()
+    process = begin(tmp_path / "s", "--on", f"ray://127.0.0.1:{port}")
+    assert process.wait(60) == 2
+    assert f"nobody answers at 127.0.0.1:{port}" in said(tmp_path / "s")
+    assert time.monotonic() - started < 55
 
 
 @pytest.fixture(scope="session")
@@ -34,7 +206,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Any:
     def of(*options: str) -> Any:
         if options not in made:
             folder = tmp_path_factory.mktemp("alone") / "here"
-            finish(begin(folder, *options, "--jobs", "1", shared=True), folder)
+            finish(begin(folder, *options, "--jobs", "1"), folder)
             made[options] = came(folder)
         return made[options]
 
@@ -46,48 +218,36 @@ def checkpointed(folder: Path) -> list[Path]:
 
 
 @pytest.mark.faults  # half a minute of a core
-def test_a_node_that_sees_no_folder_makes_the_same_run(tmp_path: Path, alone: Any) -> None:
+def test_a_ray_of_its_own_makes_the_same_run_on_the_loopback_address(tmp_path: Path, alone: Any) -> None:
+    pytest.importorskip("ray", reason="needs the extra [ray]")
     folder = tmp_path / "sweep"
     process = begin(folder, "--steps", "2", "--on", "ray")
     until(lambda: workers_of(folder) or process.poll() is not None)
-    heard_at = listening(children(process.pid))
+    started = children(process.pid)
+    heard_at = listening(started)
     text = finish(process, folder)
     assert {ipaddress.ip_address(address).is_loopback for address in heard_at} == {True}, heard_at
-    assert "1 run at a time on Ray on" in text
+    assert "1 run at a time on Ray" in text
     assert came(folder) == alone("--steps", "2")
-    assert workers_of(folder) == []
-    [run] = (folder / "runs").glob("*/record.json")
-    assert not list(run.parent.rglob("*.partial"))
+    until(lambda: not [pid for pid in started if Path(f"/proc/{pid}").exists()], 20.0)
+
+
+LONG = ("--steps", "40", "--seeds", "3")  # a checkpoint each 10 steps
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("shared", [True, False])
-def test_three_nodes_make_the_same_runs(tmp_path: Path, alone: Any, shared: bool) -> None:
-    options = ("--steps", "12", "--seeds", "4")
-    with cluster(3) as nodes:
-        finish(begin(tmp_path / "s", *options, "--on", "ray", shared=shared, RAY_ADDRESS=nodes.address), tmp_path / "s")
-    assert "3 runs at a time" in said(tmp_path / "s")
-    assert len(came(tmp_path / "s")) == 4
-    assert came(tmp_path / "s") == alone(*options)
-
-
-LONG = ("--steps", "40", "--seeds", "2")  # a checkpoint each 10 steps
-LONGER = ("--steps", "200", "--seeds", "2")  # 40 steps may be over when the first checkpoint of them has travelled
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("lost", ["worker", "actor", "node", "driver", "all"])
-def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str, shared: bool) -> None:
+@pytest.mark.parametrize("lost", ["nothing", "process", "task", "node", "driver", "all"])
+def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str) -> None:
+    pytest.importorskip("ray", reason="needs the extra [ray]")
     folder = tmp_path / "sweep"
     with cluster(3) as nodes:
-        process = begin(folder, *LONG, "--on", "ray", shared=shared, RAY_ADDRESS=nodes.address)
+        process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
         until(lambda: checkpointed(folder))
         victims = workers_of(folder)
         assert victims
-        if lost == "worker":
+        if lost == "process":
             kill(victims[:1])
-        elif lost == "actor":
+        elif lost == "task":
             kill([int(Path(f"/proc/{victims[0]}/stat").read_text().rpartition(")")[2].split()[1])])
         elif lost == "node":
             busy = [
@@ -96,41 +256,22 @@ def test_what_is_lost_is_made_again(tmp_path: Path, alone: Any, lost: str, share
                 if set(children(node.all_processes["raylet"][0].process.pid)) & {*victims}
             ]
             nodes.remove_node(busy[0], allow_graceful=False)
-        else:
+        elif lost != "nothing":
             kill([process.pid, *(victims if lost == "all" else [])])
             process.wait()
             until(lambda: not workers_of(folder), 60.0)  # who lost its sweep ends by itself
-            assert len(came(folder)) < 2, "it had ended by itself"
-            process = begin(folder, *LONG, "--on", "ray", shared=shared, RAY_ADDRESS=nodes.address)
+            process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
         text = finish(process, folder)
-    if lost in ("worker", "actor", "node"):
-        assert "Another takes its place" in text
+    assert ("It goes on from its last checkpoint" in text) == (lost in ("process", "task", "node"))
     assert came(folder) == alone(*LONG)
     until(lambda: not workers_of(folder), 20.0)
 
 
-TWO = ("--steps", "40", "--devices", "2")
-
-
 @pytest.mark.faults
-@pytest.mark.parametrize("shared", [True, False])
-@pytest.mark.parametrize("lost", [False, True])
-def test_a_run_of_two_processes_is_that_of_this_machine(tmp_path: Path, alone: Any, lost: bool, shared: bool) -> None:
-    folder = tmp_path / "sweep"
-    with cluster(1, num_cpus=2) as nodes:
-        process = begin(folder, *TWO, "--on", "ray", shared=shared, RAY_ADDRESS=nodes.address)
-        if lost:
-            until(lambda: checkpointed(folder))
-            kill(workers_of(folder))
-        text = finish(process, folder)
-    assert ("Another takes its place, and goes on from the last checkpoint" in text) == lost
-    assert came(folder) == alone(*TWO)
-    until(lambda: not of_several(folder), 20.0)
-
-
-@pytest.mark.faults
-def test_two_processes_stop_when_the_sweep_is_asked_to(tmp_path: Path, alone: Any) -> None:
-    folder, options = tmp_path / "sweep", ("--steps", "200", "--devices", "2")
+@pytest.mark.parametrize("devices", [1, 2])
+def test_asked_to_stop_each_run_leaves_a_checkpoint(tmp_path: Path, alone: Any, devices: int) -> None:
+    pytest.importorskip("ray", reason="needs the extra [ray]")
+    folder, options = tmp_path / "sweep", ("--steps", "200", "--devices", str(devices))
     with cluster(1, num_cpus=2) as nodes:
         process = begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address)
         until(lambda: checkpointed(folder))
@@ -138,43 +279,3 @@ def test_two_processes_stop_when_the_sweep_is_asked_to(tmp_path: Path, alone: An
         assert process.wait(60) == 128 + signal.SIGINT, said(folder)
         finish(begin(folder, *options, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
     assert came(folder) == alone(*options)
-
-
-@pytest.mark.faults
-def test_asked_to_stop_every_node_leaves_a_checkpoint(tmp_path: Path, alone: Any) -> None:
-    folder = tmp_path / "sweep"
-    with cluster(2) as nodes:
-        process = begin(folder, *LONGER, "--on", "ray", RAY_ADDRESS=nodes.address)
-        until(lambda: checkpointed(folder))
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 128 + signal.SIGINT
-        assert "Stopping after this step" in said(folder)
-        stopped = {path.name for path in checkpointed(folder)}
-        assert any(int(name[5:14]) % 10 for name in stopped), stopped  # of the step it stood at
-        finish(begin(folder, *LONGER, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
-    assert came(folder) == alone(*LONGER)
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize(("room", "said_of_it"), [(2**23, "free in {disk}"), (2**24, "failed on ")])
-def test_a_full_disk_on_one_node_is_named(tmp_path: Path, alone: Any, room: int, said_of_it: str) -> None:
-    # too small for a run, which is seen before the sweep; or for the text beside it, which is seen on the way
-    folder = tmp_path / "sweep"
-    with tmpfs(tmp_path / "disk", room) as disk, cluster(2, env_vars={"TMPDIR": str(disk)}) as nodes:
-        process = begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address)
-        assert process.wait(300) == 74, said(folder)
-        assert said_of_it.format(disk=disk) in said(folder)
-        assert str(disk) in said(folder)
-        nodes.remove_node(next(iter(nodes.worker_nodes)))
-        finish(begin(folder, *LONG, "--on", "ray", RAY_ADDRESS=nodes.address), folder)
-    assert came(folder) == alone(*LONG)
-
-
-def test_nobody_at_the_head(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    started = time.monotonic()
-    process = begin(tmp_path / "s", "--on", f"ray://127.0.0.1:{port}")
-    assert process.wait(60) == 2
-    assert f"nobody answers at 127.0.0.1:{port}" in said(tmp_path / "s")
-    assert time.monotonic() - started < 55
