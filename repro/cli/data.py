@@ -11,7 +11,6 @@ experiment at that scale finds it prepared.
 """
 
 import argparse
-import json
 import os
 import shlex
 import signal
@@ -272,9 +271,7 @@ def _task(name: str, pair: str) -> Task:
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
-    from repro.data.datacard import NAME as CARD
     from repro.results.repeats import repeated
-    from repro.results.unlisted import unlisted
 
     scale, task = _scale(name, pair, options), _task(name, pair)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
@@ -294,8 +291,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
-    card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-    for sentence in (*repeated(prepared.repeats), *unlisted(card)):
+    for sentence in (*repeated(prepared.repeats), *prepared.notes):
         print(f"Note: {sentence}")
     return prepared
 
