@@ -331,7 +331,7 @@ def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "own.tsv").write_bytes(b"a\tb\n" * 1_000)
+    (tmp_path / "own.tsv").write_bytes(b"en\tde\n" + b"a\tb\n" * 1_000)
     with files_of(1_000):
         words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
         assert "cannot be written to: File too large" in said(capsys, *words, f"--to={tmp_path / 'own'}", code=74)
