@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import lzma
-import os
 import zlib
 from collections.abc import Container, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -78,14 +77,13 @@ def import_text(
 
     def make(work: Path) -> Imported:
         with atomic.named(folder), ExitStack() as stack:
-            files = {
-                split: [stack.enter_context(open(work / f"{split}.{language}", "wb")) for language in sides]
-                for split in SPLITS
-            }
+            new = {split: [atomic.Hashed(work / f"{split}.{language}") for language in sides] for split in SPLITS}
+            files = {split: [stack.enter_context(io.BufferedWriter(file)) for file in new[split]] for split in new}
             made = _written(streams, texts, drawn, files)
-            for file in (file for of_split in files.values() for file in of_split):
-                file.flush()
-                os.fsync(file.fileno())
+            for split in new:
+                for writer, file in zip(files[split], new[split], strict=True):
+                    writer.flush()
+                    file.push()
             if (vocabulary := text / GIVEN).is_file():
                 atomic.write_bytes(work / GIVEN, vocabulary.read_bytes())
         for split, n in made.pairs.items():
