@@ -99,6 +99,31 @@ def stall(handler: Handler, content: bytes) -> None:
     handler.server.closing.wait(30)
 
 
+def _drip(handler: Handler) -> None:
+    """A byte at a time, without end."""
+    while not handler.server.closing.wait(0.02):
+        handler.wfile.write(b"a")
+        handler.wfile.flush()
+
+
+def drips_head(handler: Handler, content: bytes) -> None:
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nX-Long: ")
+    _drip(handler)
+
+
+def drips_body(handler: Handler, content: bytes) -> None:
+    truncated(handler, content)
+    _drip(handler)
+
+
+def drips_end(handler: Handler, content: bytes) -> None:
+    """All that is asked, in one chunk, and a trailer that never ends."""
+    handler.protocol_version, handler.close_connection = "HTTP/1.1", True
+    handler.head(200, Transfer_Encoding="chunked")
+    handler.wfile.write(b"%x\r\n%s\r\n0\r\nX-Long: " % (len(content), content))
+    _drip(handler)
+
+
 def slow(handler: Handler, content: bytes) -> None:
     """Send a little at a time."""
     rest = handler.part(content)

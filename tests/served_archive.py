@@ -69,7 +69,7 @@ class Watched:
 
     @property
     def clock(self) -> Clock:
-        return Clock(now=lambda: 0.0, sleep=self.slept.append, connect_seconds=5, stall_seconds=0.2)
+        return Clock(sleep=self.slept.append, connect_seconds=5, stall_seconds=0.3, wait_seconds=0.5)
 
     def fetch(self, source: Source, folder: Path, **others: Any) -> Path:
         return fetch(source, folder, tell=self.told.append, clock=self.clock, **others)

@@ -110,7 +110,32 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     assert "Unpack it first: gunzip train.en.gz" in said
     assert "Note on folder en-de-AT: 8.1 % of the target tokens of train are not in the vocabulary" in said  # 13 of 160
     assert "33.3 % of the target tokens of dev are not in the vocabulary" in said  # 2 of 6
-    assert said.count("not in the vocabulary") == 2
+    assert said.count("not in the vocabulary") == 4  # and below the table
+    # what the console said of the text stands in the record, and from there beside the numbers
+    [of_train, of_dev] = done.corpus["notes"]
+    assert of_train.startswith("8.1 % of the target tokens of train are not in the vocabulary")
+    [table] = (tmp_path / "results").rglob("table3_A.md")
+    assert f"folder en-de-AT: {of_dev}" in table.read_text()
+
+
+VOCABULARIES = {  # of a text of "the@@ re a" and "da@@ r b"
+    "a count after a tab": b"the@@\t9\nre\t9\na\t9\nda@@\t9\nr\t9\nb\t9\n",
+    "in capitals": b"THE@@\nRE\nA\nDA@@\nR\nB\n",
+    "marks of word-pieces": b"the\n##re\na\nda\n##r\nb\n",
+    "one language alone": b"the@@\nre\na\n",
+    "JSON": b'{"the@@": 4, "re": 5, "a": 6, "da@@": 7}\n',
+}
+
+
+@pytest.mark.parametrize("content", VOCABULARIES.values(), ids=[*VOCABULARIES])
+def test_another_vocabulary_is_refused(tmp_path: Path, content: bytes) -> None:
+    pairs = [("the@@ re a", "da@@ r b")]
+    text = written(tmp_path / "text", "en", "de", {"train": pairs, "dev": pairs, "test": pairs})
+    (text / "vocab").write_bytes(content)
+    corpus = open_corpus("folder", "en-de", data_dir=text, cache=tmp_path / "cache")
+    refused = "is not the vocabulary of this text: .* tokens of train, expected less than 10 %|has one token a line"
+    with pytest.raises(ValueError, match=f"{text}/vocab.*({refused})"):
+        prepare(corpus, subwords=Subwords("given", 0), cache=tmp_path / "cache", max_length=32)
 
 
 @pytest.mark.parametrize(

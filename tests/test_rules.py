@@ -92,9 +92,6 @@ WRITERS = {  # that may not even be named: who passes os.replace on writes as we
 WRITERS_ALLOWED = {  # module -> what it names, and why that is no half file
     "runs/streams.py": {"os.write"},  # a word to the terminal when the output's reader has gone
     "storage/atomic.py": {"os.replace", "os.write", "os.ftruncate"},  # the one place
-    "data/download/transfer.py": {
-        "tempfile.NamedTemporaryFile"
-    },  # a part of an archive, nameless before its hash is known
     "decoding/ctranslate.py": {"tempfile.TemporaryDirectory"},  # what the library writes, before atomic.py copies it
     "decoding/backend.py": {"tempfile.TemporaryDirectory"},  # a model for as long as it is asked
     "claims/tested.py": {"tempfile.TemporaryDirectory"},  # what pytest reports, before it is read

@@ -11,7 +11,6 @@ experiment at that scale finds it prepared.
 """
 
 import argparse
-import json
 import os
 import shlex
 import signal
@@ -104,11 +103,16 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     fetch.add_argument("--dry-run", action="store_true", help="say what would be fetched, and how much disk it takes")
 
     own = commands.add_parser("import", help="turn your own text into a folder for --data-dir: docs/own_text.md")
-    own.add_argument("text", type=Path, help="a folder, a table (.tsv, .jsonl, .parquet), or what two file names share")
+    own.add_argument(
+        "text", type=Path, help="a folder, a table (.tsv, .csv, .jsonl, ...), or what two file names share"
+    )
     own.add_argument("--pair", required=True, help="source and target language, such as en-es or en-zh-Hans")
     own.add_argument("--to", type=folder_named, required=True, help="the new folder")
     own.add_argument(
-        "--columns", nargs=2, metavar=("SOURCE", "TARGET"), help="columns of a table; numbers if it has no header"
+        "--columns",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="columns of a table: their names, or numbers where line 1 is text",
     )
     for split in ("dev", "test"):
         own.add_argument(f"--{split}", type=Path, help=f"the text for {split}, in any of the forms")
@@ -159,10 +163,12 @@ def _import(options: argparse.Namespace) -> None:
     )
     sizes = ", ".join(f"{split} {n:,}" for split, n in made.pairs.items())
     joined = f"; {made.joined:,} sentences had line feeds inside, which are now spaces" if made.joined else ""
+    empty = f"; {made.empty:,} empty lines of tables were left out" if made.empty else ""
     usual = SCALES[USUAL.scale]  # which the second command reads the text at
     size = f"--vocab-size {usual.vocab_size} " if usual.vocab_size and not (options.to / GIVEN).exists() else ""
     print(
-        f"{options.to}: {sizes} pairs{joined}. The first one:\n  {made.first[0]}\n  {made.first[1]}\nWhat next:\n"
+        f"{options.to}: {sizes} pairs{joined}{empty}. The first one:\n  {made.first[0]}\n  {made.first[1]}\n"
+        "What next:\n"
         f"  {ours('data', 'prepare')} folder-{options.pair} {size}--max-length {usual.max_length} "
         f"{_data_dir(options.to)}\n"
         f"  {python()} {script('table3_A')} --pair {options.pair} {_data_dir(options.to)}"
@@ -272,9 +278,7 @@ def _task(name: str, pair: str) -> Task:
 
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
-    from repro.data.datacard import NAME as CARD
     from repro.results.repeats import repeated
-    from repro.results.unlisted import unlisted
 
     scale, task = _scale(name, pair, options), _task(name, pair)
     corpus = task.open_corpus(name, data_dir=options.data_dir, cache=options.cache_dir, sizes=scale.grammar, tell=print)
@@ -294,8 +298,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         f"{name}-{pair}: {sizes_of} pairs in {prepared.tokenizer.size:,} tokens, {prepared.seconds:.1f} s{dropped}; "
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
-    card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-    for sentence in (*repeated(prepared.repeats), *unlisted(card)):
+    for sentence in (*repeated(prepared.repeats), *prepared.notes):
         print(f"Note: {sentence}")
     return prepared
 

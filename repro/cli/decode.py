@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.data.parallel_text import Parallel, read_lines
-from repro.data.treebank import bracketed
+from repro.data.treebank import bracketed, tokens_of
 from repro.results.latest import run_folder
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
@@ -139,7 +139,7 @@ def _parse(options: argparse.Namespace) -> None:
     check_parses(run)
     _check_files(options.source)
     folder = _said(options)
-    sentences = [line.split() for line in read_lines(options.source)]
+    sentences = [tokens_of(line) for line in read_lines(options.source)]
     trained = _opened(folder, options)
     n_mended = 0
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):

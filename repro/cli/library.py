@@ -68,11 +68,11 @@ class Loaded:
 
     def parse(self, sentences: Iterable[str]) -> list[str]:
         """The tree of each sentence of words between blanks, in brackets; of a blank one nothing."""
-        from repro.data.treebank import bracketed
+        from repro.data.treebank import bracketed, tokens_of
         from repro.runs.use import check_parses, trees
 
         check_parses(self.record)
-        words = [line.split() for line in _lines(sentences, "sentences")]
+        words = [tokens_of(line) for line in _lines(sentences, "sentences")]
         with ONE_AT_A_TIME:
             found = trees(self.trained, words, Search.of(self.record.settings))
         return [bracketed(one.tree, "TOP") if one else "" for one in found]

@@ -188,6 +188,7 @@ class Corpus:
     about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
     left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
     further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files are there, by name
+    notes: tuple[str, ...] = ()  # sentences that a reader of its scores must know
 
     def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
         """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
@@ -234,8 +235,9 @@ def open_corpus(
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
+    notes_of_text = []
     if all(files[f"dev.{language}"] == files[f"test.{language}"] for language in languages(pair)):
-        tell(
+        notes_of_text.append(
             f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
             "nothing that those on dev do not; a test set should be text that nothing was chosen on."
         )
@@ -253,6 +255,7 @@ def open_corpus(
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
+        notes=tuple(notes_of_text),
     )
 
 

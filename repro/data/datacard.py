@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ NAME = "data_card"
 SEEN = ("seen", "seen_pairs")  # held-out lines that training text repeats: the source, or both sides
 SIDES = ("source", "target")
 NOTHING = "–"
+TOLD_FROM = 0.01  # of the tokens of a side: fewer that the vocabulary lacks are on the card, but nobody is told
+REFUSED_FROM = 0.1  # of the training text: it came with another vocabulary
 
 
 # Overlap ---------------------------------------------------------------------------------------------------
@@ -160,6 +162,34 @@ def repeats(facts: Facts) -> dict[str, float]:
         one = _seen(facts.train, split, shards)
         found |= {f"{split}_sources": one["share"] or 0.0, f"{split}_pairs": one["pairs_share"] or 0.0}
     return found
+
+
+def unlisted(facts: Facts) -> Iterator[str]:
+    """A sentence for each side of each split of which the vocabulary lacks more than a few tokens."""
+    for split, shards in (("train", facts.train), ("dev", facts.dev), ("test", facts.test)):
+        for side, share in _unlisted(shards).items():
+            if share >= TOLD_FROM:
+                yield (
+                    f"{100 * share:.1f} % of the {side} tokens of {split} are not in the vocabulary, so they are all "
+                    "one token: its perplexity is low and says little."
+                )
+
+
+def refuse_unlisted(facts: Facts, vocabulary: Path) -> None:
+    """Raise ValueError for a vocabulary that is not that of the training text: a model would learn one token."""
+    for side, share in _unlisted(facts.train).items():
+        if share >= REFUSED_FROM:
+            raise ValueError(
+                f"{vocabulary} is not the vocabulary of this text: it lacks {100 * share:.1f} % of the {side} tokens "
+                f"of train, expected less than {100 * REFUSED_FROM:.0f} %. It has one token a line and nothing after "
+                "it, spelled as in the text, for both languages."
+            )
+
+
+def _unlisted(shards: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Of each side the share of tokens, end symbols aside, that the vocabulary does not have."""
+    text = _text(shards)
+    return {side: (text[side]["unknown_per_million"] or 0.0) / 1e6 for side in SIDES}
 
 
 def _text(shards: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

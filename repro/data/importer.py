@@ -1,19 +1,19 @@
 """Text of one's own, in the forms that it comes in, into a folder as `--data-dir` takes it.
 
-A text is a table (TSV, JSONL, Parquet) or two files of lines, plain or packed (.gz, .xz, .zst). It is read once, as a
-stream. A line that cannot be read is named and nothing is written; what is no sentence (empty, far too long) stays in
-the training text, where preparing drops it and counts it by reason.
+A text is a table (TSV, CSV, JSON lines, Parquet) or two files of lines, plain or packed (.gz, .xz, .zst). It is read
+once, as a stream. A line that cannot be read is named and nothing is written; an empty line of a table is left out and
+counted; what is no sentence (empty, far too long) stays in the training text, where preparing drops and counts it.
 """
 
-import contextlib
+import csv
 import gzip
 import hashlib
 import io
 import json
 import lzma
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Container, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -28,14 +28,14 @@ from repro.storage.folder_cache import made_new
 
 SPLITS = {"train": ("train",), "dev": DEV_NAMES, "test": ("test",)}  # and what the files may be called
 PACKED = (".gz", ".xz", ".zst")
-TABLES = (".tsv", ".jsonl", ".parquet")
+TABLES = (".tsv", ".csv", ".jsonl", ".json", ".parquet")
 FORMS = f"{', '.join(TABLES)}, or two files of lines whose names end in the languages; plain, {', '.join(PACKED)}"
 LONGEST_LINE = 1 << 24  # bytes; a file without line ends must not fill the memory
 PAIRS_AT_ONCE = 10_000
 SHOWN = 200  # characters of bad input
 BOM = "\ufeff"
 Names = tuple[str, str]  # of source and target
-Pairs = Iterator[tuple[str, str]]
+Pairs = Iterator[tuple[str, str] | None]  # None: an empty line of a table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,7 @@ class Imported:
     pairs: Mapping[str, int]  # by split
     first: tuple[str, str]  # pair of the training text, as it was read
     joined: int  # sentences that were on several lines
+    empty: int  # lines of tables that held nothing, and were left out
 
 
 def import_text(
@@ -73,23 +74,23 @@ def import_text(
     drawn = {split: share for split, share in (shares or {}).items() if share is not None}
     _check_splits(text, texts, drawn)
     streams = {split: _pairs(one, sides, columns) for split, one in texts.items()}
-    vocabulary = text / GIVEN
 
     def make(work: Path) -> Imported:
-        written = _Written(sides)
-
-        def fill(files: Mapping[str, atomic.Hashed]) -> None:
-            for split, pairs in streams.items():
-                written.add(split, texts[split], pairs, drawn if split == "train" else {}, files)
-
-        _open_all(work, [f"{split}.{language}" for split in SPLITS for language in sides], {}, fill)
-        if vocabulary.is_file():
-            atomic.write_bytes(work / GIVEN, vocabulary.read_bytes())
-        for split, n in written.pairs.items():
+        with atomic.named(folder), ExitStack() as stack:
+            new = {split: [atomic.Hashed(work / f"{split}.{language}") for language in sides] for split in SPLITS}
+            files = {split: [stack.enter_context(io.BufferedWriter(file)) for file in new[split]] for split in new}
+            made = _written(streams, texts, drawn, files)
+            for split in new:
+                for writer, file in zip(files[split], new[split], strict=True):
+                    writer.flush()
+                    file.push()
+            if (vocabulary := text / GIVEN).is_file():
+                atomic.write_bytes(work / GIVEN, vocabulary.read_bytes())
+        for split, n in made.pairs.items():
             if not n:
                 advice = f"Ask for a larger --{split}-share." if split in drawn else "Give it a text that has some."
                 raise ValueError(f"{texts.get(split, text)}: expected pairs for {split}, got none. {advice}")
-        return Imported(pairs=written.pairs, first=written.first, joined=written.joined)
+        return made
 
     return made_new(folder, make)
 
@@ -108,18 +109,58 @@ def _check_splits(text: Path, texts: Mapping[str, Path], drawn: Mapping[str, flo
             raise ValueError(f"{text} has no text for {split}: expected {FORMS}. {advice}")
 
 
-def _open_all(
-    folder: Path,
-    names: list[str],
-    files: dict[str, atomic.Hashed],
-    fill: Callable[[Mapping[str, atomic.Hashed]], None],
-) -> None:
-    """Have all files open at once, each of which is whole in the end or absent."""
-    if not names:
-        fill(files)
-        return
-    name, *others = names
-    atomic.write_bytes(folder / name, lambda file: _open_all(folder, others, {**files, name: file}, fill))
+def _written(
+    streams: Mapping[str, Pairs],
+    texts: Mapping[str, Path],
+    drawn: Mapping[str, float],
+    files: Mapping[str, list[io.BufferedWriter]],
+) -> Imported:
+    """Write each pair to its split, those of the training text to the one that they fall to."""
+    pairs, first, joined, empty = dict.fromkeys(SPLITS, 0), ("", ""), 0, 0
+    for split, stream in streams.items():
+        number = 0
+        for pair in stream:
+            if pair is None:
+                empty += 1
+                continue
+            number += 1
+            joined += sum("\n" in line for line in pair)
+            source, target = (line.replace("\r\n", " ").replace("\n", " ") for line in pair)
+            to = split
+            if split != "train" and not (_is_sentence(source) and _is_sentence(target)):
+                raise ValueError(
+                    f"{texts[split]}, pair {number:,} of {split}: expected a sentence on both sides, as a score "
+                    f"counts every line of held-out text, got {source[:40]!r} and {target[:40]!r}. Correct it, or "
+                    "leave it out."
+                )
+            if split == "train":
+                first = first if any(first) else (source, target)
+                if drawn and _is_sentence(source) and _is_sentence(target):
+                    to = share_of(source, drawn)
+            pairs[to] += 1
+            for file, line in zip(files[to], (source, target), strict=True):
+                file.write(f"{line}\n".encode())
+    return Imported(pairs=pairs, first=first, joined=joined, empty=empty)
+
+
+def share_of(source: str, drawn: Mapping[str, float]) -> str:
+    """The split that a pair of the training text falls to, by a hash of the words of its source."""
+    words = normalised(source) or source
+    place = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest()) / 2**64
+    for split, share in drawn.items():
+        if place < share:
+            return split
+        place -= share
+    return "train"
+
+
+def _is_sentence(line: str) -> bool:
+    """Whether held-out text may hold the line."""
+    try:
+        as_text(line.encode())
+    except ValueError:
+        return False
+    return True
 
 
 # Where ---------------------------------------------------------------------------------------------------------------
@@ -170,7 +211,9 @@ def _pairs(text: Path, sides: Names, columns: Names | None) -> Pairs:
     """The pairs of a text in whatever form it has."""
     form = (text.with_suffix("") if text.suffix in PACKED else text).suffix
     if text.is_file() and form in TABLES:
-        return {".tsv": _of_tsv, ".jsonl": _of_jsonl, ".parquet": _of_parquet}[form](text, sides, columns)
+        if form in (".tsv", ".csv"):
+            return _of_cells(text, _cells(text, form), sides, columns)
+        return (_of_jsonl if form in (".jsonl", ".json") else _of_parquet)(text, sides, columns)
     if files := _two_files(text, sides):
         return _of_lines(*files)
     what = "is a file of another kind" if text.is_file() else "is not there"
@@ -193,45 +236,61 @@ def _of_lines(source: Path, target: Path) -> Pairs:
         )
 
 
-def _of_tsv(path: Path, sides: Names, columns: Names | None) -> Pairs:
-    places: tuple[int, int] | None = None
-    n_columns = 0
-    for number, line in enumerate(_lines(path), 1):
-        cells = line.split("\t")
-        if places is None:
-            n_columns = len(cells)
-            places, is_header = _places(path, cells, sides, columns)
+def _cells(path: Path, form: str) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a TSV, which knows no quotes, or of a CSV; each with the number of its line."""
+    if form == ".tsv":
+        yield from enumerate((line.split("\t") for line in _lines(path)), 1)
+        return
+    reader = csv.reader((f"{line}\n" for line in _lines(path)), strict=True)
+    try:
+        yield from ((reader.line_num, cells) for cells in reader)
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num:,} is not CSV ({error}). Correct it.") from None
+
+
+def _of_cells(path: Path, rows: Iterator[tuple[int, list[str]]], sides: Names, columns: Names | None) -> Pairs:
+    first: list[str] = []
+    source = target = 0
+    for number, cells in rows:
+        if not "".join(cells).strip():
+            yield None
+            continue
+        if not first:
+            first = cells
+            (source, target), is_header = _places(f"{path}, line {number:,}", cells, sides, columns)
             if is_header:
                 continue
-        if len(cells) != n_columns:
+        if len(cells) != len(first):
             raise ValueError(
-                f"{path}, line {number:,} has {len(cells)} columns, but line 1 has {n_columns}. Correct it: a tab "
-                "separates two columns and is nowhere else."
+                f"{path}, line {number:,} has {len(cells)} columns, but the first one has {len(first)}. Correct it: a "
+                "tab or an unquoted comma separates two columns and is nowhere else."
             )
-        yield cells[places[0]], cells[places[1]]
+        yield cells[source], cells[target]
 
 
-def _places(path: Path, first: list[str], sides: Names, columns: Names | None) -> tuple[tuple[int, int], bool]:
-    """Which columns are source and target, and whether the first line names them."""
+def _places(where: str, first: list[str], sides: Names, columns: Names | None) -> tuple[tuple[int, int], bool]:
+    """Which columns are source and target, and whether the first line names them; nothing is guessed."""
+    known = [sides, ("source", "target")]
     if columns and all(name.isdecimal() for name in columns):
         source, target = (int(name) - 1 for name in columns)
         if not (0 <= source < len(first) and 0 <= target < len(first)):
-            raise ValueError(f"{path}, line 1 has {len(first)} columns, expected numbers {' and '.join(columns)}.")
-        return (source, target), False
-    for names in [columns] if columns else [sides, ("source", "target")]:
+            raise ValueError(f"{where} has {len(first)} columns, expected numbers {' and '.join(columns)}.")
+        return (source, target), (first[source], first[target]) in known
+    for names in [columns] if columns else known:
         if all(name in first for name in names):
             return (first.index(names[0]), first.index(names[1])), True
-    if columns or len(first) < 2:
-        raise ValueError(
-            f"{path}, line 1 has the columns {', '.join(map(repr, first))[:SHOWN]}; expected "
-            f"{' and '.join(columns or sides)}. Name two with --columns SOURCE TARGET, or give their numbers where "
-            "line 1 is text already: --columns 1 2."
-        )
-    return (0, 1), False
+    raise ValueError(
+        f"{where} has the columns {', '.join(map(repr, first))[:SHOWN]}; expected {' and '.join(columns or sides)}. "
+        "Say which are source and target: --columns SOURCE TARGET where this line names them, --columns 1 2 where it "
+        "is text already."
+    )
 
 
 def _of_jsonl(path: Path, sides: Names, columns: Names | None) -> Pairs:
     for number, line in enumerate(_lines(path), 1):
+        if not line.strip():
+            yield None
+            continue
         try:
             found = json.loads(line)
         except (ValueError, RecursionError):
@@ -262,12 +321,10 @@ def _of_parquet(path: Path, sides: Names, columns: Names | None) -> Pairs:
 
 def _chosen(row: Mapping[str, Any], sides: Names, columns: Names | None, where: str) -> tuple[str, str]:
     """Source and target of a row whose columns have names, or of the `translation` in it."""
-    for names in [columns] if columns else [sides, ("source", "target")]:
+    for one, other in [columns] if columns else [sides, ("source", "target")]:
         for level in (row, row.get("translation")):
-            if isinstance(level, dict) and all(name in level for name in names):
-                return _text(level[names[0]], f"{where}: {names[0]!r}"), _text(
-                    level[names[1]], f"{where}: {names[1]!r}"
-                )
+            if isinstance(level, dict) and one in level and other in level:
+                return _text(level[one], f"{where}: {one!r}"), _text(level[other], f"{where}: {other!r}")
     one, other = columns or sides
     raise ValueError(
         f"{where} has {', '.join(map(repr, row))[:SHOWN] or 'nothing'}; expected {one!r} and {other!r}. Name others "
@@ -312,7 +369,7 @@ def _lines(path: Path) -> Iterator[str]:
 @contextmanager
 def _unpacked(path: Path) -> Iterator[BinaryIO]:
     """The bytes of a file, unpacked as the end of its name says."""
-    with contextlib.ExitStack() as stack:
+    with ExitStack() as stack:
         try:
             if path.suffix == ".gz":
                 file: Any = stack.enter_context(gzip.open(path, "rb"))
@@ -343,75 +400,3 @@ def _pyarrow(path: Path) -> Any:
             f"{path} needs pyarrow to be read, which is not installed: pip install pyarrow"
         ) from None
     return pyarrow
-
-
-# Splits --------------------------------------------------------------------------------------------------------------
-
-
-def share_of(source: str, drawn: Mapping[str, float]) -> str:
-    """The split that a pair of the training text falls to, by a hash of the words of its source."""
-    words = normalised(source) or source
-    place = int.from_bytes(hashlib.blake2b(words.encode(), digest_size=8).digest()) / 2**64
-    for split, share in drawn.items():
-        if place < share:
-            return split
-        place -= share
-    return "train"
-
-
-class _Written:
-    """What has gone into the files so far."""
-
-    def __init__(self, sides: Names) -> None:
-        self.sides = sides
-        self.pairs = dict.fromkeys(SPLITS, 0)
-        self.first = ("", "")
-        self.joined = 0
-
-    def add(
-        self,
-        split: str,
-        text: Path,
-        pairs: Iterable[tuple[str, str]],
-        drawn: Mapping[str, float],
-        files: Mapping[str, atomic.Hashed],
-    ) -> None:
-        """Write the pairs of `text`; of the training text each to the split that it falls to."""
-        held: dict[str, list[tuple[str, str]]] = {name: [] for name in SPLITS}
-        for number, pair in enumerate(pairs, start=1):
-            source, target = (self._on_one_line(line) for line in pair)
-            if split != "train" and not (_is_sentence(source) and _is_sentence(target)):
-                raise ValueError(
-                    f"{text}, pair {number:,} of {split}: expected a sentence on both sides, as a score counts every "
-                    f"line of held-out text, got {source[:40]!r} and {target[:40]!r}. Correct it, or leave it out."
-                )
-            if split == "train" and not any(self.first):
-                self.first = source, target
-            may_move = drawn and _is_sentence(source) and _is_sentence(target)
-            to = share_of(source, drawn) if may_move else split
-            held[to].append((source, target))
-            if len(held[to]) == PAIRS_AT_ONCE:
-                self._write(to, held[to], files)
-        for to, rest in held.items():
-            self._write(to, rest, files)
-
-    def _write(self, split: str, held: list[tuple[str, str]], files: Mapping[str, atomic.Hashed]) -> None:
-        for i, language in enumerate(self.sides):
-            files[f"{split}.{language}"].write("".join(f"{pair[i]}\n" for pair in held).encode())
-        self.pairs[split] += len(held)
-        held.clear()
-
-    def _on_one_line(self, line: str) -> str:
-        if "\n" not in line:
-            return line
-        self.joined += 1
-        return line.replace("\r\n", " ").replace("\n", " ")
-
-
-def _is_sentence(line: str) -> bool:
-    """Whether held-out text may hold the line."""
-    try:
-        as_text(line.encode())
-    except ValueError:
-        return False
-    return True

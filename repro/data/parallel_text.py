@@ -193,9 +193,12 @@ def slow_to_read(path: Path) -> str | None:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """The lines of one text; blank ones come as "". A ValueError names the line that is no text."""
+    """The lines of one text; those of white space, whichever of Unicode's it is, come as "".
+
+    A ValueError names the line that is no text.
+    """
     for number, line in enumerate(_lines(path, 0), 1):
-        if not line.strip():
+        if len(line) <= MAX_BYTES and not line.decode(errors="replace").strip():
             yield ""
             continue
         try:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from repro.data import parallel_text
 from repro.data.corpora import Corpus
-from repro.data.datacard import Facts, Overlap, card, repeats, write_card
+from repro.data.datacard import Facts, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
 from repro.data.encode import Encoder, loaded_tokenizer
 from repro.data.filters import check_rules, first_occurrences, identity, reasons
 from repro.data.parallel_text import Parallel
@@ -88,6 +88,8 @@ def prepare(
     told = _facts(
         corpus, subwords, tokenizer, encoded, version=version, max_length=max_length, rules=rules, facts=facts
     )
+    if corpus.vocabulary:
+        refuse_unlisted(told, corpus.vocabulary)
     made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
         tokenizer=tokenizer,
@@ -98,6 +100,7 @@ def prepare(
         manifest_hash=told.shards_sha256,
         card=encoded / "card",
         repeats=repeats(told),
+        notes=(*corpus.notes, *unlisted(told)),
         seconds=time.perf_counter() - started,
     )
 

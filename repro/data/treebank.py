@@ -27,6 +27,7 @@ NO_TEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\udc80-\udcff]")  # 
 # B is a blank between tokens and T is text; other white space may stand in a word
 _TOKEN = r"\(B*(?P<tag>T+)B+(?P<word>T+)B*\)|\(B*(?P<label>T*)|(?P<close>\))|(?P<stray>T+)"
 TOKEN = re.compile(_TOKEN.replace("B", r"[ \t\r\n]").replace("T", r"[^() \t\r\n]"))
+TEXT = re.compile(r"[^ \t\r\n]+")
 OPENED, CLOSED = re.compile(r"\(([^()]+)"), re.compile(r"\)([^()]*)")
 NEXT_TREE = re.compile(r"\n\(")
 DEPENDENCIES = re.compile(r"\s*(#.*\n\s*)*\d+\t\S+\t(\S+\t){3}")  # CoNLL: a numbered word a line, between tabs
@@ -250,6 +251,11 @@ def linearised(tree: Tree) -> str:
     return " ".join(form[kind].format(label) for kind, label, _ in _walk(tree))
 
 
+def tokens_of(line: str) -> list[str]:
+    """What stands between the blanks of treebanks: the words of a sentence, or the brackets and tags of a line."""
+    return TEXT.findall(line)
+
+
 class Mended(NamedTuple):
     """A tree made of what a model wrote, and what had to be done to it."""
 
@@ -267,7 +273,7 @@ def mended(line: str, words: Sequence[str]) -> Mended:
     made: list[Bracket] = []
     around: list[int] = []
     # 1. read what was written: leaves beyond the last word and closes without an open are dropped
-    for token in line.split():
+    for token in tokens_of(line):
         # bytes are tokens too, and may spell what no tree over words has: an empty element, a bracket around all
         if NO_TEXT.search(token) or token == EMPTY_ELEMENT or token.strip("()") in OUTER:
             kinds["no token of trees"] += 1

@@ -55,6 +55,7 @@ class CorpusFacts(TypedDict):
     n_test: int
     dropped: dict[str, int]  # pairs left out, by reason
     repeats: NotRequired[RepeatFacts]  # not in records of the time before this was looked at
+    notes: NotRequired[list[str]]  # sentences that a reader of its scores must know, where there are some
 
 
 class TokenizerFacts(TypedDict):

@@ -222,7 +222,7 @@ class Execution(Run):
 
     def _text(self) -> record.CorpusFacts:
         """The text that the run learned from and was scored on."""
-        return record.CorpusFacts(
+        facts = record.CorpusFacts(
             name=self.corpus.name,
             sha256=self.corpus.sha256,
             n_train=len(self.prepared.train),
@@ -231,6 +231,9 @@ class Execution(Run):
             dropped=self.prepared.train.dropped,
             repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
         )
+        if self.prepared.notes:
+            facts["notes"] = [*self.prepared.notes]
+        return facts
 
     def _note(self, diverged: NonFinite) -> None:
         """Say it, and write down all that it takes to look at the step again."""

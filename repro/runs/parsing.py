@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.data.corpora import Corpus
-from repro.data.treebank import Mended, mended
+from repro.data.treebank import Mended, mended, tokens_of
 from repro.data.treebanks import TREES, find_trees, open_trees, with_left_out
 from repro.decoding.evalb import SHORT, score_trees
 from repro.results.search import Search
@@ -89,7 +89,7 @@ class Parsing:
 
 def n_leaves(line: str) -> int:
     """How many words a true line of brackets and tags is over."""
-    return sum(token[0] not in "()" for token in line.split())
+    return sum(token[0] not in "()" for token in tokens_of(line))
 
 
 def tree_of(line: str, n_words: int) -> Mended:

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -60,9 +59,7 @@ class Workshop:
         )
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
-        from repro.data.datacard import NAME as CARD
         from repro.results.repeats import repeated
-        from repro.results.unlisted import unlisted
 
         options, scale, corpus = self.options, task.at(self.scale), self._open(task, tell)
         prepared = task.prepare(
@@ -79,8 +76,7 @@ class Workshop:
             f"{corpus.name} {corpus.pair}: {sizes} pairs, {prepared.tokenizer.size:,} tokens, "
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
-        card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-        for sentence in (*repeated(prepared.repeats), *unlisted(card), *self._too_small(prepared, scale)):
+        for sentence in (*repeated(prepared.repeats), *prepared.notes, *self._too_small(prepared, scale)):
             tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
 

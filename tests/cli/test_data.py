@@ -196,17 +196,18 @@ def test_text_that_came_in_pieces(tmp_path: Path, capsys: pytest.CaptureFixture[
     for stem in ("train.tok.clean.bpe.32000", "newstest2013.tok.bpe.32000", "newstest2014.tok.bpe.32000"):
         for language, line in lines.items():
             (folder / f"{stem}.{language}").write_bytes(line.encode() * 3)
+    (folder / "newstest2013.tok.bpe.32000.en").write_bytes(b"the Repub@@ lic of Fran@@ ce .\n" * 3)
     options = (f"--data-dir={tmp_path / 'data'}", f"--cache-dir={tmp_path / 'cache'}")
     assert "but not its vocabulary" in said(capsys, "prepare", "wmt16_britz-en-de", *options, code=2)
     tokens = sorted({token for line in lines.values() for token in line.split()})
-    (folder / "vocab.bpe.32000").write_bytes("".join(f"{token}\n" for token in tokens[1:]).encode())
-    assert "in 13 tokens" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
+    (folder / "vocab.bpe.32000").write_bytes("".join(f"{token}\n" for token in tokens).encode())
+    assert "in 14 tokens" in said(capsys, "prepare", "wmt16_britz-en-de", *options)
 
     corpus = open_corpus("wmt16_britz", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
     own = corpus.subwords(SCALES["paper"].subwords("en-de"), asked=None)
     made = prepare(corpus, subwords=own, cache=tmp_path / "cache", max_length=256)
     assert made.test.references == ["die Bundesrepublik ."] * 3
-    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of Germany <unk>"  # tokens[0] is unknown
+    assert made.tokenizer.decode(made.dev.source.sentence(0)) == "the Republic of <unk> <unk> ."
     refused = said(capsys, "prepare", "wmt16_britz-en-de", *options, "--vocab-size=5000", code=2)
     assert "is already split into sub-words" in refused
 
@@ -330,7 +331,7 @@ def test_of_a_dead_address_it_says_so(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_full_disk_has_an_exit_code_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "own.tsv").write_bytes(b"a\tb\n" * 1_000)
+    (tmp_path / "own.tsv").write_bytes(b"en\tde\n" + b"a\tb\n" * 1_000)
     with files_of(1_000):
         words = ["import", str(tmp_path / "own.tsv"), "--pair=en-de", "--dev-share=0.1", "--test-share=0.1"]
         assert "cannot be written to: File too large" in said(capsys, *words, f"--to={tmp_path / 'own'}", code=74)

@@ -143,11 +143,15 @@ def test_each_line_is_translated_and_blank_lines_stay(
     run: Run, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     text = tmp_path / "news.en"
-    text.write_bytes("\n".join([LINES[0], "", *LINES[1:], "  "]).encode() + b"\n")
+    blank = ["  ", "\u00a0", "\u3000\u2009", "\u2028", "\t\u202f\r"]  # Unicode decides what is empty
+    text.write_bytes("\n".join([LINES[0], "", *LINES[1:], *blank]).encode() + b"\n")
     assert asked(run, "translate", text, "--beam=2", "--alpha=1") == 0
     ids = translate(run.model, Encoded(*run.tokenizer.encode(LINES)), Search(2, 1.0))
     first, *rest = map(run.tokenizer.decode, ids)
-    assert capsysbinary.readouterr().out == "".join(f"{line}\n" for line in [first, "", *rest, ""]).encode()
+    assert (
+        capsysbinary.readouterr().out
+        == "".join(f"{line}\n" for line in [first, "", *rest, *[""] * len(blank)]).encode()
+    )
 
 
 @pytest.mark.parametrize(

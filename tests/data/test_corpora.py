@@ -109,13 +109,12 @@ def test_two_files_of_one_name_are_refused_unless_they_hold_one_text(tmp_path: P
     assert list(opened(folder).test.pairs()) == [("four", "fuenf")]
 
 
-@pytest.mark.parametrize(("test_de", "is_told"), [(b"drei\r\n", True), (b"vier\n", False)])
-def test_a_test_set_that_is_the_dev_set_is_told(tmp_path: Path, test_de: bytes, is_told: bool) -> None:
+@pytest.mark.parametrize(("test_de", "is_noted"), [(b"drei\r\n", True), (b"vier\n", False)])
+def test_a_test_set_that_is_the_dev_set_is_noted(tmp_path: Path, test_de: bytes, is_noted: bool) -> None:
     folder = six_files(tmp_path, dev="valid", test_en=b"three\n", test_de=test_de)
-    told: list[str] = []
-    open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path / "cache", tell=told.append)
+    notes = open_corpus("folder", "en-de", data_dir=folder, cache=tmp_path / "cache").notes
     expected = ["valid.en and test.en are one text, so scores on test say nothing that those on dev do not"]
-    assert [said.partition(";")[0] for said in told] == expected * is_told
+    assert [note.partition(";")[0] for note in notes] == expected * is_noted
 
 
 def test_large_gzip_is_warned_of_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import re
 import tracemalloc
+import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,32 @@ def test_the_ratio_of_lengths(source: str, target: str, is_dropped: bool) -> Non
 )
 def test_what_fairseq_left_out(source: str, target: str, reason: str | None) -> None:
     assert one_reason(source, target, "fairseq") == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("six short words are in here", "मैं उसे कल फिर देखूँगा ।"),  # Hindi: the marks of its vowels are no words
+        ("the café is old", unicodedata.normalize("NFD", "le café âgé là")),
+        ("I am going there", "من می\u200cروم آن\u200cجا"),  # Persian: words with joiners
+        ("four words are here", "Donau\u00addampf\u00adschiff ist da ."),  # a place where a word may be broken
+        ("in the beginning was", "בְּרֵאשִׁית הָיָה דָּבָר"),  # Hebrew with its vowels
+    ],
+)
+def test_marks_belong_to_their_letters(source: str, target: str) -> None:
+    assert one_reason(source, target, "fairseq", pair="en-hi") is None
+    assert one_reason(source, f"{target} {target} {target}", "fairseq", pair="en-hi") is not None
+
+
+@pytest.mark.parametrize("rule", ["length_ratio", "fairseq"])
+@pytest.mark.parametrize(
+    ("pair", "named"), [("en-zh", "zh"), ("ja-en", "ja"), ("en-zh-Hant-TW", "zh-Hant-TW"), ("th-lo", "th")]
+)
+def test_words_that_cannot_be_counted_are_not_compared(rule: str, pair: str, named: str) -> None:
+    with pytest.raises(ValueError, match=f"Rule '{rule}' compares numbers of words and '{named}' of pair '{pair}'"):
+        reasons([rule], pair, [], [])
+    for other in ("en-ko", "en-vi", "en-de"):
+        assert reasons([rule], other, [], []) == []
 
 
 def test_fairseqs_words_are_near_those_of_moses(real_text: Path) -> None:

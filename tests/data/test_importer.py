@@ -1,6 +1,8 @@
 """Text of one's own: every form gives the same folder, and bad input is named by file and line."""
 
+import csv
 import gzip
+import io
 import json
 import lzma
 import os
@@ -36,7 +38,13 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
 
 
 def tsv(pairs: list[tuple[str, str]]) -> bytes:
-    return "".join(f"{source}\t{target}\n" for source, target in pairs).encode()
+    return "".join(f"{source}\t{target}\n" for source, target in [("en", "de"), *pairs]).encode()
+
+
+def comma_separated(pairs: list[tuple[str, str]]) -> bytes:
+    file = io.StringIO(newline="")
+    csv.writer(file).writerows([("en", "de"), *pairs])
+    return file.getvalue().encode()
 
 
 def jsonl(pairs: list[tuple[str, str]], **more: Any) -> bytes:
@@ -86,7 +94,7 @@ def test_every_pair_stands_in_one_split_and_in_order(expected: dict[str, list[st
 
 
 @pytest.mark.parametrize("packing", PACKED)
-@pytest.mark.parametrize("form", ["tsv", "jsonl", "lines"])
+@pytest.mark.parametrize("form", ["tsv", "csv", "jsonl", "json", "lines"])
 def test_every_form_gives_the_same_folder(
     tmp_path: Path, expected: dict[str, list[str]], form: str, packing: str
 ) -> None:
@@ -97,10 +105,10 @@ def test_every_form_gives_the_same_folder(
         for i, language in enumerate(("en", "de")):
             put(Path(f"{text}.{language}{packing}"), pack("".join(f"{pair[i]}\n" for pair in PAIRS).encode()))
     else:
-        put(text, pack({"tsv": tsv, "jsonl": jsonl}[form](PAIRS)))
+        put(text, pack({"tsv": tsv, "csv": comma_separated, "jsonl": jsonl, "json": jsonl}[form](PAIRS)))
     made = imported(text, tmp_path)
     assert read(tmp_path / "made") == expected
-    assert (sum(made.pairs.values()), made.first, made.joined) == (400, PAIRS[0], 0)
+    assert (sum(made.pairs.values()), made.first, made.joined, made.empty) == (400, PAIRS[0], 0, 0)
     assert not list(tmp_path.glob(".*"))
 
 
@@ -118,21 +126,45 @@ def test_parquet_gives_the_same_folder(tmp_path: Path, expected: dict[str, list[
     [
         (b"id\tde\ten\n7\tzwei\tone\n", None),  # line 1 names the languages
         (b"source\ttarget\tid\none\tzwei\t7\n", None),
-        (b"one\tzwei\tCC BY 2.0\n", None),  # no header: the first two
+        (b"one\tzwei\tCC BY 2.0\n", ("1", "2")),  # no header: nobody guesses which are meant
         (b"7\tzwei\tone\n", ("3", "2")),
+        (b"id\tde\ten\n7\tzwei\tone\n", ("3", "2")),  # line 1 names these columns, so it is no text
         (b"n\ttgt\tsrc\n7\tzwei\tone\n", ("src", "tgt")),
-        (b"\xef\xbb\xbfone\tzwei\r\n", None),  # as Windows writes it
-        (b"one\tzwei", None),
+        (b"\xef\xbb\xbfen\tde\r\none\tzwei\r\n", None),  # as Windows writes it
+        (b"one\tzwei", ("1", "2")),
     ],
 )
 def test_columns_of_a_tsv(tmp_path: Path, content: bytes, columns: Any) -> None:
-    held_out = {"dev": put(tmp_path / "d.tsv", b"x\ty\n"), "test": put(tmp_path / "t.en", b"x\n")}
+    held_out = dict.fromkeys(("dev", "test"), put(tmp_path / "t.en", b"x\n"))
     put(tmp_path / "t.de", b"y\n")
-    if columns:
-        held_out["dev"] = tmp_path / "t.en"
     imported(put(tmp_path / "a.tsv", content), tmp_path, shares={}, held_out=held_out, columns=columns)
     assert read(tmp_path / "made") == {
         "train.en": ["one"], "train.de": ["zwei"], "dev.en": ["x"], "dev.de": ["y"], "test.en": ["x"], "test.de": ["y"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"0.91\tone\tzwei", b"id\tsrc\ttgt", b"English\tGerman", b"EN\tDE", b"source_text\ttarget_text", b"one\tzwei"],
+)
+@pytest.mark.parametrize("form", ["tsv", "csv"])
+def test_no_column_is_guessed(tmp_path: Path, first: bytes, form: str) -> None:
+    content = first + b"\n" + b"1\tone\tzwei\n"
+    text = put(tmp_path / f"a.{form}", content if form == "tsv" else content.replace(b"\t", b","))
+    refused = r"line 1 has the columns .*; expected en and de\. Say which .* --columns 1 2 where it is text already"
+    with pytest.raises(ValueError, match=refused):
+        imported(text, tmp_path)
+
+
+def test_empty_lines_of_tables_are_left_out_and_counted(tmp_path: Path) -> None:
+    train = put(tmp_path / "a.tsv", b"\nen\tde\n\none\teins\n\t\n \xc2\xa0\xe3\x80\x80\ntwo\tzwei\n\n")
+    dev = put(tmp_path / "dev.json", b'\n{"en": "three", "de": "drei"}\n\xe2\x80\xa8\n\n')
+    test = put(tmp_path / "test.csv", b'en,de\n\n"four, or\nso","say ""vier"""\n,\n')
+    made = import_text(train, tmp_path / "made", "en-de", held_out={"dev": dev, "test": test})
+    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("one", "eins"), joined=1, empty=10)
+    assert read(tmp_path / "made") == {
+        "train.en": ["one", "two"], "train.de": ["eins", "zwei"], "dev.en": ["three"], "dev.de": ["drei"],
+        "test.en": ["four, or so"], "test.de": ['say "vier"'],
     }  # fmt: skip
 
 
@@ -144,14 +176,14 @@ def test_a_folder_gives_what_it_has_and_its_vocabulary(tmp_path: Path) -> None:
     )
     put(text / "valid.en.gz", gzip.compress(b"e\n"))
     put(text / "valid.de", b"f\n")
-    put(text / "test.tsv", b"g\th\n")
+    put(text / "test.tsv", b"en\tde\ng\th\n")
     put(text / "vocab", b"a\nb\n")
     made = imported(text, tmp_path, shares={})
     assert read(tmp_path / "made") == {
         "train.en": ["a", "c"], "train.de": ["b", "d d"], "dev.en": ["e"], "dev.de": ["f"],
         "test.en": ["g"], "test.de": ["h"], "vocab": ["a", "b"],
     }  # fmt: skip
-    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1)
+    assert made == Imported(pairs={"train": 2, "dev": 1, "test": 1}, first=("a", "b"), joined=1, empty=0)
 
 
 def test_of_two_dev_texts_none_is_chosen_unless_one_is_named(tmp_path: Path) -> None:
@@ -198,7 +230,7 @@ def test_a_text_that_is_there_in_two_forms_is_refused(tmp_path: Path) -> None:
         import_text(text, tmp_path / "made", "en-de", shares=SHARES)
     (text / "train.tsv.gz").unlink()
     put(text / "test.jsonl", b'{"en": "b", "de": "c"}\n')
-    made = import_text(text, tmp_path / "made", "en-de", held_out={"dev": put(tmp_path / "dev.tsv", b"d\te\n")})
+    made = import_text(text, tmp_path / "made", "en-de", held_out={"dev": put(tmp_path / "dev.tsv", b"en\tde\nd\te\n")})
     assert made.pairs == {"train": 1, "dev": 1, "test": 1}
 
 
@@ -277,10 +309,12 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.tsv", b"a\tb\nc\td\te\n", "a.tsv, line 2 has 3 columns, but line 1 has 2. Correct it: a tab separates"),
-        ("a.tsv", b"a\tb\nc\n", "a.tsv, line 2 has 1 columns, but line 1 has 2"),
-        ("a.tsv", b"a b\n", "a.tsv, line 1 has the columns 'a b'; expected en and de. Name two with --columns"),
-        ("a.tsv", b"a\tb\nc\td\xe9\n", r"a.tsv, line 2 is not UTF-8 \(byte 4 of it\). Convert the file first: iconv"),
+        ("a.tsv", b"en\tde\nc\td\te\n", "a.tsv, line 2 has 3 columns, but the first one has 2. Correct it: a tab"),
+        ("a.tsv", b"en\tde\nc\n", "a.tsv, line 2 has 1 columns, but the first one has 2"),
+        ("a.tsv", b"a b\n", "a.tsv, line 1 has the columns 'a b'; expected en and de. Say which are source and"),
+        ("a.csv", b'en,de\na,"b\n', "a.csv, line 2 is not CSV .*Correct it"),
+        ("a.csv", b"en,de\na,b, c\n", "a.csv, line 2 has 3 columns, but the first one has 2.* an unquoted comma"),
+        ("a.tsv", b"en\tde\nc\td\xe9\n", r"a.tsv, line 2 is not UTF-8 \(byte 4 of it\). Convert the file first: iconv"),
         ("a.tsv", b"\xff\xfea\0\t\0", r"a.tsv, line 1 is not UTF-8 \(byte 1 of it\)"),
         ("a.tsv", b"", "a.tsv: expected pairs for train, got none"),
         ("a.jsonl", b'{"en": "a", "de": "b"}\n{"en": "c"}\n', "a.jsonl, line 2 has 'en'; expected 'en' and 'de'. Name"),
@@ -299,7 +333,8 @@ def test_what_is_no_sentence_never_becomes_held_out(tmp_path: Path) -> None:
         ("a.tsv.gz", b"no gzip", "a.tsv.gz is not a whole .gz file"),
         ("a.tsv.xz", b"no xz", "a.tsv.xz is not a whole .xz file"),
         ("a.tsv.zst", b"no zstd", "a.tsv.zst cannot be read"),
-        ("a.csv", b"a,b\n", "a.csv is a file of another kind: expected .tsv, .jsonl, .parquet, or two files of lines"),
+        ("a.json", b'[{"en": "a", "de": "b"}]\n', "a.json, line 1 is not a JSON object: expected one per line"),
+        ("a.xls", b"a,b\n", "a.xls is a file of another kind: expected .tsv, .csv, .jsonl, .json, .parquet, or two"),
         ("a.en", b"a\n", "a.en is a file of another kind"),
     ],
 )
@@ -339,7 +374,7 @@ def test_rows_of_parquet_are_named(tmp_path: Path) -> None:
 def test_a_file_without_line_ends_does_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importer, "LONGEST_LINE", 100)
     text = put(tmp_path / "a.tsv", tsv([("a", "b"), ("x" * 200, "y")]))
-    with pytest.raises(ValueError, match="a.tsv, line 2 is longer than 100 bytes: expected a sentence per line"):
+    with pytest.raises(ValueError, match="a.tsv, line 3 is longer than 100 bytes: expected a sentence per line"):
         imported(text, tmp_path)
 
 
@@ -440,7 +475,7 @@ def test_what_it_advises_first_makes_what_the_second_reads(
 
 def test_of_text_that_came_in_pieces_it_advises_no_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for split in ("train", "dev", "test"):
-        put(tmp_path / "text" / f"{split}.tsv", b"a\tb\n")
+        put(tmp_path / "text" / f"{split}.tsv", b"en\tde\na\tb\n")
     put(tmp_path / "text" / "vocab", b"a\nb\n")
     assert main(["import", str(tmp_path / "text"), "--pair=en-de", f"--to={tmp_path / 'made'}"]) == 0
     advised = capsys.readouterr().out.split("What next:\n")[1].splitlines()[0]
@@ -451,9 +486,10 @@ def test_of_text_that_came_in_pieces_it_advises_no_size(tmp_path: Path, capsys: 
 def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for split, source, target in (("train", b"a b\n\na\n", b"c\nc\nx y c z v w\n"), ("dev", b"a\n", b"c\n")):
-        put(tmp_path / f"{split}.en", source)
-        put(tmp_path / f"{split}.de", target)
+    train = (b"train", b"a b\n\na\n", b"c\nc\n" + b"c " * 19 + b"x y\n")
+    for split, source, target in (train, (b"dev", b"a\n", b"c\n")):
+        put(tmp_path / f"{split.decode()}.en", source)
+        put(tmp_path / f"{split.decode()}.de", target)
     put(tmp_path / "test.en", b"b\n")
     put(tmp_path / "test.de", b"d\n")
     put(tmp_path / "vocab", b"a\nb\nc\nd\n")
@@ -461,18 +497,19 @@ def test_preparing_tells_of_unknown_tokens_and_of_what_was_left_out(
     said = capsys.readouterr().out
     assert "folder-en-de: train 2, dev 1, test 1 pairs in 7 tokens" in said
     assert "; left out: {'source is empty': 1}; manifest " in said
-    assert "Note: 71.4 % of the target tokens of train are not in the vocabulary" in said  # 5 of 7: x y z v w
+    assert "Note: 9.1 % of the target tokens of train are not in the vocabulary" in said  # 2 of 22: x y
     assert said.count("not in the vocabulary") == 1
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    text = put(tmp_path / "a.tsv", b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200)))
-    command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}"]
+    lines = b"".join(b"l\xc3\xadnea %d\t\xe7\xac\xac %d\n" % (i, i) for i in range(200))
+    text = put(tmp_path / "a.tsv", lines + b"\n\n")
+    command = ["import", str(text), "--pair=es-zh-Hans", f"--to={tmp_path / 'made'}", "--columns", "1", "2"]
     assert main([*command, "--test-share=0.1"]) == 2
     assert "has no text for dev" in capsys.readouterr().err
     assert main([*command, "--test-share=0.1", "--dev-share=0.1"]) == 0
     said = capsys.readouterr().out
-    assert "línea 0\n  第 0\n" in said
+    assert "pairs; 2 empty lines of tables were left out. The first one:\n  línea 0\n  第 0\n" in said
     assert "-m repro data prepare folder-es-zh-Hans --vocab-size " in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]

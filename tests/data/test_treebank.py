@@ -12,7 +12,20 @@ from hypothesis import strategies as st
 from tree_samples import LABELS, TAGS, any_tree, clean, tree
 
 from repro.data import treebank
-from repro.data.treebank import Bad, Bracket, Leaf, Tree, bracketed, cleaned, linearised, mended, read_trees, trees_of
+from repro.data.treebank import (
+    Bad,
+    Bracket,
+    Leaf,
+    Mended,
+    Tree,
+    bracketed,
+    cleaned,
+    linearised,
+    mended,
+    read_trees,
+    tokens_of,
+    trees_of,
+)
 
 CRAFT = Path(os.environ.get("REPRO_DATA", "no such folder")) / "craft" / "structural-annotation" / "treebank" / "penn"
 ANNA = Tree(
@@ -130,6 +143,18 @@ def test_a_line_by_hand() -> None:
 @given(any_tree)
 def test_a_true_line_comes_back_exactly(one: Tree) -> None:
     assert mended(linearised(one), one.words) == (one, {})
+
+
+@pytest.mark.parametrize("inside", ["\u00a0", "\u2009", "\u202f", "\u3000", "\u2028"])
+def test_other_white_space_stands_in_words_and_tags(inside: str) -> None:
+    words = tokens_of(f" in 10{inside}000  years\t, {inside} perhaps\r")
+    assert words == ["in", f"10{inside}000", "years", ",", inside, "perhaps"]
+    tree = Tree(tuple(Leaf("NN", word) for word in words), (Bracket("S", 0, len(words)),))
+    [found] = read_trees(bracketed(tree, "TOP"))
+    assert isinstance(found, Tree)
+    assert found.words == words
+    tags = Tree((Leaf(f"N{inside}N", "a"),), (Bracket(f"S{inside}B", 0, 1),))
+    assert mended(linearised(tags), ["a"]) == Mended(tags, Counter())
 
 
 def test_ten_thousand_deep() -> None:

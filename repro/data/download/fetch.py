@@ -6,7 +6,7 @@ Nothing here needs a network when the archives, or their texts, are there. How o
 import json
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, islice
@@ -18,14 +18,14 @@ from repro.data.download.archive import unpack
 from repro.data.download.sources import Collection, Source
 from repro.data.download.transfer import (
     CLOCK,
-    BrokenTransfer,
     Clock,
-    RefusedTransfer,
-    Transfer,
+    Say,
     Unreachable,
     WrongHash,
     at_most,
     digest_of,
+    download,
+    received_by_one,
     require_room,
 )
 from repro.data.parallel_text import text_fingerprint
@@ -53,7 +53,7 @@ def fetch(
     *,
     offline: bool = False,
     mirror: str | None = None,
-    tell: Callable[[str], object] = print,
+    tell: Say = print,
     clock: Clock = CLOCK,
 ) -> Path:
     """The archive of `source` in `folder`, verified; it is downloaded where it is absent, unless `offline`.
@@ -67,10 +67,9 @@ def fetch(
         if mirror and not copy:
             tell(f"{mirror} is not asked for {source.archive}: it has no published SHA-256, so it must come over TLS.")
         atomic.make_folder(folder)
-        with alone(folder / f".{source.archive}.lock", tell):
+        with received_by_one(source, folder, tell, clock):
             if not path.exists():
                 _download(source, [*copy, *source.urls], folder, tell, clock)
-                path.chmod(0o644)  # a temporary file is private; what is on a shared disk is for all
     _verify(source, path)
     return path
 
@@ -128,24 +127,11 @@ def _published(source: Source) -> str:
     return "known by the SHA-256 of its texts" if source.is_pinned else "no published hash"
 
 
-def _download(source: Source, urls: Sequence[str], folder: Path, tell: Callable[[str], object], clock: Clock) -> None:
-    """Have the archive from the first mirror that gives it; one error says what each mirror did."""
-    import pooch  # here, not above: with requests it takes a tenth of a second, which --help need not wait
-
-    pooch.get_logger().setLevel("WARNING")
-    known = _expected(source, folder)
-    known_hash = next((f"{algorithm}:{digest}" for algorithm, digest in known.items()), None)
-    failures: dict[str, Exception] = {}
-    with Transfer(source, folder, known, tell, clock) as transfer:
-        for url in urls:
-            try:
-                pooch.retrieve(url, known_hash, fname=source.archive, path=folder, downloader=transfer)
-                return
-            except (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash) as failure:
-                if (folder / source.archive).exists():  # another process was faster, where there are no locks
-                    return
-                failures[url] = failure
-                tell(f"{url}: {failure}")
+def _download(source: Source, urls: Sequence[str], folder: Path, tell: Say, clock: Clock) -> None:
+    """Have the archive from the first address that gives it; one error says what each of them did."""
+    failures = download(source, urls, folder, _expected(source, folder), tell, clock)
+    if not failures:
+        return
     said = [f"No mirror gave {source.archive}:", *(f"  {url}: {failure}" for url, failure in failures.items())]
     if all(isinstance(failure, Unreachable) for failure in failures.values()):
         said.append(
@@ -230,7 +216,7 @@ def text(
     *,
     offline: bool = False,
     mirror: str | None = None,
-    tell: Callable[[str], object] = print,
+    tell: Say = print,
     clock: Clock = CLOCK,
 ) -> PlainText:
     """The plain text of `source` for `pair`, in a folder of `texts`; an archive is needed only to make it."""

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ from served_archive import (
 
 from repro.data.download import transfer as transfer_module
 from repro.data.download.fetch import fetch
-from repro.data.download.transfer import ATTEMPTS
+from repro.data.download.transfer import ATTEMPTS, received_by_one
 
 ROOT = Path(__file__).parents[3]
 
@@ -91,16 +92,6 @@ def test_a_server_that_knows_no_ranges_starts_anew(tmp_path: Path, server: FileS
     assert len(server.log) == 2
 
 
-def test_a_file_that_changes_during_the_transfer_starts_anew(
-    tmp_path: Path, server: FileServer, watched: Watched
-) -> None:
-    old = bytes(reversed(ARCHIVE))[:-2] + b"\x8b\x1f"
-    old = ARCHIVE[:2] + old[2:]
-    server.faults[PATH] = [lambda handler, _: file_server.truncated(handler, old)]
-    assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
-    assert len(server.log) == 2  # If-Range: the second answer was the whole file
-
-
 def test_another_mirror_goes_on_with_what_one_gave(tmp_path: Path, server: FileServer, watched: Watched) -> None:
     server.lasting, server.faults[PATH] = True, [file_server.truncated]
     one = source_at(server.url(PATH), server.url(MIRROR))
@@ -129,10 +120,6 @@ def test_the_end_is_known_where_the_server_does_not_say_it(
     server.faults[PATH] = [file_server.half_without_length]
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert server.log == [(PATH, None), (PATH, f"bytes={len(ARCHIVE) // 2}-")]
-    # without a hash and without a mark of the file, tokens are not joined
-    server.log, server.faults[PATH] = [], [file_server.half_without_length]
-    assert watched.fetch(source_at(server.url(PATH), sha256=None), tmp_path / "new").read_bytes() == ARCHIVE
-    assert server.log == [(PATH, None), (PATH, None)]
 
 
 @pytest.mark.parametrize(
@@ -197,10 +184,9 @@ def test_a_page_is_known_by_its_type(tmp_path: Path, server: FileServer, watched
 
 
 @pytest.mark.parametrize("is_pinned", [True, False])
-def test_no_redirection_leaves_tls(tmp_path: Path, watched: Watched, is_pinned: bool) -> None:
+def test_no_redirection_leaves_tls(is_pinned: bool) -> None:
     hash_of = {} if is_pinned else {"sha256": None, "md5": MD5}
     one = source_at("https://example.invalid/x.tgz", hosts=("mirror.invalid", ".content.invalid"), **hash_of)
-    transfer = transfer_module.Transfer(one, tmp_path, {}, watched.told.append, watched.clock)
     for location, is_allowed in {
         "y.tgz": True,
         "https://mirror.invalid/y": True,
@@ -219,8 +205,11 @@ def test_no_redirection_leaves_tls(tmp_path: Path, watched: Watched, is_pinned: 
             if is_allowed
             else pytest.raises(transfer_module.RefusedTransfer, match="redirected to")
         ):
-            assert transfer._next_hop(one.urls[0], location).startswith("https://")
-    assert transfer._next_hop("http://example.invalid/x", "https://example.invalid/x") == "https://example.invalid/x"
+            assert transfer_module.next_hop(one, one.urls[0], location).startswith("https://")
+    assert (
+        transfer_module.next_hop(one, "http://example.invalid/x", "https://example.invalid/x")
+        == "https://example.invalid/x"
+    )
 
 
 def test_an_unknown_size_has_a_bound(tmp_path: Path, server: FileServer, watched: Watched) -> None:
@@ -262,7 +251,7 @@ def test_one_error_says_what_each_mirror_did(tmp_path: Path, server: FileServer,
     with pytest.raises(ValueError, match="No mirror gave x.tgz") as error:
         watched.fetch(source_at(*mirrors), tmp_path)
     said = str(error.value)
-    for url, words in zip(mirrors, ("answered 404", "answered 500", "expected sha256", "nothing came"), strict=True):
+    for url, words in zip(mirrors, ("answered 404", "answered 500", "expected sha256", "too little came"), strict=True):
         assert f"  {url}: " in said
         assert words in said.split(f"  {url}: ")[1].split("\n")[0]
     assert [path.suffix for path in sorted(tmp_path.glob("x*"), key=lambda path: path.suffix)] == [".part", ".refused"]
@@ -353,17 +342,19 @@ from pathlib import Path
 from repro.data.download import transfer
 from repro.data.download.fetch import fetch
 from repro.data.download.sources import Source
+from repro.storage import atomic
 
 transfer.BLOCK = 10_000
-left = [int(sys.argv[5])]
-def now():
+left, append = [int(sys.argv[5])], atomic.Appended.append
+def counted(part, block):
+    append(part, block)
     left[0] -= 1
     if not left[0]:
         os._exit(137)
-    return 0.0
+atomic.Appended.append = counted
 source = Source(name="x", archive="x.tgz", urls=(sys.argv[1],), size=int(sys.argv[3]), sha256=sys.argv[4],
                 licence="", members={}, n_pairs={})
-fetch(source, Path(sys.argv[2]), clock=transfer.Clock(now=now, sleep=lambda _: None))
+fetch(source, Path(sys.argv[2]), clock=transfer.Clock(sleep=lambda _: None))
 """
 
 
@@ -387,33 +378,81 @@ def test_a_killed_download_goes_on_and_ends_as_the_same_bytes(
 
 
 def test_a_part_that_does_not_fit_costs_one_more_transfer(tmp_path: Path, server: FileServer, watched: Watched) -> None:
-    (tmp_path / "x.tgz.0.part").write_bytes(b"\x1f\x8b" + bytes(5_000))  # what a power cut may leave
-    (tmp_path / "x.tgz.1.part").write_bytes(b"short")
+    part = tmp_path / "x.tgz.part"
+    part.write_bytes(b"\x1f\x8b" + bytes(5_000))  # what a power cut may leave
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
     assert [asked for _, asked in server.log] == ["bytes=5002-", None]
     assert "x.tgz: the parts do not fit together; from the start." in watched.told
     (tmp_path / "x.tgz").unlink()
-    (tmp_path / "x.tgz.2.part").write_bytes(bytes(len(ARCHIVE) + 5))  # too long
-    (tmp_path / "x.tgz.3.part").write_bytes(b"")
+    part.write_bytes(bytes(len(ARCHIVE) + 5))  # too long
     assert watched.fetch(source_at(server.url(PATH)), tmp_path).read_bytes() == ARCHIVE
-    assert list(tmp_path.glob("*.part")) == []
+    assert not part.exists()
 
 
 def test_a_whole_part_needs_no_transfer(tmp_path: Path, server: FileServer, watched: Watched) -> None:
     for size in (len(ARCHIVE), None):  # where the size is unknown, the server says that nothing is left
-        (tmp_path / "x.tgz.0.part").write_bytes(ARCHIVE)
+        (tmp_path / "x.tgz.part").write_bytes(ARCHIVE)
         assert watched.fetch(source_at(server.url(PATH), size=size), tmp_path).read_bytes() == ARCHIVE
         (tmp_path / "x.tgz").unlink()
     assert server.log == [(PATH, f"bytes={len(ARCHIVE)}-")]
 
 
-def test_without_a_hash_no_parts_are_joined_over_time(tmp_path: Path, server: FileServer, watched: Watched) -> None:
+def test_without_a_hash_no_parts_are_joined(tmp_path: Path, server: FileServer, watched: Watched) -> None:
     one = source_at(server.url(PATH), sha256=None)
-    (tmp_path / "x.tgz.0.part").write_bytes(b"\x1f\x8b" + bytes(5_000))
-    server.faults[PATH] = [file_server.truncated]
+    (tmp_path / "x.tgz.part").write_bytes(b"\x1f\x8b" + bytes(5_000))
+    server.faults[PATH] = [file_server.truncated, file_server.half_without_length]
     assert watched.fetch(one, tmp_path).read_bytes() == ARCHIVE
-    assert server.log[0] == (PATH, None)
-    assert server.log[1][1] is not None  # within one call the server's mark of the file tells
+    assert server.log == [(PATH, None)] * 3
+    server.lasting, server.faults[PATH] = True, [file_server.truncated]
+    with pytest.raises(ConnectionError, match="No mirror gave x.tgz"):
+        watched.fetch(one, tmp_path / "new")
+    assert names(tmp_path / "new") == []
+
+
+@pytest.mark.parametrize(
+    "fault", [file_server.stall, file_server.drips_head, file_server.drips_body, file_server.drips_end]
+)
+@pytest.mark.parametrize("sha256", [SHA256, None])
+def test_a_server_that_drips_is_left_as_a_silent_one_is(
+    tmp_path: Path, server: FileServer, watched: Watched, fault: file_server.Answer, sha256: str | None
+) -> None:
+    server.lasting, server.faults[PATH] = True, [fault]
+    one = source_at(server.url(PATH), server.url(MIRROR), size=None, sha256=sha256)
+    began = time.monotonic()
+    assert watched.fetch(one, tmp_path).read_bytes() == ARCHIVE
+    assert time.monotonic() - began < ATTEMPTS * (watched.clock.stall_seconds + 1)
+    assert any("too little came for 0.3 seconds" in said for said in watched.told)
+
+
+def test_who_waits_for_another_process_does_so_while_its_part_grows(tmp_path: Path, watched: Watched) -> None:
+    one, held, is_over = source_at("http://example.invalid/x.tgz"), threading.Event(), threading.Event()
+    part = tmp_path / "x.tgz.part"
+
+    def receive(grows_for: float) -> None:
+        with received_by_one(one, tmp_path, print, watched.clock):
+            held.set()
+            began = time.monotonic()
+            while not is_over.wait(0.05) and time.monotonic() - began < 20:
+                if time.monotonic() - began < grows_for:
+                    part.write_bytes(b"x" * int(1_000 * (time.monotonic() - began)))
+            if grows_for:
+                (tmp_path / "x.tgz").write_bytes(ARCHIVE)
+
+    for grows_for in (1.5, 0.0):
+        held.clear(), is_over.clear(), watched.told.clear()
+        other = threading.Thread(target=receive, args=(grows_for,))
+        other.start()
+        held.wait()
+        if grows_for:
+            threading.Timer(grows_for, is_over.set).start()  # three times as long as a part may rest
+            assert watched.fetch(one, tmp_path).read_bytes() == ARCHIVE
+        else:
+            with pytest.raises(TimeoutError, match="part has not grown for 0.5 seconds. End that process, and type"):
+                watched.fetch(one, tmp_path)
+            is_over.set()
+        other.join()
+        assert watched.told == ["Another process receives x.tgz; waiting for it."]
+        (tmp_path / "x.tgz").unlink(missing_ok=True)
 
 
 def test_many_processes_at_once_transfer_it_once(tmp_path: Path, server: FileServer) -> None:
@@ -422,30 +461,6 @@ def test_many_processes_at_once_transfer_it_once(tmp_path: Path, server: FileSer
     assert [process.wait(60) for process in processes] == [0] * 4
     assert (tmp_path / "x.tgz").read_bytes() == ARCHIVE
     assert len(server.log) == 1
-
-
-def test_without_working_locks_all_succeed_too(
-    tmp_path: Path, server: FileServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fcntl, "flock", lambda *_: None)  # as on some network file systems
-    server.lasting, server.faults[PATH] = True, [file_server.slow]
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found = Watched().fetch(source_at(server.url(PATH)), tmp_path)
-            assert found.read_bytes() == ARCHIVE
-        except BaseException as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert errors == []
-    assert len(server.log) > 1
-    assert (tmp_path / "x.tgz").read_bytes() == ARCHIVE
 
 
 def test_locks_that_fail_are_no_hindrance(
