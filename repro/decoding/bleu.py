@@ -19,6 +19,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 LANGUAGES = ("de", "en", "fr")  # the paper's
+# Targets that are written without blanks between words, and by which tokeniser sacreBLEU counts them: its `zh` cuts
+# Chinese characters apart, its `char` all of them. `ja-mecab` would need a dictionary that few have installed.
+UNSPACED = dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh", "cn"), "zh") | dict.fromkeys(
+    ("ja", "jpn", "jp", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "bo", "bod", "dz", "dzo"), "char"
+)
 
 PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
 LOW_QUOTE = str.maketrans("„", '"')
@@ -44,17 +49,24 @@ class Score:
     ref_len: int  # tokens of the references
 
 
-def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str], *, tokens_of: str | None = None) -> Score:
-    """sacreBLEU of plain text: its tokeniser 13a, mixed case, exponential smoothing.
+def sacrebleu_score(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool = False
+) -> Score:
+    """sacreBLEU of plain text: the tokeniser of the target language, mixed case, exponential smoothing.
 
-    Where both sides are Moses tokens, `tokens_of` is their language, and they are made plain text first.
+    With `are_tokens` both sides are Moses tokens, and are made plain text first.
     """
-    scorer = BLEU(tokenize="13a", smooth_method="exp", force=True)
-    if tokens_of is None:
+    scorer = BLEU(tokenize=sacrebleu_tokeniser(language), smooth_method="exp", force=True)
+    if not are_tokens:
         return _score(scorer, hypotheses, references)
-    score = _score(scorer, *([plain_text(line, tokens_of) for line in side] for side in (hypotheses, references)))
-    steps = f"|detok:moses-{_joining(tokens_of)}-sacremoses-{version('sacremoses')}|tok:13a|"
-    return replace(score, signature=score.signature.replace("|tok:13a|", steps))
+    score = _score(scorer, *([plain_text(line, language) for line in side] for side in (hypotheses, references)))
+    joined = f"|detok:moses-{_joining(language)}-sacremoses-{version('sacremoses')}|tok:"
+    return replace(score, signature=score.signature.replace("|tok:", joined))
+
+
+def sacrebleu_tokeniser(language: str) -> str:
+    """The tokeniser by which sacreBLEU counts a target language: 13a where blanks stand between words."""
+    return UNSPACED.get(_rules(language), "13a")
 
 
 def published_protocol(language: str) -> str | None:
