@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from repro.data.cut_text import Form, form_of, refuse_mixed
 from repro.data.download.sources import CAPTIONS, COLLECTIONS
 from repro.data.pair import languages
 from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
@@ -181,6 +182,8 @@ class Corpus:
     subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
     vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
+    pieces: str = ""  # the scheme by which its words are cut into pieces (`cut_text.py`); "": they are whole
+    marks: Mapping[str, float] = field(default_factory=dict)  # of a reader's own text, see `Form`
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
@@ -240,6 +243,7 @@ def open_corpus(
             "nothing that those on dev do not; a test set should be text that nothing was chosen on."
         )
     vocabulary = _vocabulary(folder, known, pair)
+    form = _form(folder, known, texts, vocabulary)
     return Corpus(
         name=name,
         pair=pair,
@@ -248,12 +252,24 @@ def open_corpus(
         test=texts["test"][0],
         subset=_subset(folder, name, pair, texts["test"][0]),
         vocabulary=vocabulary,
-        in_tokens=known.in_tokens or vocabulary is not None,
+        in_tokens=form.in_tokens,
+        pieces=form.pieces,
+        marks=form.marks,
         files=files,
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
     )
+
+
+def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Form:
+    """How the text is cut: what has a name is known, what is the reader's own shows it."""
+    held_out = {split: texts[split][0] for split in ("dev", "test")}
+    if not known.folders:
+        return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
+    if not known.is_generated:
+        refuse_mixed(texts["train"], held_out)
+    return Form(pieces="@@" if vocabulary else "", in_tokens=known.in_tokens)
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:

@@ -29,6 +29,7 @@ import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
+from repro.data.cut_text import SCHEMES
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.storage import atomic
@@ -152,8 +153,11 @@ def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
     return sum(int(np.count_nonzero(tokenizer.is_lone_byte[part])) for part in parts)
 
 
-def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
-    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice."""
+def train_tokenizer(lines: Iterable[str], subwords: Subwords, *, pieces: str = "") -> Tokenizer:
+    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice.
+
+    Of text whose words came cut, `pieces` is the scheme (`cut_text.py`): the tokenizer decodes to whole words.
+    """
     if subwords.kind == "given":
         raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")
     smallest = MIN_SIZE if subwords.kind == "bpe" else MIN_WORD_PIECES
@@ -161,20 +165,29 @@ def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
         raise ValueError(f"A vocabulary needs {smallest} tokens for the bytes and {SPECIAL}, got {subwords.size}.")
     if subwords.whole:
         return _merges_beside(subwords.whole, lines, subwords)
-    return _merges(lines, subwords.size) if subwords.kind == "bpe" else _word_pieces(lines, subwords.size)
+    learn = _merges if subwords.kind == "bpe" else _word_pieces
+    return learn(lines, subwords.size, pieces)
 
 
-def _merges(lines: Iterable[str], size: int) -> Tokenizer:
+def _merges(lines: Iterable[str], size: int, pieces: str) -> Tokenizer:
     """Byte-pair encoding: the two neighbours that occur together most often become one token, again and again."""
-    return _finished(_learned(pre_tokenizers.ByteLevel(add_prefix_space=False), lines, size))
+    return _finished(_learned(pre_tokenizers.ByteLevel(add_prefix_space=False), lines, size, pieces))
 
 
-def _learned(cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int) -> tokenizers.Tokenizer:
+def _joining(pieces: str) -> list[decoders.Decoder]:
+    """What makes words of pieces, and takes off the blank before the line."""
+    joins = SCHEMES[pieces].joins if pieces else ()
+    return [*(decoders.Replace(tokenizers.Regex(cut), whole) for cut, whole in joins), decoders.Strip(" ", 1, 0)]
+
+
+def _learned(
+    cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int, pieces: str = ""
+) -> tokenizers.Tokenizer:
     """Merges of text that is first cut so."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = cut
-    engine.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    engine.decoder = decoders.Sequence([decoders.ByteLevel(), *_joining(pieces)])
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=2,
@@ -212,7 +225,7 @@ def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subword
     return _finished(tokenizers.Tokenizer.from_str(json.dumps(contents)))
 
 
-def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
+def _word_pieces(lines: Iterable[str], size: int, pieces: str) -> Tokenizer:
     """Word-pieces: learned like the merges, but a word is cut at the longest token that it begins with, and so on."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no token, and never needed
@@ -220,7 +233,7 @@ def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
     engine.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.FixedLength(LONGEST_PART)]
     )
-    engine.decoder = decoders.Sequence([decoders.Replace(GOES_ON, ""), decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    engine.decoder = decoders.Sequence([decoders.Replace(GOES_ON, ""), decoders.ByteLevel(), *_joining(pieces)])
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
@@ -234,10 +247,11 @@ def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
     return _finished(engine)
 
 
-def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
-    """The vocabulary of text that comes in tokens: one a line, with "@@" at its end if the next token goes on.
+def given_tokenizer(vocabulary_lines: Iterable[str], *, pieces: str = "@@") -> Tokenizer:
+    """The vocabulary of text that comes in tokens: one a line, with the marks of `pieces` where words are cut.
 
-    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such.
+    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such:
+    there "@@" ends a token that the next one goes on.
     The tokens keep their order; lines that name symbols are left out, for the symbols have ids here already.
     """
     tokens = [token for token in dict.fromkeys(vocabulary_lines) if token and token not in SYMBOLS]
@@ -250,9 +264,7 @@ def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
     engine = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(" [^ ]+"), "removed", invert=True)
-    engine.decoder = decoders.Sequence(
-        [decoders.Fuse(), decoders.Replace(tokenizers.Regex("@@( |$)"), ""), decoders.Strip(" ", 1, 0)]
-    )
+    engine.decoder = decoders.Sequence([decoders.Fuse(), *_joining(pieces)])
     return _finished(engine)
 
 

@@ -34,7 +34,8 @@ ESCAPES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "#91": "[", "#93": "]
     "ket": "]",
 }
 ESCAPE = re.compile(f"&({'|'.join(ESCAPES)});")
-SPLIT_DASH = " @-@ "  # a dash between letters, where Moses was told to cut compounds itself
+# a mark inside a word, where Moses was told to cut compounds itself (and WikiText numbers), or the authors' script did
+INSIDE = re.compile(r" (?:@([^\w\s])@|##AT##(-)##AT##) ")
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ def published_tokens(line: str, language: str) -> str:
 def given_tokens(tokens: str, language: str) -> str:
     """The same of a line that is Moses tokens: nothing is cut but compounds, and those by the authors' rule alone."""
     _refuse_unpublished(language)
-    line = unescaped(tokens).replace(SPLIT_DASH, "-")
-    return split_compounds(PUNCTUATION.replace_unicode_punct(line).translate(LOW_QUOTE))
+    line = PUNCTUATION.replace_unicode_punct(unescaped(tokens)).translate(LOW_QUOTE)
+    return split_compounds(line)
 
 
 def plain_text(tokens: str, language: str) -> str:
@@ -120,8 +121,8 @@ def plain_text(tokens: str, language: str) -> str:
 
 
 def unescaped(tokens: str) -> str:
-    """Moses tokens without its escapes, in one pass: `&amp;lt;` was written `&lt;`."""
-    return ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens)
+    """Moses tokens without its escapes, in one pass, for `&amp;lt;` was written `&lt;`; and with compounds whole."""
+    return INSIDE.sub(lambda found: found[1] or found[2], ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens))
 
 
 def split_compounds(line: str) -> str:

@@ -224,6 +224,7 @@ class Execution(Run):
             n_test=len(self.prepared.test),
             dropped=self.prepared.train.dropped,
             repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
+            **({"marks": dict(self.corpus.marks)} if self.corpus.marks else {}),
         )
 
     def _note(self, diverged: NonFinite) -> None:

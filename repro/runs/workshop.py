@@ -61,6 +61,7 @@ class Workshop:
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
         from repro.data.datacard import NAME as CARD
+        from repro.results.cut_text import marked
         from repro.results.repeats import repeated
         from repro.results.unlisted import unlisted
 
@@ -80,7 +81,12 @@ class Workshop:
             f"prepared in {prepared.seconds:.1f} s{dropped}"
         )
         card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-        for sentence in (*repeated(prepared.repeats), *unlisted(card), *self._too_small(prepared, scale)):
+        for sentence in (
+            *repeated(prepared.repeats),
+            *marked(corpus.marks),
+            *unlisted(card),
+            *self._too_small(prepared, scale),
+        ):
             tell(f"Note on {corpus.name} {corpus.pair}: {sentence}")
         return corpus, prepared
 
@@ -106,6 +112,8 @@ class Workshop:
         known_by = corpus.sha256
         if corpus.vocabulary:
             known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
+        elif corpus.pieces or corpus.in_tokens:
+            known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
     def begun_with_another_text(self, runs: "Sequence[Run]") -> Iterator[str]:
