@@ -117,14 +117,12 @@ def test_text_in_pieces_without_a_vocabulary(tmp_path: Path, capsys: pytest.Capt
     pieces = [(source, re.sub(r"(\w{3})(?=\w)", r"\1@@ ", target)) for source, target in PAIRS]
     text = written(tmp_path / "text", "en", "de", {"train": pieces[:28], "dev": pieces[28:32], "test": pieces[32:]})
     done = trained(tmp_path, text, "en-de", "--vocab-size=400")
-    marks = done.corpus["marks"]
-    assert [*marks] == ["source apart", "target @@", "target apart"]
-    assert marks["target @@"] == 1.0
     notes = [
-        "100.0 % of the target lines of the training text have pieces of words by BPE (@@): they are joined before a",
+        "100.0 % of the target lines of the training text bear the marks of pieces of words (@@): they are joined",
         "100.0 % of the source lines of the training text that end in a full stop have a blank before it.",
         "the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
     ]
+    assert len(done.corpus["notes"]) == len(notes)
     said = " ".join(capsys.readouterr().out.split())
     [page] = (tmp_path / "results").rglob("table3_A.md")
     for note in notes:

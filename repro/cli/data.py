@@ -273,7 +273,6 @@ def _task(name: str, pair: str) -> Task:
 def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
     print(f"{name}-{pair}: tokens and ids go to {options.cache_dir}", flush=True)  # before what takes seconds
     from repro.data.datacard import NAME as CARD
-    from repro.results.cut_text import marked
     from repro.results.repeats import repeated
     from repro.results.unlisted import unlisted
 
@@ -296,7 +295,7 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         f"manifest {prepared.manifest_hash[:16]}\n{prepared.card / 'data_card.md'}"
     )
     card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
-    for sentence in (*repeated(prepared.repeats), *marked(corpus.marks), *unlisted(card)):
+    for sentence in (*repeated(prepared.repeats), *prepared.notes, *unlisted(card)):
         print(f"Note: {sentence}")
     return prepared
 

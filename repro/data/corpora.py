@@ -184,7 +184,6 @@ class Corpus:
     vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
     pieces: str = ""  # the scheme by which its words are cut into pieces (`cut_text.py`); "": they are whole
-    marks: Mapping[str, float] = field(default_factory=dict)  # of a reader's own text, see `Form`
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
@@ -192,6 +191,7 @@ class Corpus:
     about: Mapping[str, str] = field(default_factory=dict)  # what else its data card says, by what it is about
     left_out: Mapping[str, int] = field(default_factory=dict)  # of train, before it became pairs; by reason
     further: Mapping[str, Parallel] = field(default_factory=dict)  # other test sets whose files are there, by name
+    notes: tuple[str, ...] = ()  # sentences that a reader of its scores must know
 
     def subwords(self, of_scale: Subwords, *, asked: int | None) -> Subwords:
         """The vocabulary of the text: its own where it came with one, which leaves no size to ask for."""
@@ -255,11 +255,11 @@ def open_corpus(
         vocabulary=vocabulary,
         in_tokens=form.in_tokens,
         pieces=form.pieces,
-        marks=form.marks,
         files=files,
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
+        notes=form.notes,
     )
 
 

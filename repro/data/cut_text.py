@@ -8,22 +8,22 @@ of a text is looked at. Pieces become words before a score, in translations by t
 import functools
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from repro.data.parallel_text import Parallel
 
 CUT = "cut"  # the file in a folder of one's own text that says how it is cut
-LOOKED_AT = 10_000  # pairs at the head of a text
-MARKED_FROM = 0.01  # of the lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
-ESCAPED_FROM = 0.001  # likewise of escapes where full stops stand apart
-APART_FROM = 0.5  # of the lines that end in a full stop
-EXPECTED = 20  # marked lines that a text should have: where they are fewer, that it has none may be chance
-SIDES = ("source", "target")
-MOSES, PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
-ESCAPED, APART, NFD, BYTES = "escaped", "apart", "nfd", "bytes"  # what else is looked for
+_LOOKED_AT = 10_000  # pairs at the head of a text
+_MARKED_FROM = 0.01  # of the lines: rarer marks are chance, as the 2 "@@" in 29,000 German captions
+_ESCAPED_FROM = 0.001  # likewise of escapes where full stops stand apart
+_APART_FROM = 0.5  # of the lines that end in a full stop
+_EXPECTED = 20  # marked lines that a text should have: where they are fewer, that it has none may be chance
+_SIDES = ("source", "target")
+_MOSES, _PLAIN = "moses", "plain"  # what that file may say beside the names of SCHEMES
+_ESCAPED, _APART, _NFD, _BYTES = "escaped", "apart", "nfd", "bytes"  # what else is looked for
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,21 @@ SCHEMES = {
     "</w>": Scheme(re.compile(r"\S</w>(?= |$)"), ((" ", ""), ("</w>$", ""), ("</w>", " "))),  # subword-nmt 0.1
     "\uffed": Scheme(re.compile("\uffed"), ((" ?\uffed ?", ""),)),  # OpenNMT's tokenizer
 }
-MOSES_MARK = re.compile(r"&(?:quot|apos|lt|gt|amp|bar|bra|ket|#9[13]|#124);|(?: |^)@[^\w\s]@(?: |$)|##AT##")
+# what is told of lines with a mark, and of those of the target what comes of it
+_TOLD = {
+    name: (f"bear the marks of pieces of words ({name})", "they are joined before a score") for name in SCHEMES
+} | {
+    _MOSES: (
+        "have escapes or joiners of Moses (&apos;, @-@, ##AT##)",
+        "its tokens are scored as multi-bleu has them, and joined to plain text for sacreBLEU",
+    ),
+    _ESCAPED: ("have escapes (&amp;) although they are not cut", "each counts as three words, so undo them"),
+    _APART: (
+        "that end in a full stop have a blank before it",
+        "the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text",
+    ),
+}
+_MOSES_MARK = re.compile(r"&(?:quot|apos|lt|gt|amp|bar|bra|ket|#9[13]|#124);|(?: |^)@[^\w\s]@(?: |$)|##AT##")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +64,7 @@ class Form:
 
     pieces: str = ""  # the scheme of the target's pieces; "": whole words
     in_tokens: bool = False  # the target is Moses tokens
-    marks: Mapping[str, float] = field(default_factory=dict)  # "target @@" -> the share of such lines at its head
+    notes: tuple[str, ...] = ()  # a sentence for each mark that was found
 
 
 def joined(line: str, pieces: str) -> str:
@@ -72,37 +86,31 @@ def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder:
     heads = _heads(train)
     _, target = heads
     stated = _stated(folder / CUT)
+    notes = [f"A file {CUT!r} beside the text says how it is cut: {' '.join(sorted(stated or ()))}."]
     if stated is None:
         for head in heads:
             head.refuse_unknown()
         refuse_mixed(train, held_out)
-        found = {*target.schemes, *([MOSES] if target.is_moses else [])}
-        stated = found | ({"@@", MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
-    marks = (
-        {}
-        if PLAIN in stated
-        else {
-            f"{side} {name}": share
-            for side, head in zip(SIDES, heads, strict=True)
-            for name, share in head.told.items()
-        }
-    )
-    for split, of_split in {"train": heads, **{split: _heads([text]) for split, text in held_out.items()}}.items():
-        decomposed = {f"{side} {NFD} {split}": head for side, head in zip(SIDES, of_split, strict=True)}
-        marks |= {name: head.share(NFD) for name, head in decomposed.items() if head.has(NFD)}
+        found = {*target.schemes, *([_MOSES] if target.is_moses else [])}
+        stated = found | ({"@@", _MOSES} if has_vocabulary and not {*target.schemes} - {"@@"} else set())
+        notes = [note for i, side in enumerate(_SIDES) for note in heads[i].notes(side)]
+    splits = {"train": heads, **{split: _heads([text]) for split, text in held_out.items()}}
+    notes += [
+        note for split, of in splits.items() for i, side in enumerate(_SIDES) for note in of[i].decomposed(side, split)
+    ]
     pieces = next((name for name in SCHEMES if name in stated), "")
-    return Form(pieces=pieces, in_tokens=MOSES in stated, marks=marks)
+    return Form(pieces=pieces, in_tokens=_MOSES in stated, notes=tuple(notes))
 
 
 def refuse_mixed(train: Sequence[Parallel], held_out: Mapping[str, Parallel]) -> None:
     """Raise ValueError where training and held-out text are not cut alike: a score would be one of the cutting."""
     for text in held_out.values():
         for one, other in zip(_heads(train), _heads([text]), strict=True):
-            for name in (*SCHEMES, APART):
+            for name in (*SCHEMES, _APART):
                 fewer, more = sorted((one, other), key=lambda head: head.share(name))
                 expected = more.share(name) * fewer.counts[name][1] if more.has(name) else 0
-                if expected >= EXPECTED and 10 * fewer.share(name) < more.share(name):
-                    what = "full stops that stand apart" if name == APART else f"pieces of words ({name})"
+                if expected >= _EXPECTED and 10 * fewer.share(name) < more.share(name):
+                    what = "full stops that stand apart" if name == _APART else f"pieces of words ({name})"
                     raise ValueError(
                         f"{more.path} has {what} in {more.share(name):.1%} of its lines, {fewer.path} in "
                         f"{fewer.share(name):.1%}: expected training and held-out text to be cut alike. Cut or join "
@@ -122,7 +130,7 @@ class _Head:
         return n / of if of else 0.0
 
     def has(self, name: str) -> bool:
-        return self.share(name) >= (APART_FROM if name == APART else MARKED_FROM)
+        return self.share(name) >= (_APART_FROM if name == _APART else _MARKED_FROM)
 
     @property
     def schemes(self) -> list[str]:
@@ -131,25 +139,37 @@ class _Head:
     @property
     def is_moses(self) -> bool:
         """By escapes and joiners, unless full stops stand at words: then the text was only escaped."""
-        if self.has(APART):
-            return self.share(ESCAPED) >= ESCAPED_FROM
-        return self.has(ESCAPED) and not self.counts[APART][1]
+        if self.has(_APART):
+            return self.share(_ESCAPED) >= _ESCAPED_FROM
+        return self.has(_ESCAPED) and not self.counts[_APART][1]
 
-    @property
-    def told(self) -> dict[str, float]:
-        """What a reader is told, with the share of lines."""
-        kinds = [MOSES] if self.is_moses else [name for name in (ESCAPED, APART) if self.has(name)]
-        return {name: self.share(ESCAPED if name == MOSES else name) for name in (*self.schemes, *kinds)}
+    def notes(self, side: str) -> Iterator[str]:
+        """What a reader is told of the cut, with the share of lines."""
+        kinds = [_MOSES] if self.is_moses else [name for name in (_ESCAPED, _APART) if self.has(name)]
+        for name in (*self.schemes, *kinds):
+            have, done = _TOLD[name]
+            share = self.share(_ESCAPED if name == _MOSES else name)
+            lines = f"{100 * share:.1f} % of the {side} lines of the training text {have}"
+            yield f"{lines}: {done}." if side == "target" or name == _ESCAPED else f"{lines}."
+
+    def decomposed(self, side: str, split: str) -> Iterator[str]:
+        """What is told of letters that are spelled in two ways."""
+        if self.has(_NFD):
+            yield (
+                f"{100 * self.share(_NFD):.1f} % of the {side} lines of {split} spell a letter and its accent as two "
+                "characters where there is one (not Unicode's NFC): a word in both spellings is two to a model and to "
+                "BLEU. Write all text in one: uconv -x any-nfc"
+            )
 
     def refuse_unknown(self) -> None:
         """Raise ValueError where nobody can tell how pieces are joined."""
-        which = f"Say in a file {CUT!r} beside it which is meant: {', '.join((*SCHEMES, MOSES, PLAIN))}."
+        which = f"Say in a file {CUT!r} beside it which is meant: {', '.join((*SCHEMES, _MOSES, _PLAIN))}."
         if len(self.schemes) > 1:
             shares = " and ".join(f"{name} in {self.share(name):.1%}" for name in self.schemes)
             raise ValueError(f"{self.path}: expected pieces of words by one scheme, got {shares} of its lines. {which}")
-        if self.share(BYTES) >= APART_FROM:
+        if self.share(_BYTES) >= _APART_FROM:
             raise ValueError(
-                f"{self.path} holds byte-level tokens (\u0120 in {self.share(BYTES):.1%} of its lines), whose letters "
+                f"{self.path} holds byte-level tokens (\u0120 in {self.share(_BYTES):.1%} of its lines), whose letters "
                 f"are bytes: expected text. Decode it with the tokenizer that cut it. If these are letters: {which}"
             )
 
@@ -172,7 +192,7 @@ def _sums(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
 @functools.cache
 def _head(text: Parallel, *_: str) -> tuple[_Head, _Head]:
     """Of one part; looked at once in a process while it stays the same."""
-    pairs = list(islice(text.pairs(), LOOKED_AT))
+    pairs = list(islice(text.pairs(), _LOOKED_AT))
     sources, targets = ([pair[i] for pair in pairs] for i in range(2))
     return _Head(text.source, _counted(sources)), _Head(text.target, _counted(targets))
 
@@ -180,15 +200,15 @@ def _head(text: Parallel, *_: str) -> tuple[_Head, _Head]:
 def _counted(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
     n = len(lines)
     found = {name: sum(bool(scheme.mark.search(line)) for line in lines) for name, scheme in SCHEMES.items()}
-    schemes = [name for name in SCHEMES if found[name] >= MARKED_FROM * n]
+    schemes = [name for name in SCHEMES if found[name] >= _MARKED_FROM * n]
     words = [joined(line, schemes[0]) for line in lines] if len(schemes) == 1 else lines
     stops = [line for line in words if line.endswith(".")]
     return {
         **{name: (count, n) for name, count in found.items()},
-        ESCAPED: (sum(bool(MOSES_MARK.search(line)) for line in words), n),
-        APART: (sum(line.endswith(" .") for line in stops), len(stops)),
-        NFD: (sum(not unicodedata.is_normalized("NFC", line) for line in lines), n),
-        BYTES: (sum(" \u0120" in line for line in lines), n),
+        _ESCAPED: (sum(bool(_MOSES_MARK.search(line)) for line in words), n),
+        _APART: (sum(line.endswith(" .") for line in stops), len(stops)),
+        _NFD: (sum(not unicodedata.is_normalized("NFC", line) for line in lines), n),
+        _BYTES: (sum(" \u0120" in line for line in lines), n),
     }
 
 
@@ -199,12 +219,12 @@ def _stated(file: Path) -> set[str] | None:
     said = file.read_text("utf-8").split()
     if (
         not said
-        or {*said} - {*SCHEMES, MOSES, PLAIN}
+        or {*said} - {*SCHEMES, _MOSES, _PLAIN}
         or len({*said} & {*SCHEMES}) > 1
-        or (PLAIN in said) != (said == [PLAIN])
+        or (_PLAIN in said) != (said == [_PLAIN])
     ):
         raise ValueError(
-            f"{file}: expected {PLAIN!r}, or one of {', '.join(SCHEMES)}, or {MOSES!r}, or both of these, got "
+            f"{file}: expected {_PLAIN!r}, or one of {', '.join(SCHEMES)}, or {_MOSES!r}, or both of these, got "
             f"{' '.join(said)!r}. It says how the lines of the folder are cut."
         )
     return {*said}

@@ -98,6 +98,7 @@ def prepare(
         manifest_hash=told.shards_sha256,
         card=encoded / "card",
         repeats=repeats(told),
+        notes=corpus.notes,
         seconds=time.perf_counter() - started,
     )
 

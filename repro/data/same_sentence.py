@@ -8,10 +8,10 @@ import re
 from unicodedata import category, normalize
 
 QUOTES = {"'": "‘’‚‛′‹›ʼ＇", '"': "“”„‟″«»＂"}
-UNSEEN = {" ": "\u200b\u2060\ufeff", "": "\ufe0e\ufe0f"}  # places to break or not; how an emoji is drawn
-PLAIN = str.maketrans({other: one for one, others in (QUOTES | UNSEEN).items() for other in others})
-MARKS = ("Mn", "Mc", "Me")  # of letters: accents that no letter has by itself, and the vowels of Hindi
-WORD = re.compile(r"[^\W_]+")
+_UNSEEN = {" ": "\u200b\u2060\ufeff", "": "\ufe0e\ufe0f"}  # places to break or not; how an emoji is drawn
+_PLAIN = str.maketrans({other: one for one, others in (QUOTES | _UNSEEN).items() for other in others})
+_MARKS = ("Mn", "Mc", "Me")  # of letters: accents that no letter has by itself, and the vowels of Hindi
+_WORD = re.compile(r"[^\W_]+")
 
 
 def same_spelling(line: str) -> str:
@@ -20,7 +20,7 @@ def same_spelling(line: str) -> str:
     Two lines are the same sentence where this is the same.
     """
     if not line.isascii():
-        line = normalize("NFC", line).translate(PLAIN)
+        line = normalize("NFC", line).translate(_PLAIN)
     return " ".join(line.split())
 
 
@@ -28,5 +28,5 @@ def normalised(line: str) -> str:
     """The words of the line in lower case, a blank between each two: its letters and digits with their marks."""
     line = same_spelling(line).casefold()
     if line.isascii():
-        return " ".join(WORD.findall(line))
-    return " ".join("".join(one if one.isalnum() or category(one) in MARKS else " " for one in line).split())
+        return " ".join(_WORD.findall(line))
+    return " ".join("".join(one if one.isalnum() or category(one) in _MARKS else " " for one in line).split())

@@ -311,6 +311,7 @@ class Prepared:
     manifest_hash: str  # of every shard that was written: equal hashes, equal bytes
     card: Path  # folder of data_card.md and data_card.json
     repeats: Mapping[str, float]  # shares of text that stands where it should not, see `repro/results/repeats.py`
+    notes: tuple[str, ...]  # sentences that a reader of its scores must know
     seconds: float  # that this call took
 
     @property

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from repro.results.cut_text import marked
 from repro.results.kinds import shared_code
 from repro.results.labels import listed_rows
 from repro.results.record import BASE, Record
@@ -29,7 +28,7 @@ def notes_of(everything: Sequence[Record], shown: Sequence[Record], frame: "Data
     `shown` are those of all runs that the frame was made of; its `marks` are set.
     """
     about_rows = [*_exclusions(everything, frame), *_unpublished(shown)]
-    return [*about_rows, *_about_texts(shown), *_disagreements(facts)]
+    return [*about_rows, *_of_texts(shown), *_disagreements(facts)]
 
 
 def facts_of(records: Iterable[Record]) -> Facts:
@@ -112,12 +111,12 @@ def _unpublished(records: Iterable[Record]) -> Iterable[str]:
         yield f"No multi-bleu score, compounds split, of {of}: the authors' script knows no such target language."
 
 
-def _about_texts(records: Iterable[Record]) -> Iterable[str]:
-    """What the training text repeats, and how a reader's own text is cut; of each text once."""
+def _of_texts(records: Iterable[Record]) -> Iterable[str]:
+    """What a reader must know of each text: what it repeats, and what was noted when it was prepared."""
     texts = {record.corpus["sha256"]: record for record in records}
     for record in texts.values():
         repeats = cast("Mapping[str, float]", record.corpus.get("repeats", {}))
-        for sentence in (*repeated(repeats), *marked(record.corpus.get("marks", {}))):
+        for sentence in (*repeated(repeats), *record.corpus.get("notes", ())):
             yield f"{record.corpus['name']} {record.pair}: {sentence}"
 
 

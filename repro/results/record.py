@@ -56,7 +56,7 @@ class CorpusFacts(TypedDict):
     n_test: int
     dropped: dict[str, int]  # pairs left out, by reason
     repeats: NotRequired[RepeatFacts]  # not in records of the time before this was looked at
-    marks: NotRequired[dict[str, float]]  # "target @@" -> share of lines: by what text of one's own is known as cut
+    notes: NotRequired[list[str]]  # sentences that a reader of its scores must know, where there are some
 
 
 class TokenizerFacts(TypedDict):
@@ -292,8 +292,6 @@ def _check_numbers(record: Record) -> None:
     _check_range(record.cost["padding"], 0.0, 1.0, "cost.padding")
     for name, share in record.corpus.get("repeats", {}).items():
         _check_range(cast("float", share), 0.0, 1.0, f"corpus.repeats.{name}")
-    for name, share in record.corpus.get("marks", {}).items():
-        _check_range(share, 0.0, 1.0, f"corpus.marks.{name}")
 
 
 def _check_range(value: float | None, low: float, high: float, where: str) -> None:

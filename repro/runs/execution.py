@@ -216,7 +216,7 @@ class Execution(Run):
 
     def _text(self) -> record.CorpusFacts:
         """The text that the run learned from and was scored on."""
-        return record.CorpusFacts(
+        facts = record.CorpusFacts(
             name=self.corpus.name,
             sha256=self.corpus.sha256,
             n_train=len(self.prepared.train),
@@ -224,8 +224,10 @@ class Execution(Run):
             n_test=len(self.prepared.test),
             dropped=self.prepared.train.dropped,
             repeats=cast("record.RepeatFacts", dict(self.prepared.repeats)),
-            **({"marks": dict(self.corpus.marks)} if self.corpus.marks else {}),
         )
+        if self.prepared.notes:
+            facts["notes"] = [*self.prepared.notes]
+        return facts
 
     def _note(self, diverged: NonFinite) -> None:
         """Say it, and write down all that it takes to look at the step again."""

@@ -61,7 +61,6 @@ class Workshop:
 
     def _prepare(self, task: Task, tell: Tell) -> "tuple[Corpus, Prepared]":
         from repro.data.datacard import NAME as CARD
-        from repro.results.cut_text import marked
         from repro.results.repeats import repeated
         from repro.results.unlisted import unlisted
 
@@ -83,7 +82,7 @@ class Workshop:
         card = json.loads((prepared.card / f"{CARD}.json").read_bytes())
         for sentence in (
             *repeated(prepared.repeats),
-            *marked(corpus.marks),
+            *prepared.notes,
             *unlisted(card),
             *self._too_small(prepared, scale),
         ):

@@ -4,6 +4,7 @@ import gzip
 import re
 from collections.abc import Callable
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from sacremoses import MosesTokenizer
@@ -183,7 +184,7 @@ def test_by_hand() -> None:
 
 def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
     corpus = opened(folder(tmp_path))
-    assert (corpus.pieces, corpus.in_tokens, corpus.marks) == ("", False, {})
+    assert (corpus.pieces, corpus.in_tokens, corpus.notes) == ("", False, ())
     # neither few marks nor escapes in text that is not cut make it so
     dirty = folder(tmp_path / "dirty", source=lambda line: line.replace("und", "&amp;"))
     with (dirty / "train.de").open("a", encoding="utf-8") as file, (dirty / "train.fr").open("a") as other:
@@ -191,7 +192,8 @@ def test_plain_text_is_left_as_it_is(tmp_path: Path) -> None:
         other.write("x\n")
     found = opened(dirty)
     assert (found.pieces, found.in_tokens) == ("", False)
-    assert [*found.marks] == ["source escaped"]
+    [note] = found.notes
+    assert re.fullmatch(r"[\d.]+ % of the source lines of the training text have escapes .*, so undo them\.", note)
 
 
 @pytest.mark.parametrize("corpus", ["multi30k-de", "multi30k-fr", "tatoeba_ende-de", "gigafren_enfr_30k-fr"])
@@ -202,7 +204,7 @@ def test_real_plain_text_is_left_as_it_is(tmp_path: Path, real_text: Path, corpu
             text = gzip.decompress((real_text / name / f"train.{language}.gz").read_bytes()).split(b"\n")[:10_000]
             (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(text) + b"\n")
     found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
-    assert (found.pieces, found.in_tokens, found.marks) == ("", False, {})
+    assert (found.pieces, found.in_tokens, found.notes) == ("", False, ())
 
 
 @pytest.mark.parametrize("corpus", ["multi30k_tok-de", "multi30k_tok-fr", "opennmt_ende_10k_tok-de"])
@@ -215,18 +217,28 @@ def test_real_moses_tokens_are_found(tmp_path: Path, real_text: Path, corpus: st
             (tmp_path / f"{split}.{language}").write_bytes(b"\n".join(kept) + b"\n")
     found = open_corpus("folder", f"en-{target}", data_dir=tmp_path, cache=tmp_path / "cache")
     assert (found.pieces, found.in_tokens) == ("", True)
-    assert [*found.marks] == ["source moses", "target moses"]
+    assert ["of Moses (" in note for note in found.notes] == [True, True]
 
 
 def test_of_tokens_without_escapes_it_is_said(tmp_path: Path) -> None:
     corpus = opened(folder(tmp_path, lambda line: re.sub(r"([.,?!])", r" \1", line)))
-    assert (corpus.in_tokens, [*corpus.marks]) == (False, ["target apart"])
+    [note] = corpus.notes
+    assert not corpus.in_tokens
+    assert re.match(r"100\.0 % of the target lines of the training text that end in a full stop have a blank", note)
+
+
+def test_letters_that_are_spelled_in_two_ways_are_told(tmp_path: Path) -> None:
+    place = folder(tmp_path)
+    (place / "dev.de").write_text(normalize("NFD", (place / "dev.de").read_text("utf-8")), "utf-8")
+    [note] = opened(place).notes
+    assert re.match(r"[\d.]+ % of the target lines of dev spell a letter and its accent as two characters", note)
 
 
 def test_a_file_says_what_marks_do_not(tmp_path: Path) -> None:
     pieces = CUTS["##"]
     plain = opened(folder(tmp_path / "a", pieces, cut="plain\n"))
-    assert (plain.pieces, plain.in_tokens, plain.marks) == ("", False, {})
+    assert (plain.pieces, plain.in_tokens) == ("", False)
+    assert plain.notes == ("A file 'cut' beside the text says how it is cut: plain.",)
     both = opened(folder(tmp_path / "b", cut="@@ moses"))
     assert (both.pieces, both.in_tokens) == ("@@", True)
     for wrong in ("bpe", "@@ ##", "plain moses", ""):

@@ -204,16 +204,6 @@ def test_numbers_at_the_ends_of_their_range_are_taken() -> None:
     assert Record(**content).score("dev", "bleu") == 100.00000000000004
 
 
-def test_marks_of_cut_text_are_kept(tmp_path: Path) -> None:
-    content = fields()
-    content["corpus"]["marks"] = {"target @@": 0.9}
-    Record(**content).save(tmp_path / "record.json")
-    assert load(tmp_path / "record.json").corpus["marks"] == {"target @@": 0.9}
-    content["corpus"]["marks"] = {"target @@": 1.9}
-    with pytest.raises(ValueError, match=r"record\.corpus\.marks\.target @@: expected a number"):
-        Record(**content)
-
-
 def test_shares_of_repeated_text_are_kept_and_older_records_have_none(tmp_path: Path) -> None:
     content = fields()
     assert "repeats" not in Record(**content).corpus
