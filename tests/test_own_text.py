@@ -112,7 +112,7 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     assert "33.3 % of the target tokens of dev are not in the vocabulary" in said  # 2 of 6
     assert said.count("not in the vocabulary") == 4  # and below the table
     # what the console said of the text stands in the record, and from there beside the numbers
-    [of_train, of_dev] = done.corpus["notes"]
+    [of_train, of_dev] = [note for note in done.corpus["notes"] if "not in the vocabulary" in note]
     assert of_train.startswith("8.1 % of the target tokens of train are not in the vocabulary")
     [table] = (tmp_path / "results").rglob("table3_A.md")
     assert f"folder en-de-AT: {of_dev}" in table.read_text()
@@ -136,6 +136,25 @@ def test_another_vocabulary_is_refused(tmp_path: Path, content: bytes) -> None:
     refused = "is not the vocabulary of this text: .* tokens of train, expected less than 10 %|has one token a line"
     with pytest.raises(ValueError, match=f"{text}/vocab.*({refused})"):
         prepare(corpus, subwords=Subwords("given", 0), cache=tmp_path / "cache", max_length=32)
+
+
+def test_text_in_pieces_without_a_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pieces = [(source, re.sub(r"(\w{3})(?=\w)", r"\1@@ ", target)) for source, target in PAIRS]
+    text = written(tmp_path / "text", "en", "de", {"train": pieces[:28], "dev": pieces[28:32], "test": pieces[32:]})
+    done = trained(tmp_path, text, "en-de", "--vocab-size=400")
+    notes = [
+        "100.0 % of the target lines of the training text bear the marks of pieces of words (@@): they are joined",
+        "100.0 % of the source lines of the training text that end in a full stop have a blank before it.",
+        "the text looks tokenised and is scored as it stands, so its BLEU is not that of plain text.",
+    ]
+    assert len(done.corpus["notes"]) == len(notes)
+    said = " ".join(capsys.readouterr().out.split())
+    [page] = (tmp_path / "results").rglob("table3_A.md")
+    for note in notes:
+        assert f"{note}" in said
+        assert note in " ".join(page.read_text("utf-8").split())
+    [made] = (tmp_path / "runs").glob("*/test.hyp")
+    assert "@@ " not in made.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

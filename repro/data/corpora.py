@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from repro.data.cut_text import Form, form_of, refuse_mixed
 from repro.data.download.sources import CAPTIONS, COLLECTIONS
 from repro.data.pair import languages
 from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
+from repro.data.same_sentence import same_spelling
 from repro.data.subset import Subset, subset_of
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
@@ -181,6 +183,7 @@ class Corpus:
     subset: Subset | None  # of test, where it has one and its files are there; it decides nothing but its own score
     vocabulary: Path | None  # the tokens that came with text that is split into sub-words already
     in_tokens: bool  # the text is Moses tokens, with their escapes: to be scored as it is cut
+    pieces: str = ""  # the scheme by which its words are cut into pieces (`cut_text.py`); "": they are whole
     files: Mapping[str, str]  # "train.en", "train/europarl_v7.en", ... -> SHA-256 of the text
     licence: str
     origin: str
@@ -235,13 +238,14 @@ def open_corpus(
         for language, one in zip(languages(pair), _recognised(text, name, pair, stems), strict=True):
             files[f"{split}/{part}.{language}" if part else f"{split}.{language}"] = one.sha256
         texts[split].append(text)
-    notes_of_text = []
-    if all(files[f"dev.{language}"] == files[f"test.{language}"] for language in languages(pair)):
+    vocabulary = _vocabulary(folder, known, pair)
+    form = _form(folder, known, texts, vocabulary)
+    notes_of_text = [*form.notes]
+    if _are_one_text(texts["dev"][0], texts["test"][0]):
         notes_of_text.append(
             f"{texts['dev'][0].source.name} and {texts['test'][0].source.name} are one text, so scores on test say "
             "nothing that those on dev do not; a test set should be text that nothing was chosen on."
         )
-    vocabulary = _vocabulary(folder, known, pair)
     return Corpus(
         name=name,
         pair=pair,
@@ -250,13 +254,32 @@ def open_corpus(
         test=texts["test"][0],
         subset=_subset(folder, name, pair, texts["test"][0]),
         vocabulary=vocabulary,
-        in_tokens=known.in_tokens or vocabulary is not None,
+        in_tokens=form.in_tokens,
+        pieces=form.pieces,
         files=files,
         licence=known.licence,
         origin=known.origin,
         further=_further(folder, name, pair),
         notes=tuple(notes_of_text),
     )
+
+
+def _are_one_text(dev: Parallel, test: Parallel) -> bool:
+    """Whether two texts are the same sentences on both sides, one by one."""
+    if [one.n_lines for one in dev.fingerprints()] != [one.n_lines for one in test.fingerprints()]:
+        return False
+    pairs = zip(dev.pairs(), test.pairs(), strict=True)
+    return all([*map(same_spelling, one)] == [*map(same_spelling, other)] for one, other in pairs)
+
+
+def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Form:
+    """How the text is cut: what has a name is known, what is the reader's own shows it."""
+    held_out = {split: texts[split][0] for split in ("dev", "test")}
+    if not known.folders:
+        return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
+    if not known.is_generated:
+        refuse_mixed(texts["train"], held_out)
+    return Form(pieces="@@" if vocabulary else "", in_tokens=known.in_tokens)
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:

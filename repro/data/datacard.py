@@ -6,18 +6,19 @@ up. The card is a function of those numbers alone: the same data gives the same 
 
 import itertools
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from repro.data.filters import FILTER_RULES
 from repro.data.pair import languages
+from repro.data.same_sentence import normalised
 from repro.render.markdown import markdown
 from repro.render.page import Column, Heading, Listing, Page, Strong, Table, Text, Verbatim, blocks
 from repro.storage import atomic
@@ -32,7 +33,6 @@ REFUSED_FROM = 0.1  # of the training text: it came with another vocabulary
 
 # Overlap ---------------------------------------------------------------------------------------------------
 
-WORD = re.compile(r"[^\W_]+")
 LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789"))  # deleted, these stay
 
 
@@ -58,7 +58,7 @@ class Overlap:
         that stand there with the same target: `seen_pairs`."""
         found: dict[str, dict[str, set[int]]] = {what: {name: set() for name in self._splits} for what in SEEN}
         for source, target in zip(sources, targets, strict=True):
-            if _latin(source.casefold()) not in self._latin:
+            if _latin(normalize("NFC", source).casefold()) not in self._latin:
                 continue
             if places := self._places.get(normalised(source)):
                 normal = normalised(target)
@@ -67,11 +67,6 @@ class Overlap:
                     if normal and normal == held_out:
                         found["seen_pairs"][split].add(number)
         return {what: {name: sorted(of) for name, of in splits.items()} for what, splits in found.items()}
-
-
-def normalised(line: str) -> str:
-    """The words of the line in lower case, a blank between each two."""
-    return " ".join(WORD.findall(line.casefold()))
 
 
 def _latin(lower: str) -> bytes:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from repro.data.datacard import SEEN, Overlap
 from repro.data.filters import STOOD_BEFORE, pair_hashes, reasons
 from repro.data.parallel_text import Chunk
+from repro.data.same_sentence import same_spelling
 from repro.data.shards import Ids, write_shard
 from repro.data.tokenizer import Tokenizer, n_lone_bytes, n_unknown
 from repro.data.workers import FolderFacts
@@ -66,7 +67,9 @@ class Encoder:
                 lines = [[side[i] for i in np.flatnonzero(fits)] for side in lines]
             for side, (ids, _), length, kept in zip(sides, encoded, lengths, lines, strict=True):
                 side.add(ids[fits.repeat(length)], length[fits], kept)
-            same_sides += sum(source == target for source, target in zip(*lines, strict=True))
+            same_sides += sum(
+                same_spelling(source) == same_spelling(target) for source, target in zip(*lines, strict=True)
+            )
             for what, found in (self.overlap.seen(*lines) if self.overlap else {}).items():
                 for name, numbers in found.items():
                     seen[what][name].update(numbers)

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from repro.data.corpora import DEV_NAMES, GIVEN, refuse_several
-from repro.data.datacard import normalised
 from repro.data.pair import languages
 from repro.data.parallel_text import as_text
+from repro.data.same_sentence import normalised
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from repro.data import parallel_text
 from repro.data.corpora import Corpus
 from repro.data.datacard import Facts, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
-from repro.data.encode import Encoder, loaded_tokenizer
+from repro.data.encode import Encoder
 from repro.data.filters import check_rules, first_occurrences, identity, reasons
 from repro.data.parallel_text import Parallel
 from repro.data.shards import SIDES, Prepared, Shards, Split, Store, mapped, shard_folder
@@ -93,9 +93,9 @@ def prepare(
     made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
         tokenizer=tokenizer,
-        train=train,
-        dev=dev,
-        test=test,
+        train=replace(train, pieces=corpus.pieces),
+        dev=replace(dev, pieces=corpus.pieces),
+        test=replace(test, pieces=corpus.pieces),
         data_hash=told.data_hash,
         manifest_hash=told.shards_sha256,
         card=encoded / "card",
@@ -153,6 +153,7 @@ def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[s
         "kind": (subwords.kind, "bpe"),
         "rules": (identity(rules), {}),
         "vocabulary": (vocabulary, None),
+        "pieces": (corpus.pieces, "@@" if vocabulary else ""),
         "whole": (subwords.whole, ()),
     }
     unusual = {name: chosen for name, (chosen, usual) in choices.items() if chosen != usual}
@@ -219,7 +220,7 @@ def _refuse_other(corpus: Corpus, subwords: Subwords) -> None:
 def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> FolderFacts:
     if corpus.vocabulary:
         try:
-            made = given_tokenizer(_pieces(corpus.vocabulary))
+            made = given_tokenizer(_pieces(corpus.vocabulary), pieces=corpus.pieces)
         except UnicodeDecodeError as error:
             where = f"{corpus.vocabulary} is not UTF-8 (byte {error.start + 1:,} of it)"
             raise ValueError(f"{where}. Convert it first: iconv -f ENCODING -t UTF-8.") from None
@@ -228,7 +229,7 @@ def _learn(corpus: Corpus, subwords: Subwords, every: int, folder: Path) -> Fold
     else:
         chunks = (chunk for part in corpus.train for chunk in part.chunks())
         pairs = (islice(chunk.pairs(), -(-chunk.n_lines // every)) for chunk in chunks)
-        made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), subwords)
+        made = train_tokenizer(chain.from_iterable(chain.from_iterable(pairs)), subwords, pieces=corpus.pieces)
     made.save(folder / "tokenizer.json")
     return {"kind": subwords.kind, "on_every": every}
 
@@ -269,8 +270,7 @@ def _split(
     dtype: np.dtype[Any] = np.dtype(facts[0]["dtype"])
     shards = Shards(folder, n_shards=len(facts), dtype=dtype)
     source, target = (Store(shards, side) for side in SIDES)
-    in_pieces = loaded_tokenizer(encoder.tokenizer, encoder.sha256).unknown is not None
-    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped), in_pieces=in_pieces), facts
+    return Split(source=source, target=target, text=tuple(parts), dropped=dict(dropped)), facts
 
 
 class _Hashes(Sequence[NDArray[np.uint64]]):

@@ -13,7 +13,6 @@ touches. `repro/data/prepare.py` makes them. In the file stand, little-endian, o
 
 import functools
 import os
-import re
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.data.cut_text import joined
 from repro.data.lengths import Counts, PairLengths, Whole, counted
 from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
@@ -35,7 +35,6 @@ OPEN_FILES = 1_024  # a usual limit of a process
 OTHER_FILES = 512  # of them, for whatever else the process opens
 MOST_FILES = 32_768  # open at a time, where the system allows more; a process may map 65,530
 SHARD = "pairs"  # the name of its file
-GOES_ON = re.compile("@@( |$)")  # at the end of a given token that the next one goes on
 HEAD, OFFSETS = np.dtype("<u8"), np.dtype("<u4")
 N_HEAD = 4
 
@@ -288,7 +287,7 @@ class Split:
     target: Side
     text: tuple[Parallel, ...]
     dropped: dict[str, int]  # pairs by reason; only training text loses any
-    in_pieces: bool = False  # the text came split into sub-words
+    pieces: str = ""  # the scheme by which the words of its target came cut; "": they are whole
 
     def __len__(self) -> int:
         return len(self.source)
@@ -297,7 +296,7 @@ class Split:
     def references(self) -> list[str]:
         """The target lines of held-out text, for scoring."""
         lines = (target for part in self.text for _, target in part.pairs())
-        return [GOES_ON.sub("", line) for line in lines] if self.in_pieces else list(lines)
+        return [joined(line, self.pieces) for line in lines]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,6 +8,7 @@ import hashlib
 from dataclasses import dataclass
 
 from repro.data.parallel_text import Parallel
+from repro.data.same_sentence import same_spelling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,16 +22,16 @@ class Subset:
 
 
 def subset_of(name: str, part: Parallel, whole: Parallel) -> Subset:
-    """Where the source lines of `part` stand in `whole`, blanks apart. Raises ValueError that names one that does not.
+    """Where the source lines of `part` stand in `whole`. Raises ValueError that names one that does not.
 
     Of a line that stands there twice the first place is as good as the second: they are translated alike.
     """
     known: dict[str, int] = {}
     for i, (source, _) in enumerate(whole.pairs()):
-        known.setdefault(_plain(source), i)
+        known.setdefault(same_spelling(source), i)
     places, references = [], []
     for number, (source, target) in enumerate(part.pairs(), 1):
-        if (place := known.get(_plain(source))) is None:
+        if (place := known.get(same_spelling(source))) is None:
             raise ValueError(
                 f"{part.source}, line {number:,} is not in {whole.source}; expected each line of {name} to be one of "
                 "the whole test set. Get both again, or move the files of the part away to go without its score."
@@ -40,7 +41,3 @@ def subset_of(name: str, part: Parallel, whole: Parallel) -> Subset:
     digests = "".join(one.sha256 for one in part.fingerprints())
     sha256 = hashlib.sha256(digests.encode()).hexdigest()
     return Subset(name=name, places=tuple(places), references=tuple(references), sha256=sha256)
-
-
-def _plain(line: str) -> str:
-    return " ".join(line.split())

@@ -19,16 +19,19 @@ Whatever its kind, a tokenizer is its file: how lines are cut, looked up and joi
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from itertools import chain, islice
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
+from repro.data.cut_text import SCHEMES
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS, PAD, SPECIAL
 from repro.storage import atomic
@@ -39,6 +42,13 @@ GOES_ON = "\u203f"  # before a word-piece inside a word; no byte is spelled so, 
 LONGEST_PART = 64  # bytes cut into word-pieces at once: the time grows with the square
 UNKNOWN = " <unk>"  # in a given vocabulary; like its tokens, and unlike PAD and EOS, it has the blank before it
 SYMBOLS = {*SPECIAL, "<unk>", "<s>"}  # a given vocabulary may list them, but they are no tokens of text
+
+# The byte-level cut of GPT-2 and its kin, but that letters and digits take the marks after them, and letters joiners:
+# without, a Hindi word of six characters is six parts, and no token can span two.
+WITH_MARKS = (
+    r"'(?:s|t|re|ve|m|ll|d)(?!\p{M})| ?\p{L}[\p{L}\p{M}\x{200C}\x{200D}]*| ?\p{N}[\p{N}\p{M}]*"
+    r"| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+)
 
 LINES_AT_ONCE = 1_000  # so few that their words stay in the processor's cache
 MOST_KNOWN = 1 << 20  # words whose ids are remembered: about 160 MB
@@ -152,8 +162,11 @@ def n_lone_bytes(tokenizer: Tokenizer, ids: NDArray[np.unsignedinteger]) -> int:
     return sum(int(np.count_nonzero(tokenizer.is_lone_byte[part])) for part in parts)
 
 
-def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
-    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice."""
+def train_tokenizer(lines: Iterable[str], subwords: Subwords, *, pieces: str = "") -> Tokenizer:
+    """Learn at most `subwords.size` tokens, fewer where the text has no pair of tokens left that occurs twice.
+
+    Of text whose words came cut, `pieces` is the scheme (`cut_text.py`): the tokenizer decodes to whole words.
+    """
     if subwords.kind == "given":
         raise ValueError(f"{subwords} come with their text and are not learned; make them with given_tokenizer.")
     smallest = MIN_SIZE if subwords.kind == "bpe" else MIN_WORD_PIECES
@@ -161,20 +174,63 @@ def train_tokenizer(lines: Iterable[str], subwords: Subwords) -> Tokenizer:
         raise ValueError(f"A vocabulary needs {smallest} tokens for the bytes and {SPECIAL}, got {subwords.size}.")
     if subwords.whole:
         return _merges_beside(subwords.whole, lines, subwords)
-    return _merges(lines, subwords.size) if subwords.kind == "bpe" else _word_pieces(lines, subwords.size)
+    learn = _merges if subwords.kind == "bpe" else _word_pieces
+    return _finished(learn(lines, subwords.size, pieces))
 
 
-def _merges(lines: Iterable[str], size: int) -> Tokenizer:
+def _merges(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tokenizer:
     """Byte-pair encoding: the two neighbours that occur together most often become one token, again and again."""
-    return _finished(_learned(pre_tokenizers.ByteLevel(add_prefix_space=False), lines, size))
+    marks = _Marks(lines)
+    engine = _learned(_bytes(with_marks=True), marks, size, pieces)
+    engine.pre_tokenizer = _bytes(with_marks=marks.found)
+    return engine
 
 
-def _learned(cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int) -> tokenizers.Tokenizer:
+class _Marks:
+    """Lines on their way to be learned from, and whether one of them had a mark or a joiner.
+
+    Where none has, both cuts are the same, and a tokenizer names the usual one: its file, and hence every run that
+    was made with it, stays as it was before letters took their marks.
+    """
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = lines
+        self.found = False
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            self.found = self.found or not (line.isascii() or _marks().isdisjoint(line))
+            yield line
+
+
+@cache
+def _marks() -> frozenset[str]:
+    """All combining marks, and what joins letters or keeps them apart."""
+    return frozenset(one for one in map(chr, range(sys.maxunicode + 1)) if category(one)[0] == "M") | {*"\u200c\u200d"}
+
+
+def _bytes(*, with_marks: bool) -> pre_tokenizers.PreTokenizer:
+    """Cut text into words, each with the blank before it, and spell these in bytes."""
+    if not with_marks:
+        return pre_tokenizers.ByteLevel(add_prefix_space=False)
+    words = pre_tokenizers.Split(tokenizers.Regex(WITH_MARKS), "isolated")
+    return pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def _joining(pieces: str) -> list[decoders.Decoder]:
+    """What makes words of pieces, and takes off the blank before the line."""
+    joins = SCHEMES[pieces].joins if pieces else ()
+    return [*(decoders.Replace(tokenizers.Regex(cut), whole) for cut, whole in joins), decoders.Strip(" ", 1, 0)]
+
+
+def _learned(
+    cut: pre_tokenizers.PreTokenizer, lines: Iterable[str], size: int, pieces: str = ""
+) -> tokenizers.Tokenizer:
     """Merges of text that is first cut so."""
     engine = tokenizers.Tokenizer(models.BPE())
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = cut
-    engine.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    engine.decoder = decoders.Sequence([decoders.ByteLevel(), *_joining(pieces)])
     trainer = trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=2,
@@ -212,15 +268,14 @@ def _merges_beside(whole: Sequence[str], lines: Iterable[str], subwords: Subword
     return _finished(tokenizers.Tokenizer.from_str(json.dumps(contents)))
 
 
-def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
+def _word_pieces(lines: Iterable[str], size: int, pieces: str) -> tokenizers.Tokenizer:
     """Word-pieces: learned like the merges, but a word is cut at the longest token that it begins with, and so on."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     engine = tokenizers.Tokenizer(models.WordPiece(unk_token=UNKNOWN))  # which is no token, and never needed
     engine.normalizer = normalizers.Prepend(" ")
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.FixedLength(LONGEST_PART)]
-    )
-    engine.decoder = decoders.Sequence([decoders.Replace(GOES_ON, ""), decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    parts = pre_tokenizers.FixedLength(LONGEST_PART)
+    engine.pre_tokenizer = pre_tokenizers.Sequence([_bytes(with_marks=True), parts])
+    engine.decoder = decoders.Sequence([decoders.Replace(GOES_ON, ""), decoders.ByteLevel(), *_joining(pieces)])
     trainer = trainers.WordPieceTrainer(
         vocab_size=size,
         min_frequency=2,
@@ -230,14 +285,17 @@ def _word_pieces(lines: Iterable[str], size: int) -> Tokenizer:
         continuing_subword_prefix=GOES_ON,
         show_progress=False,
     )
-    engine.train_from_iterator(lines, trainer)
-    return _finished(engine)
+    marks = _Marks(lines)
+    engine.train_from_iterator(marks, trainer)
+    engine.pre_tokenizer = pre_tokenizers.Sequence([_bytes(with_marks=marks.found), parts])
+    return engine
 
 
-def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
-    """The vocabulary of text that comes in tokens: one a line, with "@@" at its end if the next token goes on.
+def given_tokenizer(vocabulary_lines: Iterable[str], *, pieces: str = "@@") -> Tokenizer:
+    """The vocabulary of text that comes in tokens: one a line, with the marks of `pieces` where words are cut.
 
-    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such.
+    The pre-processed English-German of Britz et al. (2017), which the paper cites and its first code reads, is such:
+    there "@@" ends a token that the next one goes on.
     The tokens keep their order; lines that name symbols are left out, for the symbols have ids here already.
     """
     tokens = [token for token in dict.fromkeys(vocabulary_lines) if token and token not in SYMBOLS]
@@ -250,9 +308,7 @@ def given_tokenizer(vocabulary_lines: Iterable[str]) -> Tokenizer:
     engine = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     engine.normalizer = normalizers.Prepend(" ")
     engine.pre_tokenizer = pre_tokenizers.Split(tokenizers.Regex(" [^ ]+"), "removed", invert=True)
-    engine.decoder = decoders.Sequence(
-        [decoders.Fuse(), decoders.Replace(tokenizers.Regex("@@( |$)"), ""), decoders.Strip(" ", 1, 0)]
-    )
+    engine.decoder = decoders.Sequence([decoders.Fuse(), *_joining(pieces)])
     return _finished(engine)
 
 

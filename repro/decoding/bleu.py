@@ -19,6 +19,11 @@ from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
 LANGUAGES = ("de", "en", "fr")  # the paper's
+# Targets that are written without blanks between words, and by which tokeniser sacreBLEU counts them: its `zh` cuts
+# Chinese characters apart, its `char` all of them. `ja-mecab` would need a dictionary that few have installed.
+UNSPACED = dict.fromkeys(("zh", "zho", "chi", "cmn", "yue", "wuu", "lzh", "cn"), "zh") | dict.fromkeys(
+    ("ja", "jpn", "jp", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bur", "bo", "bod", "dz", "dzo"), "char"
+)
 
 PUNCTUATION = MosesPunctNormalizer()  # of it only the part that is replace-unicode-punctuation.perl
 LOW_QUOTE = str.maketrans("„", '"')
@@ -29,7 +34,8 @@ ESCAPES = {"quot": '"', "apos": "'", "lt": "<", "gt": ">", "#91": "[", "#93": "]
     "ket": "]",
 }
 ESCAPE = re.compile(f"&({'|'.join(ESCAPES)});")
-SPLIT_DASH = " @-@ "  # a dash between letters, where Moses was told to cut compounds itself
+# a mark inside a word, where Moses was told to cut compounds itself (and WikiText numbers), or the authors' script did
+INSIDE = re.compile(r" (?:@([^\w\s])@|##AT##(-)##AT##) ")
 
 
 @dataclass(frozen=True)
@@ -44,17 +50,24 @@ class Score:
     ref_len: int  # tokens of the references
 
 
-def sacrebleu_score(hypotheses: Sequence[str], references: Sequence[str], *, tokens_of: str | None = None) -> Score:
-    """sacreBLEU of plain text: its tokeniser 13a, mixed case, exponential smoothing.
+def sacrebleu_score(
+    hypotheses: Sequence[str], references: Sequence[str], language: str, *, are_tokens: bool = False
+) -> Score:
+    """sacreBLEU of plain text: the tokeniser of the target language, mixed case, exponential smoothing.
 
-    Where both sides are Moses tokens, `tokens_of` is their language, and they are made plain text first.
+    With `are_tokens` both sides are Moses tokens, and are made plain text first.
     """
-    scorer = BLEU(tokenize="13a", smooth_method="exp", force=True)
-    if tokens_of is None:
+    scorer = BLEU(tokenize=sacrebleu_tokeniser(language), smooth_method="exp", force=True)
+    if not are_tokens:
         return _score(scorer, hypotheses, references)
-    score = _score(scorer, *([plain_text(line, tokens_of) for line in side] for side in (hypotheses, references)))
-    steps = f"|detok:moses-{_joining(tokens_of)}-sacremoses-{version('sacremoses')}|tok:13a|"
-    return replace(score, signature=score.signature.replace("|tok:13a|", steps))
+    score = _score(scorer, *([plain_text(line, language) for line in side] for side in (hypotheses, references)))
+    joined = f"|detok:moses-{_joining(language)}-sacremoses-{version('sacremoses')}|tok:"
+    return replace(score, signature=score.signature.replace("|tok:", joined))
+
+
+def sacrebleu_tokeniser(language: str) -> str:
+    """The tokeniser by which sacreBLEU counts a target language: 13a where blanks stand between words."""
+    return UNSPACED.get(_rules(language), "13a")
 
 
 def published_protocol(language: str) -> str | None:
@@ -97,8 +110,8 @@ def published_tokens(line: str, language: str) -> str:
 def given_tokens(tokens: str, language: str) -> str:
     """The same of a line that is Moses tokens: nothing is cut but compounds, and those by the authors' rule alone."""
     _refuse_unpublished(language)
-    line = unescaped(tokens).replace(SPLIT_DASH, "-")
-    return split_compounds(PUNCTUATION.replace_unicode_punct(line).translate(LOW_QUOTE))
+    line = PUNCTUATION.replace_unicode_punct(unescaped(tokens)).translate(LOW_QUOTE)
+    return split_compounds(line)
 
 
 def plain_text(tokens: str, language: str) -> str:
@@ -108,8 +121,8 @@ def plain_text(tokens: str, language: str) -> str:
 
 
 def unescaped(tokens: str) -> str:
-    """Moses tokens without its escapes, in one pass: `&amp;lt;` was written `&lt;`."""
-    return ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens)
+    """Moses tokens without its escapes, in one pass, for `&amp;lt;` was written `&lt;`; and with compounds whole."""
+    return INSIDE.sub(lambda found: found[1] or found[2], ESCAPE.sub(lambda found: ESCAPES[found[1]], tokens))
 
 
 def split_compounds(line: str) -> str:

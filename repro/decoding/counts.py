@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
-from repro.decoding.bleu import given_tokens, plain_text, published_protocol, published_tokens
+from repro.decoding.bleu import given_tokens, plain_text, published_protocol, published_tokens, sacrebleu_tokeniser
 from repro.results.sentences import NgramCounts
 
 
@@ -23,7 +23,7 @@ def ngram_counts(
     """
     sides = hypotheses, references
     plain = [[plain_text(line, target) for line in side] for side in sides] if in_tokens else sides
-    found = {"bleu": _counted(BLEU(tokenize="13a", force=True), *plain)}
+    found = {"bleu": _counted(BLEU(tokenize=sacrebleu_tokeniser(target), force=True), *plain)}
     if published_protocol(target) is None:
         cut = given_tokens if in_tokens else published_tokens
         tokens = ([cut(line, target) for line in side] for side in sides)
@@ -38,7 +38,7 @@ def thirds(
 
     Of n tokens the k-th third begins at token n k // 3. Arguments are those of `ngram_counts`.
     """
-    cut = BLEU(tokenize="13a").tokenizer
+    cut = BLEU(tokenize=sacrebleu_tokeniser(target)).tokenizer
     sides = [[plain_text(line, target) if in_tokens else line for line in side] for side in (hypotheses, references)]
     tokens = [[cut(line).split() for line in side] for side in sides]
     scorer = BLEU(tokenize="none", force=True)

@@ -49,7 +49,7 @@ def score_outputs(folder: Path) -> Outputs2017:
         if kind not in KINDS:
             raise ValueError(f"{file}: expected a kind of {', '.join(KINDS)} after 'hyp.', got {kind!r}. Rename it.")
         lines = [line for line, _ in Parallel(file, reference).pairs()]
-        score = sacrebleu_score(lines, references)
+        score = sacrebleu_score(lines, references, "de")
         signature = score.signature
         quarters = by_length(ngram_counts(lines, references, "de", in_tokens=False)["bleu"], words, QUARTERS)
         systems.append(ScoredOutput(kind, toolkit, score.bleu, quarters, sha256_of(lines)))

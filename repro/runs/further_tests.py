@@ -75,7 +75,7 @@ def _scored(
                 target=as_ids(tokenizer, targets),
                 text=(text,),
                 dropped={},
-                in_pieces=run.prepared.test.in_pieces,
+                pieces=run.prepared.test.pieces,
             )
             found = trial.score(opened, split, between=watch(name, len(split)))
             made[name] = FurtherTest(_sha256(text), found.scores, found.hypotheses)

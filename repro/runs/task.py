@@ -107,7 +107,7 @@ class Translation:
         from repro.decoding.bleu import published_protocol, published_score, sacrebleu_score
 
         _, target = languages(self.pair)
-        plain = sacrebleu_score(outputs, references, tokens_of=target if in_tokens else None)
+        plain = sacrebleu_score(outputs, references, target, are_tokens=in_tokens)
         published = None
         if published_protocol(target) is None:
             published = published_score(outputs, references, target, are_tokens=in_tokens)

@@ -102,6 +102,8 @@ class Workshop:
         known_by = corpus.sha256
         if corpus.vocabulary:
             known_by = hashlib.sha256(known_by.encode() + corpus.vocabulary.read_bytes()).hexdigest()
+        elif corpus.pieces or corpus.in_tokens:
+            known_by = hashlib.sha256(f"{known_by} {corpus.pieces} {corpus.in_tokens}".encode()).hexdigest()
         return replace(self.scale, name=short(f"{self.scale.name}-{known_by[:8]}"))
 
     def begun_with_another_text(self, runs: "Sequence[Run]") -> Iterator[str]:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from repro.data.corpora import CORPORA
+from repro.data.pair import languages
 from repro.pages.scale_data import ScaleData
 from repro.pages.sheet import comma_separated
 from repro.pages.table3 import PARTS
@@ -184,6 +185,8 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
     """What is shown of the text, and by what it is scored."""
     from sacrebleu import __version__
 
+    from repro.decoding.bleu import sacrebleu_tokeniser
+
     name = record.corpus["name"]
     if pairs is not None:
         said = f"Sources and references are those of the corpus {name}, generated again."
@@ -203,7 +206,11 @@ def _about_text(record: Record, pairs: Pairs | None) -> Markup:
             " So chrF is not shown sentence by sentence: it compares letters with the reference, and of that no more "
             "is kept than what BLEU counts, its words and the n-grams that were right."
         )
-    by = f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:13a, smooth:exp)" + ", chrF2" * (pairs is not None)
+    *_, target = languages(record.pair)
+    by = (
+        f"sacreBLEU {__version__}, sentence BLEU (eff:yes, tok:{sacrebleu_tokeniser(target)}, smooth:exp)"
+        + ", chrF2" * (pairs is not None)
+    )
     return Markup('<p class="small">{} Scored by {}.</p>').format(said, by)
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.datacard import Facts, Overlap, card, histogram, normalised, page, repeats, write_card
+from repro.data.datacard import Facts, Overlap, card, histogram, page, repeats, write_card
 from repro.data.filters import FILTER_RULES
+from repro.data.same_sentence import normalised
 from repro.render.escape import NO_BREAK, markdown_text
 from repro.render.markdown import markdown
 from repro.results.repeats import repeated

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from repro.cli.data import main
 from repro.data import importer
 from repro.data.corpora import open_corpus
-from repro.data.datacard import normalised
 from repro.data.importer import Imported, import_text, share_of
 from repro.data.prepare import prepare
+from repro.data.same_sentence import normalised
 from repro.runs.options import Options, chosen_scale
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with MLflow, which is not installed")

@@ -232,9 +232,9 @@ def test_only_what_is_lost_is_made_again(tmp_path: Path, monkeypatch: pytest.Mon
 def test_pieces_are_learned_on_a_stated_part_of_a_large_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     learned: list[str] = []
 
-    def noted(lines: Any, subwords: Subwords) -> Tokenizer:
+    def noted(lines: Any, subwords: Subwords, **how: Any) -> Tokenizer:
         learned.extend(lines)
-        return train_tokenizer(iter(learned), subwords)
+        return train_tokenizer(iter(learned), subwords, **how)
 
     monkeypatch.setattr(parallel_text, "CHUNK", 10)
     monkeypatch.setattr(preparing, "LEARN_FROM", 8)  # of 23 lines: a part in 3
@@ -385,7 +385,9 @@ def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: 
     # the tokenizer is lost, and another release of the library learns another one from the same text
     prepared(written(tmp_path))
     next((tmp_path / "cache").glob("*/tokenizer/manifest.json")).unlink()
-    monkeypatch.setattr(preparing, "train_tokenizer", lambda lines, subwords: train_tokenizer(["other"] * 3, subwords))
+    monkeypatch.setattr(
+        preparing, "train_tokenizer", lambda lines, subwords, **how: train_tokenizer(["other"] * 3, subwords)
+    )
     again = prepared(tmp_path)
     assert again.tokenizer.decode(again.dev.target.sentence(0)) == HELD_OUT[0][1]
 

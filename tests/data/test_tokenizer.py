@@ -1,11 +1,13 @@
 """Any line comes back from its tokens, and the same text always gives the same tokenizer."""
 
+import gzip
 import hashlib
 import json
 import os
 import pickle
 import subprocess
 import sys
+import unicodedata
 from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
@@ -160,6 +162,82 @@ def test_whatever_a_model_writes_is_one_line(tokenizer: Tokenizer, ids: list[int
 
 def test_the_line_feed_is_a_piece_that_decodes_to_a_blank(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(tokens(tokenizer, "the\ndog")) == "the dog"
+
+
+# ---- letters take their marks
+
+MARKED = {  # a word each, in which marks or joiners stand between letters
+    "Hindi": "हिन्दी",
+    "Thai": "ภาษาไทย",
+    "Arabic, vowelled": "العَرَبِيَّة",
+    "Hebrew, pointed": "עִבְרִית",
+    "Bengali": "বাংলা",
+    "Persian, non-joiner": "می\u200cخواهم",
+    "Sinhala, joiner": "ශ්\u200dරී",
+    "French, decomposed": "e\u0301le\u0300ve",
+    "Vietnamese, decomposed": "tie\u0302\u0301ng",
+}
+MARKED_TEXT = [f"{word} {word}s 's" for word in MARKED.values()] * 3 + TEXT
+ANY = st.text(st.sampled_from(" \t\u00a0'stdé1²,-e\u0301\u094d\u093f\u0e31\u20e3\u200c\u200d\ufe0fहन字"), max_size=12)
+MARKS = frozenset(chr(i) for i in range(0x110000) if unicodedata.category(chr(i))[0] == "M")
+
+
+@cache
+def of_marks(kind: str) -> tuple[Tokenizer, tokenizers.Tokenizer]:
+    made = train_tokenizer(MARKED_TEXT, Subwords(kind, 2_000))  # type: ignore[arg-type]
+    return made, tokenizers.Tokenizer.from_buffer(made.__reduce__()[1][0])
+
+
+@pytest.mark.parametrize("word", MARKED.values(), ids=MARKED)
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_a_word_with_marks_may_become_one_token(kind: str, word: str) -> None:
+    made, _ = of_marks(kind)
+    assert len(tokens(made, word)) == 1 + 1
+    assert made.decode(tokens(made, f"{word} {word}")) == f"{word} {word}"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+@given(lines=st.lists(LINES | ANY, max_size=5))
+def test_lines_with_marks_come_back_and_are_read_as_by_the_library(kind: str, lines: list[str]) -> None:
+    made, library = of_marks(kind)
+    ids, offsets = made.encode(lines)
+    read = [part.tolist() for part in np.split(ids, offsets[1:-1])] if lines else []
+    assert read == [[*encoding.ids, EOS] for encoding in library.encode_batch(lines)]
+    assert [made.decode(line) for line in read] == lines
+
+
+@given(LINES | ANY)
+@example("1\ufe0f\u20e3 's\u0301 \u0301x")
+def test_no_cut_is_before_a_mark(line: str) -> None:
+    words = tokenizers.pre_tokenizers.Split(tokenizers.Regex(module.WITH_MARKS), "isolated")
+    starts = [start for _, (start, _) in words.pre_tokenize_str(line)][1:]
+    assert all(line[start] not in MARKS or line[start - 1].isspace() for start in starts)
+
+
+@given(LINES | KNOTTY)
+def test_text_without_marks_is_cut_as_it_was(line: str) -> None:
+    plain = "".join(one for one in line if one not in MARKS and one not in "\u200c\u200d")
+    usual, marked = (module._bytes(with_marks=which) for which in (False, True))
+    assert marked.pre_tokenize_str(plain) == usual.pre_tokenize_str(plain)
+
+
+@pytest.mark.parametrize(("line", "found"), [("e\u0301", True), ("a\u200db", True), ("été — 字 \u200b", False)])
+def test_a_tokenizer_says_which_cut_is_its_own(tmp_path: Path, line: str, found: bool) -> None:
+    made = train_tokenizer([*TEXT, line], Subwords("bpe", 300))
+    cut = json.loads(contents(made, tmp_path))["pre_tokenizer"]
+    assert (cut["type"] == "Sequence") == found
+    if not found:
+        assert cut == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+
+
+def test_the_vocabulary_of_published_captions_is_learned_again(real_text: Path) -> None:
+    record = json.loads((ROOT / "results/captions-bf16/base/base-seed4.json").read_bytes())
+    sides = [
+        gzip.decompress((real_text / f"multi30k/train.{language}.gz").read_bytes()).decode().split("\n")[:-1]
+        for language in ("en", "de")
+    ]
+    lines = [line for pair in zip(*sides, strict=True) for line in pair]
+    assert train_tokenizer(lines, Subwords("bpe", 10_000)).sha256 == record["tokenizer"]["sha256"]
 
 
 # ---- encoding: what is remembered changes nothing

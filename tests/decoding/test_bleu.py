@@ -31,7 +31,7 @@ from repro.decoding.bleu import (
 GOLDEN = Path(__file__).parent / "golden"  # 60 sentences of ours in German, 60 in French, and poorer versions
 AT = "##AT##-##AT##"
 SCORERS: dict[str, Callable[[list[str], list[str]], Score]] = {
-    "sacrebleu": sacrebleu_score,
+    "sacrebleu": lambda hypotheses, references: sacrebleu_score(hypotheses, references, "de"),
     "published": lambda hypotheses, references: published_score(hypotheses, references, "de"),
 }
 
@@ -67,7 +67,7 @@ def multi_bleu(hypotheses: list[str], references: list[str]) -> float:
 def test_golden_files(language: str, sacre: float, published: float, lengths: tuple[int, int]) -> None:
     hypotheses, references = read(GOLDEN / f"hyp.{language}"), read(GOLDEN / f"ref.{language}")
     assert len(hypotheses) == len(references) == 60
-    assert sacrebleu_score(hypotheses, references).bleu == pytest.approx(sacre, abs=5e-5)
+    assert sacrebleu_score(hypotheses, references, language).bleu == pytest.approx(sacre, abs=5e-5)
     score = published_score(hypotheses, references, language)
     assert score.bleu == pytest.approx(published, abs=5e-5)
     assert (score.hyp_len, score.ref_len) == lengths
@@ -102,11 +102,31 @@ def test_by_hand() -> None:
 
 def test_signatures_name_every_step_and_version() -> None:
     pair, end = (["ein Satz"], ["ein Wort"]), f"version:{version('sacrebleu')}"
-    assert sacrebleu_score(*pair).signature == f"BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{end}"
+    assert sacrebleu_score(*pair, "fr").signature == f"BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{end}"
     assert published_score(*pair, "fr").signature == (
         "BLEU|nrefs:1|case:mixed|punct:replace-unicode+low-quote"
         f"|tok:moses-fr-sacremoses-{version('sacremoses')}|split:compounds|smooth:none|{end}"
     )
+
+
+@pytest.mark.parametrize(
+    ("language", "hypothesis", "reference", "tokeniser", "precisions"),
+    [
+        # 13a takes each of these sentences for one or two words
+        ("zh", "我喜欢狗。", "我喜欢猫。", "zh", (4 / 5, 2 / 4, 1 / 3, 1 / 4)),  # of 2 four-grams none: half of one
+        ("zh-Hant-TW", "我喜歡 Linux。", "我喜歡 Linux！", "zh", (4 / 5, 3 / 4, 2 / 3, 1 / 2)),
+        ("cmn", "我喜欢狗。", "我喜欢狗。", "zh", (1, 1, 1, 1)),
+        ("ja", "犬が好き", "猫が好き", "char", (3 / 4, 2 / 3, 1 / 2, 1 / 2)),
+        ("th", "หมา ดี", "หมา ดำ", "char", (4 / 5, 3 / 4, 2 / 3, 1 / 2)),
+        ("de", "Ich mag Hunde.", "Ich mag Katzen.", "13a", (3 / 4, 1 / 3, 1 / 4, 1 / 4)),
+    ],
+)
+def test_the_tokeniser_is_that_of_the_target_language(
+    language: str, hypothesis: str, reference: str, tokeniser: str, precisions: tuple[float, ...]
+) -> None:
+    score = sacrebleu_score([hypothesis], [reference], language)
+    assert score.precisions == pytest.approx([100 * one for one in precisions])
+    assert f"|tok:{tokeniser}|smooth:exp|" in score.signature
 
 
 @pytest.mark.parametrize("scorer", SCORERS)
@@ -265,11 +285,11 @@ def test_sacrebleu_of_tokens_is_that_of_their_plain_text() -> None:
         ["Er rief : &quot; Tom &apos;s Hund ! &quot;"],
         ["Er rief : &quot; Tom &apos;s Haus ! &quot;"],
     )
-    plain = sacrebleu_score(['Er rief: "Tom \'s Hund!"'], ['Er rief: "Tom \'s Haus!"'])
-    found = sacrebleu_score(hypotheses, references, tokens_of="de")
+    plain = sacrebleu_score(['Er rief: "Tom \'s Hund!"'], ['Er rief: "Tom \'s Haus!"'], "de")
+    found = sacrebleu_score(hypotheses, references, "de", are_tokens=True)
     assert replace(found, signature=plain.signature) == plain
     assert (
-        sacrebleu_score(hypotheses, references).bleu > plain.bleu + 5
+        sacrebleu_score(hypotheses, references, "de").bleu > plain.bleu + 5
     )  # "& apos ;" counts as three words that are right
 
 
@@ -283,8 +303,10 @@ def test_tokens_of_any_language_are_joined(language: str) -> None:
 
 def test_signatures_of_tokens_say_so() -> None:
     pair, moses = (["ein Satz"], ["ein Wort"]), f"sacremoses-{version('sacremoses')}"
-    assert f"|eff:no|detok:moses-de-{moses}|tok:13a|smooth:exp|" in sacrebleu_score(*pair, tokens_of="de-AT").signature
-    assert f"|detok:moses-any-{moses}|tok:13a|" in sacrebleu_score(*pair, tokens_of="es").signature
+    signed = {of: sacrebleu_score(*pair, of, are_tokens=True).signature for of in ("de-AT", "es", "zh")}
+    assert f"|eff:no|detok:moses-de-{moses}|tok:13a|smooth:exp|" in signed["de-AT"]
+    assert f"|detok:moses-any-{moses}|tok:13a|" in signed["es"]
+    assert f"|detok:moses-any-{moses}|tok:zh|" in signed["zh"]
     assert published_score(*pair, "de", are_tokens=True).signature == (
         "BLEU|nrefs:1|case:mixed|punct:replace-unicode+low-quote|tok:given-unescaped|split:compounds|smooth:none"
         f"|version:{version('sacrebleu')}"
@@ -305,5 +327,5 @@ def test_outputs_of_published_systems(
 ) -> None:
     hypotheses = read(real_text / f"{test_set}.hyp.{system}.{language}.gz")
     references = read(real_text / f"{test_set}.ref.{language}.gz")
-    assert round(sacrebleu_score(hypotheses, references).bleu, 2) == sacre
+    assert round(sacrebleu_score(hypotheses, references, language).bleu, 2) == sacre
     assert round(published_score(hypotheses, references, language).bleu, 2) == published

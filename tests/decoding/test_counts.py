@@ -27,7 +27,7 @@ def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
         )
     found = ngram_counts(hypotheses, references, language, in_tokens=in_tokens)
     whole = {
-        "bleu": sacrebleu_score(hypotheses, references, tokens_of=language if in_tokens else None),
+        "bleu": sacrebleu_score(hypotheses, references, language, are_tokens=in_tokens),
         "bleu_published": published_score(hypotheses, references, language, are_tokens=in_tokens),
     }
     assert found.keys() == whole.keys()
@@ -37,7 +37,7 @@ def test_their_sums_give_both_scores(language: str, in_tokens: bool) -> None:
         assert (sums[0], sums[1]) == (score.hyp_len, score.ref_len), name
     half = slice(0, 23)
     assert bleu(found["bleu"].summands[half].sum(0), smoothed=True) == pytest.approx(
-        sacrebleu_score(hypotheses[half], references[half], tokens_of=language if in_tokens else None).bleu, abs=1e-9
+        sacrebleu_score(hypotheses[half], references[half], language, are_tokens=in_tokens).bleu, abs=1e-9
     )
 
 
@@ -45,13 +45,20 @@ def test_where_no_4_gram_is_right_only_sacrebleu_smooths() -> None:
     hypotheses, references = ["ein Hund läuft und schläft heute"], ["ein Hund läuft oder schläft morgen"]
     found = ngram_counts(hypotheses, references, "de", in_tokens=False)
     worth = {name: bleu(counts.summands.sum(0), smoothed=SMOOTHED[name]).item() for name, counts in found.items()}
-    assert worth["bleu"] == pytest.approx(sacrebleu_score(hypotheses, references).bleu, abs=1e-9)
+    assert worth["bleu"] == pytest.approx(sacrebleu_score(hypotheses, references, "de").bleu, abs=1e-9)
     assert worth["bleu"] > 10
     assert worth["bleu_published"] == published_score(hypotheses, references, "de").bleu == 0
 
 
 def test_a_language_without_a_protocol_is_counted_by_sacrebleu_alone() -> None:
     assert [*ngram_counts(["ein pes"], ["jeden pes"], "cs", in_tokens=False)] == ["bleu"]
+
+
+def test_characters_are_counted_where_words_have_no_blanks() -> None:
+    found = ngram_counts(["我喜欢狗。"], ["我喜欢猫。"], "zh", in_tokens=False)["bleu"]
+    assert (found.hypothesis.tolist(), found.correct.tolist()) == ([5], [[4, 2, 1, 0]])
+    parts = thirds(["我喜欢狗。吗"], ["我喜欢猫。吗"], "zh", in_tokens=False)
+    assert [part.correct[0].tolist() for part in parts] == [[2, 1, 0, 0], [1, 0, 0, 0], [2, 1, 0, 0]]
 
 
 def test_an_empty_translation_counts_its_reference() -> None:

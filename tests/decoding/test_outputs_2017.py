@@ -30,7 +30,7 @@ def test_each_is_scored_whole_and_by_quarter(tmp_path: Path) -> None:
     assert [(one.kind, one.toolkit) for one in scored.systems] == [("rnn", "one"), ("transformer", "other")]
     one, other = scored.systems
     assert [one.bleu, *one.quarters] == pytest.approx([100] * 5)
-    assert other.bleu == pytest.approx(sacrebleu_score(wrong, REFERENCES).bleu, abs=1e-9)
+    assert other.bleu == pytest.approx(sacrebleu_score(wrong, REFERENCES, "de").bleu, abs=1e-9)
     assert other.quarters[0] < 10
     assert other.quarters[1:] == pytest.approx([100] * 3)
     save_outputs(tmp_path, scored)
