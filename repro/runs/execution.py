@@ -118,7 +118,8 @@ class Execution(Run):
             claims = self._describe(stamp)
             if done := self.agreed_finished():
                 return done  # made by another process, whose journal this one waited for
-            self.progress.say(f"{self.settings.name}: run {self.id}")
+            where = stamp["device"] if torch.cuda.is_available() else f"the processor, {stamp['device']}"
+            self.progress.say(f"{self.settings.name}: run {self.id} on {where}")
             atomic.sweep(self.folder, alone=True)
             self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
             mirror = Mirror(self.tracker, self.folder)

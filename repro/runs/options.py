@@ -26,6 +26,7 @@ from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 
+Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
@@ -114,6 +115,9 @@ class Options:
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
         None,
         "how the size of an update is counted: with padding, as in the paper's first code, or without, as in the paper",
+    )
+    device: Device = _option(
+        "auto", "where a run is trained: auto, on a GPU if there is one; cpu, on the processor whatever there is"
     )
     devices: int | None = _option(
         None,

@@ -19,6 +19,7 @@ from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.runs import command
 from repro.runs.board import board
+from repro.runs.cards import refuse_cards
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
@@ -170,6 +171,8 @@ class Sweep:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
+        if self.options.on == "here":
+            refuse_cards(self.options.precision)
         refuse_systems(self.cells, self.workshop.scale, self.options)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):

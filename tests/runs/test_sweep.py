@@ -281,7 +281,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
     main_of(table, argv=argv)
     said, _, after = capsys.readouterr().out.partition("What next:\n")
     for done in map(load, (tmp_path / "r").glob("*/record.json")):
-        assert re.search(rf"^{done.row} seed 1: run {done.run}$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: run {done.run} on the processor, .+$", said, flags=re.MULTILINE)
         assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
     shown, used, more = (line.split() for line in after.split("\n")[:3])
     assert shlex.split(" ".join(used))[1:-5] == [

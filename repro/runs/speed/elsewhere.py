@@ -42,7 +42,7 @@ def forecast_elsewhere(table: str, asked: Sequence[Cell], scale: Scale, options:
             *_scaling(card, n, scale.batch_tokens // n),
             f"Translating: {card.translated:,.0f} tokens a second on one, {card.translated_source}.",
             f"Disk: {disk_needed(asked, scale)}.",
-            _precision(card, options),
+            " ".join(filter(None, [_precision(card, options), card.note])),
             _whole(card, hours, published, options),
         ]
     )

@@ -15,7 +15,6 @@ from repro.model.cost import TextSizes, training_flops
 BIG = replace(BASE, d_model=1024, d_ff=4096, n_heads=16)
 SENTENCE = 28  # tokens, on average: WMT 2014
 PAPER = "arXiv 1706.03762, section 5.2"
-FAIRSEQ = "github.com/facebookresearch/fairseq issue 940: at least 160,000 a second on 4 V100 in fp16"
 NVIDIA = "github.com/NVIDIA/DeepLearningExamples PyTorch/Translation/Transformer README, pytorch-22.06"
 MPT = "github.com/mosaicml/llm-foundry scripts/train/benchmarking README: 760m, 2,048 long, 8 GPUs: 63,147 and 32,434"
 H100_OF_A100 = 63_147 / 32_434  # tokens a second of the same program, both in bfloat16
@@ -50,6 +49,7 @@ class Hardware:
     scaling_source: str
     translated: float  # target tokens per second of one card, big model
     translated_source: str
+    note: str = ""
 
     def rate(self, hyper: Hyper) -> TrainingRate:
         """The one that a row is judged by: from the big model's width on the big one's."""
@@ -106,18 +106,8 @@ P100 = Hardware(
     scaling_tokens=25_000 // 8,
     scaling_source=f"{PAPER}: the rates are of 8 cards together",
     translated=5_983 * _P100_BIG.pairs / _V100_BIG.pairs,
-    translated_source="the V100's, less as training is",
-)
-# of 4 cards together, which do 3.33 times as much as one
-V100 = Hardware(
-    name="v100",
-    base=TrainingRate(pairs=160_000 / 3.33, hyper=BASE, vocabulary=30_000, source=FAIRSEQ),
-    big=_V100_BIG,
-    scaling={1: 1.0, 4: 3.33 / 4, 8: 6.52 / 8, 16: 12.96 / 16},
-    scaling_tokens=5_120,
-    scaling_source=f"{NVIDIA}, weak scaling; of 16 those with 32 GB",
-    translated=5_983,
-    translated_source=f"{NVIDIA}, FP16",
+    translated_source=f"that of a V100 ({NVIDIA}, FP16), less as training is",
+    note="The paper's own card, for comparison: this PyTorch has no kernels for it.",
 )
 A100 = Hardware(
     name="a100",
@@ -131,7 +121,7 @@ A100 = Hardware(
 )
 H100 = _of_a100("h100", "the A100's")
 H200 = _of_a100("h200", "taken as an H100, which has the same processor and less memory: the A100's")
-CARDS = {card.name: card for card in (P100, V100, A100, H100, H200)}
+CARDS = {card.name: card for card in (P100, A100, H100, H200)}
 
 
 def card_of(name: str) -> Hardware:

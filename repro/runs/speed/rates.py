@@ -19,6 +19,7 @@ from repro.model.config import Hyper, written
 from repro.results import record
 from repro.results.processor import processor
 from repro.results.systems import system_text
+from repro.runs.cards import visible
 from repro.runs.scales import Scale
 from repro.runs.table import Cell
 from repro.runs.task import Task
@@ -30,7 +31,6 @@ FORMAT = 1
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
 NEWEST = 3  # of so many measurements of one row the fastest counts: other work only ever makes a run slower
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
-NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
 class How(Protocol):
@@ -78,19 +78,9 @@ def this_machine() -> Machine:
     """This one, by what the system says: PyTorch is not asked, which would take seconds."""
     cpu = processor().name
     with suppress(importlib.metadata.PackageNotFoundError):
-        return Machine(cpu, _gpu() or cpu, importlib.metadata.version("torch").partition("+")[0])
+        card = next(iter(visible(os.environ).values()), cpu)  # that a run would take
+        return Machine(cpu, card, importlib.metadata.version("torch").partition("+")[0])
     return Machine(cpu, cpu, None)
-
-
-def _gpu() -> str | None:
-    """The name of the GPU that a run would take; None where there is none."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
-        return None
-    for file in sorted(NVIDIA.glob("*/information")):
-        for line in file.read_bytes().split(b"\n"):
-            if line.startswith(b"Model:"):
-                return line.partition(b":")[2].decode("ascii", "replace").strip()
-    return None
 
 
 def speed_key(hyper: Hyper, scale: Scale, task: Task, system: Any, how: How, machine: Machine | None = None) -> str:
