@@ -16,7 +16,7 @@ from repro.results.processor import processor
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.speed.bfloat16 import slow_bf16
+from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
 from repro.runs.speed.rates import Speeds, learned, this_machine
 from repro.runs.speed.schedule import makespan, ordered
@@ -140,7 +140,7 @@ def forecast(
             *forecast_rows(asked, scale, "time", ends),
             *_in_all(table, asked, expected, options),
             *_side_by_side(asked, expected, *at_once),
-            *slow_bf16(options),
+            *slow_products(options),
             f"Memory: {_memory(asked, scale)}.",
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}; "
             f"{'unknown' if free is None else size(free)} free.",

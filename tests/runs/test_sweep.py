@@ -137,7 +137,7 @@ def test_rows_are_noted_with_the_first_record(
 ) -> None:
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
     monkeypatch.setattr(sweep.Sweep, "_closing", lambda *_: "killed")
-    monkeypatch.setattr(sweep, "slow_bf16", lambda options: [f"slow: {options.scale}"])
+    monkeypatch.setattr(sweep, "slow_products", lambda options: [f"slow: {options.scale}"])
     launch(tmp_path, experiment("table_x", "x"), rows=["x"])
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
     assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)

@@ -137,7 +137,7 @@ def _make(
     number = job["make"] if "make" in job else job["measure"]
     try:
         cell = cells[number]
-        refuse_cards(workshop.options.precision)
+        refuse_cards(workshop.options.products)
         if not workshop.texts:
             tasks = list(dict.fromkeys(one.task for one in cells))
             workshop.open_texts(tasks, lambda said: None)  # the sweep has said it all

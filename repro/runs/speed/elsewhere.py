@@ -74,7 +74,7 @@ def _scaling(card: Hardware, n: int, tokens: int) -> list[str]:
 def _precision(card: Hardware, options: Options) -> str:
     if card.name == "p100":
         return "The rates are of float32; by the paper's own program."
-    asked = "" if options.precision == "bf16" else ": expected --precision bf16 in the runs, float32 takes longer"
+    asked = "" if options.products == "bf16" else ": expected --precision bf16 in the runs, float32 takes longer"
     return f"The rates are of half precision{asked}."
 
 

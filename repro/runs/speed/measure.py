@@ -198,7 +198,7 @@ def _trial(cell: Cell, scale: Scale, options: Options, prepared: Prepared) -> Tr
         devices=options.processes,
         accumulate=scale.micro_batches(options.processes),
         threads=options.threads,
-        precision=options.precision,
+        precision=options.products,
         backend=options.backend,
         system=cell.row.system,
     )

@@ -41,7 +41,7 @@ class How(Protocol):
     @property
     def processes(self) -> int: ...  # that share each update
     @property
-    def precision(self) -> str: ...
+    def precision(self) -> str | None: ...  # None: the scale's own
     @property
     def backend(self) -> str: ...
 
@@ -100,7 +100,7 @@ def speed_key(hyper: Hyper, scale: Scale, task: Task, system: Any, how: How, mac
             "beam": task.search.beam,
             "threads": how.threads,
             "devices": how.processes,
-            "precision": how.precision,
+            "precision": how.precision or scale.precision,
             "engine": how.backend,
         },
     )
