@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from repro.model.masks import Padded, hidden_bias
 from repro.model.special_tokens import PAD
 
-ROUND = 512  # N is a multiple of it
+ROUND = 128  # N is a multiple of it
 
 
 @dataclass
