@@ -515,7 +515,8 @@ def share(sizes: Sizes) -> None:
     """What each of several processes does; the first prints."""
     from repro.runs.launch import membership
 
-    peer, clock = membership(None, None, os.environ), {}
+    peer = membership(None, None, os.environ)
+    clock: dict[int, float] = {}
     assert peer is not None
     row = Row("base", lambda base: base, rows("table3_A")[0].paper)
 

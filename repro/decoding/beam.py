@@ -103,8 +103,7 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
         if done_B.all():
             break
         stay = _stay(done_B)
-        if len(stay) < len(done_B):
-            state = state.keep(stay)
+        state = state.keep(stay) if len(stay) < len(done_B) else state
         going = _sent(stay, limits.device)
         live = _Live(live.sentence[going], live.limit[going], ids_BWT[going], log_prob_BW[going])
         first_row_B1 = n_rows * torch.arange(len(going), device=limits.device)[:, None]

@@ -7,12 +7,10 @@ its own, and would use the programs up.
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compile_training(layer: nn.Module, backend: str = "inductor") -> None:
@@ -27,10 +25,9 @@ def compile_training(layer: nn.Module, backend: str = "inductor") -> None:
 
 
 @cache
-def program(function: F) -> F:
+def program(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function compiled at its next call; always the same one, so that its programs are kept."""
-    compiled: F = torch.compile(function)
-    return compiled
+    return torch.compile(function)
 
 
 @cache

@@ -132,3 +132,18 @@ def test_a_curve_has_what_is_a_number(tmp_path: Path) -> None:
         journal.append("train", 2, nll=math.nan)  # as a GPU writes it, whose check comes a step late
     run: Any = SimpleNamespace(folder=tmp_path)
     assert Execution._curve(run, "train") == {"step": [1], "nll": [2.0]}
+
+
+@pytest.mark.parametrize(
+    ("given_up", "expected"),
+    [(None, "malloc: kept, layers: compiled, batches: packed"), ("too many shapes", "malloc: kept, batches: packed")],
+)
+def test_the_record_says_compiled_of_what_was(
+    monkeypatch: pytest.MonkeyPatch, given_up: str | None, expected: str
+) -> None:
+    said: list[str] = []
+    run: Any = SimpleNamespace(settings=SimpleNamespace(name="base seed 1"), progress=SimpleNamespace(say=said.append))
+    monkeypatch.setattr("repro.model.compiled.given_up", lambda: given_up)
+    assert Execution._as_it_was(run, "malloc: kept, layers: compiled, batches: packed") == expected
+    assert Execution._as_it_was(run, "malloc: kept") == "malloc: kept"
+    assert len(said) == (given_up is not None)
