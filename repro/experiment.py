@@ -18,6 +18,7 @@ from repro.render.several import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
+from repro.runs.cards import HIDE
 from repro.runs.command import code_of
 from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
@@ -130,6 +131,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
     if channel := Channel.inherited(os.environ):
         leave_the_keyboard()
     options = Options.read(name, argv)
+    if options.device == "cpu":
+        os.environ.update(HIDE)  # before anybody asks CUDA
     try:
         signals = Signals()
         peer = None if options.dry_run else membership(options.devices, options.num_nodes, os.environ)

@@ -24,11 +24,19 @@ from repro.runs.use import check_parses, check_translates, outputs, score_text, 
 
 STDIN = Path("/dev/stdin")
 
+PRODUCTS = "of torch's matrix products (default: fp32)"
+
 
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
     parser = _parser("translate", translate.__doc__)
-    add_options(parser, "backend", "precision", backend="what translates", precision="of torch's matrix products")
+    add_options(
+        parser,
+        "backend",
+        "precision",
+        backend="what translates",
+        precision="of torch's matrix products (default: fp32)",
+    )
     parser.add_argument(
         "source", type=Path, nargs="?", default=STDIN, help="text, plain or gzip (default: standard input)"
     )
@@ -41,7 +49,9 @@ def translate(argv: Sequence[str] | None = None) -> int:
 def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
     parser = _parser("parse", parse.__doc__)
-    add_options(parser, "backend", "precision", backend="what parses", precision="of torch's matrix products")
+    add_options(
+        parser, "backend", "precision", backend="what parses", precision="of torch's matrix products (default: fp32)"
+    )
     parser.add_argument(
         "source",
         type=Path,
@@ -55,7 +65,9 @@ def parse(argv: Sequence[str] | None = None) -> int:
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
     parser = _parser("score", score.__doc__)
-    add_options(parser, "backend", "precision", backend="what scores", precision="of torch's matrix products")
+    add_options(
+        parser, "backend", "precision", backend="what scores", precision="of torch's matrix products (default: fp32)"
+    )
     parser.add_argument("source", type=Path, help="sentences, one per line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
     return _done(_score, parser.parse_intermixed_args(argv))

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 FIRST = f"table3_A/{BASE}"  # the base stands in every table
 # options of an experiment that say something of one run in this process
 TAKEN = (
-    "corpus", "pair", "data_dir", "steps", "batch_tokens", "vocab_size", "clean", "batch_by", "threads", "precision",
-    "backend", "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
+    "corpus", "pair", "data_dir", "steps", "batch_tokens", "device_tokens", "vocab_size", "clean", "batch_by",
+    "threads", "precision", "backend", "tracking_uri", "results_dir", "runs_dir", "cache_dir", "fork",
 )  # fmt: skip
 
 

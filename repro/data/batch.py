@@ -3,8 +3,9 @@
 B sentences, S source and T target tokens of the longest, end of sentence included.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -32,15 +33,26 @@ class Batch:
     micro: int  # this is micro-batch number `micro` of its update in this process
     step: int  # number of the update, from 0
 
+    def to(self, device: torch.device | str) -> Self:
+        """What the model reads on that device; the numbers of its sentences stay. Called by Lightning.
+
+        Of pinned memory a GPU is sent its part without being waited for.
+        """
+        sent_on = torch.device(device).type == "cuda"
+        return self._each(lambda side: side.to(device, non_blocking=sent_on))
+
     def pin_memory(self) -> Self:
-        """The batch in pinned memory; called by the `DataLoader`. Lightning moves it to the device by itself."""
-        return replace(
-            self,
-            sentence=self.sentence.pin_memory(),
-            source=self.source.pin_memory(),
-            decoder_in=self.decoder_in.pin_memory(),
-            target=self.target.pin_memory(),
-        )
+        """The batch in pinned memory; called by the `DataLoader`."""
+        return self._each(lambda side: side.pin_memory())
+
+    def _each(self, change: Callable[[Any], Any]) -> Self:
+        """With each tensor changed, and once where two sides share it: of sentences in a row all but the ids."""
+        target, read = change(self.target), self.decoder_in
+        if isinstance(read, Ragged) and isinstance(self.target, Ragged) and read.ends is self.target.ends:
+            decoder_in = replace(target, ids=change(read.ids))
+        else:
+            decoder_in = change(read)
+        return replace(self, source=change(self.source), decoder_in=decoder_in, target=target)
 
     @property
     def slots(self) -> int:

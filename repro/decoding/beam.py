@@ -27,7 +27,7 @@ class State(Protocol):
         ...
 
     def keep(self, sentences: Tensor) -> Self:
-        """Keep these sentences (int64 [B']) with all their rows, in this order; the others are done.
+        """Keep these sentences (int64 [B'], on the host) with all their rows, in this order; the others are done.
 
         Most keep their place: only as many as are done change it.
         """
@@ -102,9 +102,9 @@ def beam_search(step: Step[S], state: S, limits: Tensor, search: Search) -> list
         _refuse_nan(broken_B, length)
         if done_B.all():
             break
-        going = _stay(done_B).to(limits.device)
-        if len(going) < len(done_B):
-            state = state.keep(going)
+        stay = _stay(done_B)
+        state = state.keep(stay) if len(stay) < len(done_B) else state
+        going = _sent(stay, limits.device)
         live = _Live(live.sentence[going], live.limit[going], ids_BWT[going], log_prob_BW[going])
         first_row_B1 = n_rows * torch.arange(len(going), device=limits.device)[:, None]
         state = state.reorder((first_row_B1 + parent_BW[going]).flatten())
@@ -198,12 +198,17 @@ def _best_first(x_BN: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 def _stay(done_B: Tensor) -> Tensor:
-    """The sentences that are not done, int64 [B']: the last of them take the places of those that are."""
+    """The sentences that are not done, int64 [B'] on the host: the last of them take the places of those that are."""
     going = (~done_B).nonzero()[:, 0]
     n = len(going)
     place = torch.arange(n)
     place[done_B[:n]] = going[going >= n]
     return place
+
+
+def _sent(x: Tensor, device: torch.device) -> Tensor:
+    """On the device, which is not waited for."""
+    return x.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else x.to(device)
 
 
 def _pick(x_BNT: Tensor, index_BK: Tensor) -> Tensor:

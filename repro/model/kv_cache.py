@@ -30,6 +30,13 @@ def alike(source: Tensor) -> list[Tensor]:
     return [part[:, : int(longest.max())] for part, longest in zip(parts, lengths.split(len(parts[0])), strict=True)]
 
 
+def _sent(x: Tensor, device: torch.device) -> Tensor:
+    """On the device, which is not waited for where the tensor is on the host."""
+    if device.type == "cuda" and x.device.type == "cpu":
+        return x.pin_memory().to(device, non_blocking=True)
+    return x.to(device)
+
+
 @dataclass
 class LayerCache:
     """What one decoder layer remembers of B sentences while it writes W hypotheses of each.
@@ -118,13 +125,19 @@ class Cache:
         return replace(self, own_bias=self.own_bias.flatten(0, 2)[rows].view(n, 1, len(rows) // n, slots))
 
     def keep(self, sentences: Tensor) -> "Cache":
-        """Only `sentences` int64 [B'] go on, each with all its hypotheses; those that keep their place cost nothing."""
+        """Only `sentences` int64 [B'] go on, each with all its hypotheses; those that keep their place cost nothing.
+
+        Where they are on the host, no GPU is waited for.
+        """
         cache, n = self.to_write_in(0), len(sentences)
         place = torch.arange(n, device=sentences.device)
-        places = place[sentences != place]
+        moved = sentences != place
+        device = self.source_bias.device
+        places, come = (_sent(of[moved], device) for of in (place, sentences))
+        sentences = _sent(sentences, device)
 
         def kept(x: Tensor) -> Tensor:
-            x[places] = x[sentences[places]]
+            x[places] = x[come]
             return x[:n]
 
         slots = cache.own_bias.shape[3]

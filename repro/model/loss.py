@@ -8,14 +8,13 @@ Of text that is only read, correct predictions are counted beside the loss: a ta
 where its logit is the largest of its row, of equals the one with the lowest id.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from repro.model.compiled import program, why_not
 from repro.model.special_tokens import PAD
 
 # How many logits are made at once; measured with `benchmarks/train.py`.
@@ -23,6 +22,7 @@ AT_ONCE_BYTES = 2**24  # all of them up to this size
 CHUNK = 512  # else so many rows at a time: each chunk adds to the gradient of the whole matrix, so few are better
 STRIP_BYTES = 2**20  # of a chunk as many become probabilities at once as a core's own cache holds
 GPU_CHUNK_BYTES = 2**29  # on a GPU a chunk is as large as this; few are fast, and they are the peak of its memory
+AS_IT_IS = 8  # times less where it is not compiled, since there are copies of it in float32 in between
 
 
 def smoothed_cross_entropy(hidden: Tensor, weight: Tensor, target: Tensor, epsilon: float) -> tuple[Tensor, Tensor]:
@@ -203,8 +203,12 @@ def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made
     spread, gain = asked.smoothed(v)
     loss, nll = rows.new_zeros(2, dtype=exact).unbind()
     d_hidden, d_weight = torch.empty_like(rows), matrix.new_zeros(matrix.shape, dtype=exact)
-    softmax = _compiled() if rows.is_cuda else _softmax_and_gradient
-    chunk = max(1, GPU_CHUNK_BYTES // (v * rows.itemsize))
+    is_compiled = rows.is_cuda and asked.needs_gradient and why_not() is None
+    softmax = _softmax_and_gradient if asked.needs_gradient else _softmax
+    if is_compiled:
+        softmax = program(_softmax_and_gradient)
+    chunk_bytes = GPU_CHUNK_BYTES if is_compiled else GPU_CHUNK_BYTES // AS_IT_IS
+    chunk = max(1, chunk_bytes // (v * rows.itemsize))
     for begin in range(0, len(rows), chunk):
         part, gold = rows[begin : begin + chunk], target[begin : begin + chunk]
         logits = part @ matrix.T
@@ -218,6 +222,14 @@ def _on_gpu(rows: Tensor, matrix: Tensor, target: Tensor, asked: _Asked) -> Made
             torch.mm(logits, matrix, out=d_hidden[begin : begin + len(part)])
             d_weight += (logits.T @ part).to(exact)
     return (loss, nll, d_hidden, d_weight) if asked.needs_gradient else (loss, nll, None, None)
+
+
+def _softmax(
+    logits: Tensor, gold: Tensor, spread: float, gain: float, exact: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log z, the gold logit and the sum of each row, for what is only read."""
+    x = logits.to(exact)
+    return x.logsumexp(1), x.gather(1, gold[:, None]).squeeze(1), x.sum(1)
 
 
 def _softmax_and_gradient(
@@ -234,8 +246,3 @@ def _softmax_and_gradient(
     is_gold = torch.arange(x.shape[1], device=x.device) == gold[:, None]
     logits.copy_(((x - log_z).exp() - spread - gain * is_gold.to(exact)) * (gold != PAD)[:, None])
     return log_z.squeeze(1), gold_logit.squeeze(1), sum_logits
-
-
-@cache
-def _compiled() -> Callable[..., tuple[Tensor, Tensor, Tensor]]:
-    return torch.compile(_softmax_and_gradient)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from repro.model.masks import Padded, hidden_bias
 from repro.model.special_tokens import PAD
 
-ROUND = 512  # N is a multiple of it
+ROUND = 128  # N is a multiple of it
 
 
 @dataclass
@@ -141,9 +141,14 @@ def mixed(mixing: Mixes, q: Tensor, k: Tensor, v: Tensor, sees: Sees, dropout: n
     return mixing(q, k, v, sees, dropout)
 
 
-def has_kernel(q: Tensor) -> bool:
-    """Whether the kernel for unequal lengths takes such queries."""
-    return q.is_cuda and q.dtype in (torch.bfloat16, torch.float16)
+WIDEST = 256  # a head of the kernel for unequal lengths; it is FlashAttention, which needs a card of 8.0 or newer
+
+
+def has_kernel(q: Tensor, d_v: int) -> bool:
+    """Whether the kernel for unequal lengths takes such queries, and values of width `d_v`."""
+    if not q.is_cuda or q.dtype not in (torch.bfloat16, torch.float16) or max(q.shape[-1], d_v) > WIDEST:
+        return False
+    return bool(torch.cuda.get_device_properties(q.device).major >= 8)
 
 
 def ragged_attention(
@@ -153,13 +158,13 @@ def ragged_attention(
 
     The kernel has no dropout of its weights.
     """
-    if not (mixing.in_kernel and dropout is None and has_kernel(q_HQE)):
+    if not (mixing.in_kernel and dropout is None and has_kernel(q_HQE, v_HKE.shape[-1])):
         return _padded_attention(mixing, q_HQE, k_HKE, v_HKE, spans, dropout)
     from torch.nn.attention.varlen import varlen_attn  # seconds, as it brings the compiler, and only a GPU needs it
 
     d_k, d_v = q_HQE.shape[-1], v_HKE.shape[-1]
     width = -(-max(d_k, d_v) // 8) * 8  # the kernel's heads are equally wide, by eights
-    q, k, v = (F.pad(x, (0, width - x.shape[-1])).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))
+    q, k, v = (_widened(x, width).transpose(0, 1) for x in (q_HQE, k_HKE, v_HKE))
     heads = varlen_attn(
         q, k, v, spans.queries, spans.keys, spans.longest_query, spans.longest_key,
         scale=d_k**-0.5, window_size=(-1, 0 if spans.causal else -1),
@@ -168,10 +173,15 @@ def ragged_attention(
     return heads.transpose(0, 1)[..., :d_v]
 
 
+def _widened(x_HQE: Tensor, width: int) -> Tensor:
+    missing = width - x_HQE.shape[-1]
+    return F.pad(x_HQE, (0, missing)) if missing else x_HQE  # a pad of nothing is a copy
+
+
 def _padded_attention(
     mixing: Mixes, q_HQE: Tensor, k_HKE: Tensor, v_HKE: Tensor, spans: RaggedMask, dropout: nn.Module | None
 ) -> Tensor:
-    """Each sentence in a row of its own, as long as the longest."""
+    """Each sentence in a row of its own, as long as the longest. Nothing here waits for a number of the device."""
     queries = _grid(spans.queries, spans.longest_query, q_HQE.shape[1])
     keys = _grid(spans.keys, spans.longest_key, k_HKE.shape[1])
     places = torch.arange(spans.longest_query, device=q_HQE.device)
@@ -182,7 +192,9 @@ def _padded_attention(
         x[:, grid.place].transpose(0, 1) for x, grid in ((q_HQE, queries), (k_HKE, keys), (v_HKE, keys))
     )  # [B, H, longest, E]
     heads_BHQE = mixing(q, k, v, bias, dropout)
-    return heads_BHQE.transpose(0, 1)[:, queries.real]
+    token = torch.arange(q_HQE.shape[1], device=q_HQE.device)
+    sentence = torch.searchsorted(spans.queries[1:], token, right=True, out_int32=True)  # that ends after it
+    return heads_BHQE.transpose(0, 1)[:, sentence, token - spans.queries[sentence]]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from repro.model import prepacked
 from repro.model.attention import Mixing, MultiHeadAttention, ScaledDotProduct, SelfAttention
+from repro.model.compiled import compile_training
 from repro.model.config import Hyper
 from repro.model.dropout import Dropout
 from repro.model.embedding import LearnedPositions, SinusoidalPositions, TiedEmbedding
@@ -93,9 +94,9 @@ class Transformer(nn.Module):
         return x if self.decoder_end is None else self.decoder_end(x)
 
     def compile_layers(self, backend: str = "inductor") -> None:
-        """Have each layer compiled at its next call: one program a kind of layer, its small operations fused."""
+        """Have each layer compiled where it trains: a few programs a kind of layer, its small operations fused."""
         for layer in (*self.encoder, *self.decoder):
-            layer.compile(backend=backend)
+            compile_training(layer, backend)
 
     def attention_maps(self, source: Tensor, decoder_in: Tensor) -> dict[str, Tensor]:
         """Per-head weights of every attention, by module name: [B, H, Q, K], rows sum to one."""

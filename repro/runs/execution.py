@@ -14,9 +14,11 @@ from repro.claims.lists import catalogue_digest
 from repro.data.batch_by import RECORDED
 from repro.data.shards import Split
 from repro.decoding import backend as backends
+from repro.model import compiled
 from repro.model.build import compile_layers, gradient_norm, reads_ragged
 from repro.model.config import BASE, written
 from repro.model.cost import TextSizes, training_flops
+from repro.model.ragged import WIDEST
 from repro.results import record
 from repro.results.labels import relation
 from repro.results.provenance import Provenance, provenance
@@ -29,7 +31,7 @@ from repro.runs.further_tests import note_further
 from repro.runs.inside import note_inside
 from repro.runs.load import TOKENIZER
 from repro.runs.progress import Watched
-from repro.runs.run import Run
+from repro.runs.run import Run, Settings
 from repro.runs.silence import Silence
 from repro.runs.speed.busy import BusyWatch
 from repro.runs.trial import Scored, Trial
@@ -104,7 +106,7 @@ class Execution(Run):
         stamp = provenance(system=self.settings.system, task=self.settings.task)
         memory = cpu_tuning.PeakMemory()
         module = self.trial.module()
-        arithmetic = (*tuned, *made_for_gpu(module.model, self.settings.system))
+        arithmetic = (*tuned, *made_for_gpu(module.model, self.settings, self.progress.say))
         conditions = determinism.conditions(stamp, self.settings.devices, arithmetic)
         if self.group and not self.is_first:
             if done := self.agreed_finished():
@@ -118,7 +120,8 @@ class Execution(Run):
             claims = self._describe(stamp)
             if done := self.agreed_finished():
                 return done  # made by another process, whose journal this one waited for
-            self.progress.say(f"{self.settings.name}: run {self.id}")
+            where = stamp["device"] if torch.cuda.is_available() else f"the processor, {stamp['device']}"
+            self.progress.say(f"{self.settings.name}: run {self.id} on {where}")
             atomic.sweep(self.folder, alone=True)
             self.prepared.tokenizer.save(self.folder / TOKENIZER)  # the cache may be gone when the run is worked with
             mirror = Mirror(self.tracker, self.folder)
@@ -162,7 +165,11 @@ class Execution(Run):
     ) -> Record:
         nothing = without_value(self.settings.task.facts)
         scores, subset, weights = Scores(dev=nothing, test={**nothing}), None, None
+        begun_at = self.last_step()
         fitted = self._train(module, journal, conditions)
+        machine = conditions["arithmetic"]
+        if fitted.cost.steps > begun_at:
+            machine = self._as_it_was(machine)
         started = time.monotonic()
         if fitted.diverged:
             self._note(fitted.diverged)
@@ -180,7 +187,7 @@ class Execution(Run):
             corpus=self._text(),
             tokenizer={"sha256": self.prepared.tokenizer.sha256, "size": self.prepared.tokenizer.size},
             hyper=asdict(self.settings.hyper),
-            settings={**self._chosen(), "machine": conditions["arithmetic"]},
+            settings={**self._chosen(), "machine": machine},
             paper=self.settings.paper,
             params=self.params,
             scores=scores,
@@ -205,6 +212,14 @@ class Execution(Run):
             task=None if self.settings.task.facts == TRANSLATION else self.settings.task.facts,
             system=system_text(self.settings.system) or None,
         )
+
+    def _as_it_was(self, machine: str) -> str:
+        """The arithmetic without what was meant to be compiled and was not."""
+        settings = machine.split(", ")
+        if COMPILED not in settings or not (reason := compiled.given_up()):
+            return machine
+        self.progress.say(f"{self.settings.name}: its record does not say that layers were compiled: {reason}.")
+        return ", ".join(one for one in settings if one != COMPILED)
 
     def _scored(self, module: TranslationModule) -> tuple[Scores, Named | None, str] | None:
         """Scores of dev and test, of the lines of test apart, and the digest of the weights; None: it diverged."""
@@ -379,16 +394,32 @@ class Execution(Run):
         )
 
 
-def made_for_gpu(model: Any, system: Any) -> tuple[str, ...]:
-    """Have the layers compiled where a GPU reads packed batches; what that changes of the arithmetic.
+def made_for_gpu(model: Any, settings: Settings, say: Callable[[str], object]) -> tuple[str, ...]:
+    """Have the layers compiled where a GPU reads packed batches; what is special in the arithmetic.
 
     Padded batches have nearly each a shape of its own, for which the compiler begins anew: 20 times the time of a step
-    (docs/performance.md).
+    (docs/performance.md). So has attention that pads, where there is no kernel for the row. Where there is no compiler
+    it is said, and the layers are called as they are.
     """
-    if not (torch.cuda.is_available() and reads_ragged(system)):
+    if not torch.cuda.is_available():
         return ()
+    compiled.begin_run()
+    if reason := compiled.why_not():
+        say(
+            f"Nothing is compiled ({reason}): an update takes longer, by a sixth where it was measured. Usually a C "
+            "compiler or Python's headers are missing: install gcc and python3-dev."
+        )
+    if not reads_ragged(settings.system):
+        return ()
+    hyper = settings.hyper
+    fits = max(hyper.d_k, hyper.d_v) <= WIDEST and not hyper.attention_dropout
+    if reason or not fits or settings.precision != "bf16":
+        return (PACKED,)
     compile_layers(model)
-    return "layers: compiled", "batches: packed"
+    return COMPILED, PACKED
+
+
+COMPILED, PACKED = "layers: compiled", "batches: packed"
 
 
 def _note_scores(journal: Journal, scores: Scores) -> None:

@@ -20,7 +20,7 @@ from repro.results.processor import processor
 from repro.runs import command
 from repro.runs.options import Options
 from repro.runs.scales import Scale
-from repro.runs.speed.bfloat16 import slow_bf16
+from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.hardware import CARDS, Hardware, card_of
 from repro.runs.speed.memory import MemoryUse, free_memory, host_memory, memory_use
 from repro.runs.speed.rates import Speeds, this_machine
@@ -198,7 +198,7 @@ def forecast(
             _in_all(ahead),
             *(_of_card(card, ahead, scale, options) if card else _of_machine(table, ahead, options)),
             *_side_by_side(ahead, options, at_once if card is None else (1, "")),
-            *slow_bf16(options),
+            *slow_products(options),
             *([] if card else [f"Memory: {_memory(asked, scale, options)}."]),
             f"Tokens are source and target tokens read in training. Disk: {disk_needed(asked, scale)}"
             + ("." if options.hardware else f"; {'unknown' if free is None else size(free)} free."),
@@ -269,7 +269,7 @@ def _of_card(card: Hardware, ahead: Sequence[_Ahead], scale: Scale, options: Opt
     rates = {("big" if card.rate(one.cell.hyper) is card.big else "base"): card.rate(one.cell.hyper) for one in ahead}
     instead = "" if options.hardware else f" Of other cards: --hardware with one of {', '.join(CARDS)}."
     less = f"; with {card.scaling_tokens:,} tokens each per update, here {tokens:,}: expect less"
-    slower = "half precision; float32 takes longer" if options.precision == "fp32" else "half precision"
+    slower = "half precision; float32 takes longer" if options.products == "fp32" else "half precision"
     precision = "float32" if card.name == "p100" else slower
     return [
         f"Times are those of {n} {card.name}, by published rates, and not of this machine: {hours:,.1f} hours, "

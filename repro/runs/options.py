@@ -26,6 +26,7 @@ from repro.storage import atomic
 from repro.tracking.client import DEFAULT_URI, RUNS
 from repro.training.peer import Peer
 
+Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
@@ -33,7 +34,7 @@ CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
-AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "vocab_size")
+AT_LEAST_1 = ("devices", "num_nodes", "jobs", "steps", "batch_tokens", "device_tokens", "vocab_size")
 AT_MOST = {"devices": 256, "num_nodes": 10_000}  # more is a slip: each of them begins processes that wait for all
 SMALLEST_VOCABULARY = {"bpe": 256 + len(SPECIAL), "wordpiece": 2 * 256 + len(SPECIAL)}  # `repro/data/tokenizer.py`
 
@@ -133,6 +134,12 @@ class Options:
         "learning does not change",
         metavar="N",
     )
+    device_tokens: int | None = _option(
+        None,
+        "most tokens of each side that a device takes at once instead of the scale's own; an update is cut into as "
+        "many parts as that needs, each with its own dropout, so it counts as a different run",
+        metavar="N",
+    )
     vocab_size: int | None = _option(
         None,
         "size of the shared vocabulary instead of the scale's or the corpus's own; in the paper's first code 40960",
@@ -144,6 +151,9 @@ class Options:
     batch_by: Literal["padded_tokens", "tokens"] | None = _option(
         None,
         "how the size of an update is counted: with padding, as in the paper's first code, or without, as in the paper",
+    )
+    device: Device = _option(
+        "auto", "where a run is trained: auto, on a GPU if there is one; cpu, on the processor whatever there is"
     )
     devices: int | None = _option(
         None,
@@ -174,7 +184,11 @@ class Options:
         "cluster of RAY_ADDRESS or one that is started here; ray://HOST:PORT, on that cluster",
         metavar="WHERE",
     )
-    precision: Precision = _option("fp32", "precision of matrix products; weights stay in fp32")
+    precision: Precision | None = _option(
+        None,
+        "precision of matrix products instead of the scale's own, which is bf16 at single_gpu and paper, else fp32; "
+        "weights stay in fp32",
+    )
     backend: Backend = _option("torch", "what translates and scores after training; CTranslate2 needs the extra [fast]")
     tracking_uri: str = _option(DEFAULT_URI, "MLflow store", metavar="URI")
     results_dir: Path = _option(OWN, "where your records and tables go; git ignores results/own", metavar="FOLDER")
@@ -213,6 +227,11 @@ class Options:
     def processes(self) -> int:
         """Those that share each update, over all nodes: what decides a result, however they are spread."""
         return (self.devices or 1) * (self.num_nodes or 1)
+
+    @property
+    def products(self) -> Precision:
+        """The precision of matrix products: as asked for, or the scale's own."""
+        return self.precision or SCALES[self.scale].precision
 
     def started_as(self, peer: Peer | None) -> Self:
         """The options of a command that a launcher started as one of many: as if their numbers had been typed."""
@@ -285,8 +304,10 @@ def chosen_scale(options: Options) -> Scale:
             silver_vocab_size=options.vocab_size or scale.trees.silver_vocab_size,
         ),
         batch_tokens=options.batch_tokens or scale.batch_tokens,
+        device_tokens=options.device_tokens or scale.device_tokens,
         batch_by=options.batch_by or scale.batch_by,
         rules=_rules(options.clean),
+        precision=options.precision or scale.precision,
     )
     refuse_small_updates(chosen)
     return replace(chosen, name=_name(chosen, scale, own, options))
@@ -300,10 +321,11 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
         options.pair: options.pair != USUAL.pair,
         f"{chosen.base.steps}-steps": chosen.base.steps != scale.base.steps,
         f"{chosen.batch_tokens}-tokens": chosen.batch_tokens != scale.batch_tokens,
+        f"{chosen.device_tokens}-device-tokens": chosen.device_tokens != scale.device_tokens,
         f"{options.processes}-devices": options.processes != USUAL.processes,
         options.strategy: options.strategy != USUAL.strategy,
         f"{options.threads}-threads": options.threads != USUAL.threads,
-        options.precision: options.precision != USUAL.precision,
+        chosen.precision: chosen.precision != scale.precision,
         options.backend: options.backend != USUAL.backend,
         f"{options.vocab_size}-pieces": options.vocab_size is not None and {options.vocab_size} != sizes,
         f"by-{RECORDED[chosen.batch_by]}": chosen.batch_by != scale.batch_by,
@@ -313,12 +335,13 @@ def _name(chosen: Scale, scale: Scale, own: Subwords, options: Options) -> str:
 
 
 def refuse_small_updates(scale: Scale) -> None:
-    """Raise ValueError where an update has no room for the longest pair that the text of a scale may keep."""
-    if scale.batch_tokens < scale.max_length:
-        raise ValueError(
-            f"--batch-tokens {scale.batch_tokens}: expected at least {scale.max_length}, since training pairs of up to "
-            f"that many tokens a side are kept in the text of {scale.name}."
-        )
+    """Raise ValueError where an update, or a part of it, has no room for the longest pair that a text may keep."""
+    for name in ("batch_tokens", "device_tokens"):
+        if getattr(scale, name) < scale.max_length:
+            raise ValueError(
+                f"--{name.replace('_', '-')} {getattr(scale, name)}: expected at least {scale.max_length}, since "
+                f"training pairs of up to that many tokens a side are kept in the text of {scale.name}."
+            )
 
 
 def refuse_vocabulary(size: int | None, subwords: Subwords, corpus: str) -> None:

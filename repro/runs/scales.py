@@ -42,6 +42,7 @@ class Scale:
     max_length: int  # longer training pairs are left out
     sentence_tokens: int  # average length, for the cost forecast only
     device_tokens: int = 32_768  # of each side that a device takes at once, counted likewise; more are accumulated
+    precision: Literal["fp32", "bf16"] = "fp32"  # of matrix products, unless another is asked for
     log_every: int  # optimizer steps
     validate_every: int
     checkpoint_every: int
@@ -139,6 +140,7 @@ _ALL = (
         batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
+        precision="bf16",  # both are made on a GPU, which float32 takes five times as long (docs/performance.md)
         log_every=50,
         validate_every=1_000,
         checkpoint_every=1_000,
@@ -152,6 +154,7 @@ _ALL = (
         batch_by="tokens",
         max_length=256,
         sentence_tokens=28,
+        precision="bf16",  # both are made on a GPU, which float32 takes five times as long (docs/performance.md)
         log_every=100,
         validate_every=1_000,
         checkpoint_every=1_500,

@@ -92,7 +92,7 @@ def _decides(cell: Cell, scale: Scale, options: Options) -> dict[str, Any]:
         devices=options.processes,
         accumulate=read.micro_batches(options.processes),
         threads=options.threads,
-        precision=options.precision,
+        precision=options.products,
         backend=options.backend,
         strategy=options.strategy,
         system=cell.row.system,

@@ -20,6 +20,7 @@ from repro.results.provenance import is_committed
 from repro.results.record import Record, path
 from repro.runs import command
 from repro.runs.board import board
+from repro.runs.cards import refuse_cards
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
@@ -33,7 +34,7 @@ from repro.runs.progress import Expected, Lane, Progress
 from repro.runs.refused import refuse_systems
 from repro.runs.scales import Scale
 from repro.runs.signals import Signals
-from repro.runs.speed.bfloat16 import slow_bf16
+from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
 from repro.runs.task import Task
@@ -106,7 +107,7 @@ class Sweep:
             at_the_end.enter_context(executor)
             if executor.about:
                 progress.say(executor.about)
-            for line in slow_bf16(self.options):
+            for line in slow_products(self.options):
                 progress.say(line)
             self.workshop.open_texts(list(dict.fromkeys(cell.task for cell in self.cells)), progress.say)
             work = [Work(cell=number, run=self.workshop.run(cell)) for number, cell in enumerate(self.cells)]
@@ -170,6 +171,8 @@ class Sweep:
             from repro.decoding.ctranslate import check_installed
 
             check_installed()
+        if self.options.on == "here":
+            refuse_cards(self.options.products)
         refuse_systems(self.cells, self.workshop.scale, self.options)
         refuse_published(self.results)
         for folder in (self.results, self.runs, self.cache):

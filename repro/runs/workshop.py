@@ -133,7 +133,7 @@ class Workshop:
                 scale=cell.task.at(self.scale),
                 devices=self.options.processes,
                 threads=self.options.threads,
-                precision=self.options.precision,
+                precision=self.options.products,
                 backend=self.options.backend,
                 strategy=self.options.strategy,
                 system=cell.row.system,

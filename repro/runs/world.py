@@ -15,7 +15,7 @@ from repro.runs.scales import SCALES
 
 OWN_TEXT = Path("FOLDER")  # of a text of one's own, of which the name has a hash alone
 PAIRS = {pair for corpus in CORPORA.values() for pair in corpus.folders}
-NUMBERS = ("steps", "batch_tokens", "devices", "threads", "vocab_size")
+NUMBERS = ("steps", "batch_tokens", "device_tokens", "devices", "threads", "vocab_size")
 OPTIONS_OF = {recorded: option for option, recorded in RECORDED.items()}
 # in the order in which `chosen_scale` puts them together, and after them what a `Workshop` adds
 NAME = re.compile(
@@ -24,6 +24,7 @@ NAME = re.compile(
     r"(?:-(?P<pair>(?!by-)[a-z]{2,3}(?:-\w+){1,5}?))?"
     r"(?:-(?P<steps>\d{1,9})-steps)?"
     r"(?:-(?P<batch_tokens>\d{1,9})-tokens)?"
+    r"(?:-(?P<device_tokens>\d{1,9})-device-tokens)?"
     r"(?:-(?P<devices>\d{1,9})-devices)?"
     r"(?:-(?P<strategy>fsdp))?"
     r"(?:-(?P<threads>\d{1,9})-threads)?"

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import torch
+from torch import distributed
 
 from repro.data.batch import Batch
 from repro.training import checkpoint
@@ -48,6 +50,7 @@ class CheckpointCallback(L.Callback):
         self.step = 0
         self.lines = 0  # of the journal when the checkpoint was written
         self.on_sigterm = signal.getsignal(signal.SIGTERM)
+        self.host: Any = None  # the processes as they talk without their GPUs; None: as they do anyhow
 
     def state_dict(self) -> dict[str, Any]:
         return {"journal": len(self.journal_callback.journal)}
@@ -64,6 +67,8 @@ class CheckpointCallback(L.Callback):
 
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.step = trainer.global_step
+        if trainer.world_size > 1 and distributed.get_backend() != "gloo":
+            self.host = distributed.new_group(backend="gloo")
         # Lightning has put its own handler here, which ends training inside a step, unsaved, with exit code 0.
         # The caller's goes back in its place: it is for `should_stop` to say when.
         signal.signal(signal.SIGTERM, self.on_sigterm)
@@ -115,7 +120,13 @@ class CheckpointCallback(L.Callback):
             raise StopRequested
 
     def _stop_requested(self, trainer: L.Trainer) -> bool:
-        return bool(trainer.strategy.reduce_boolean_decision(self.should_stop(), all=False))
+        """Whether one of the processes should stop, in each of them: asked so that no GPU is waited for."""
+        stop = self.should_stop()
+        if trainer.world_size == 1:
+            return stop
+        one_should = torch.tensor(int(stop))
+        distributed.all_reduce(one_should, distributed.ReduceOp.MAX, self.host)
+        return bool(one_should)
 
 
 def _agree_on_plan(trainer: L.Trainer) -> None:

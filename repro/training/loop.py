@@ -159,7 +159,7 @@ def _trainer(
     accumulate = stream.data.accumulate
     nodes = group.peer.nodes if group else 1
     io = SafetensorsIO(run, group.shared if group else None)
-    return L.Trainer(
+    trainer = L.Trainer(
         accelerator="cuda" if torch.cuda.is_available() else "cpu",  # Apple's GPUs lack float64, which dev is summed in
         devices=devices // nodes,
         num_nodes=nodes,
@@ -180,6 +180,9 @@ def _trainer(
         inference_mode=False,  # as Lightning validates within a fit; and see `without_gradients`
         default_root_dir=folder,
     )
+    # Before each batch Lightning tells the others of a SIGTERM, for which GPUs wait; here `should_stop` speaks of it
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None  # type: ignore[method-assign]
+    return trainer
 
 
 class _Stream(L.LightningDataModule):
@@ -208,11 +211,12 @@ def _did_not_fit(module: TranslationModule, error: Exception) -> str:
     if batch is None:
         return f"The model did not fit in memory ({error})."
     source, target = (arranged(side).longest for side in (batch.source, batch.target))
+    half = max(batch.source.numel(), batch.target.numel()) // 2
     done = module.trainer.global_step
     where = f"at step {batch.step + 1}" if module.training else f"while dev was read after step {done}"
     return (
         f"Out of memory {where}: a batch of {len(batch.sentence)} sentences, {source} source and "
         f"{target} target tokens long, did not fit ({str(error).partition(chr(10))[0]}). Nothing was skipped and no "
-        "update made. The same command goes on from the last checkpoint: where there is more memory, or with more "
-        "--devices."
+        "update made. The same command goes on from the last checkpoint, where there is more memory. With less of it "
+        f"let a device take less at once, --device-tokens {half}, or take more --devices: each is another run."
     )

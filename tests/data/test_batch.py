@@ -2,6 +2,7 @@
 
 import itertools
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from lightning.fabric.utilities import move_data_to_device
 from torch.utils.data._utils.pin_memory import pin_memory
 
 from repro.data.batch import Batch, make_batch
+from repro.model.ragged import Ragged
 from repro.model.special_tokens import EOS, PAD
 
 
@@ -111,7 +113,7 @@ def test_lightning_moves_a_batch_to_the_device() -> None:
     batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23, micro=1, step=7)
     moved = move_data_to_device(batch, torch.device("meta"))
     tensors = [value for value in vars(moved).values() if isinstance(value, torch.Tensor)]
-    assert [tensor.device.type for tensor in tensors] == ["meta"] * 4
+    assert [tensor.device.type for tensor in tensors] == ["cpu", *["meta"] * 3]  # the numbers of sentences are for us
     assert (moved.n_source, moved.n_target, moved.n_update, moved.micro, moved.step) == (9, 9, 23, 1, 7)
     assert same(move_data_to_device(batch, torch.device("cpu")), batch)
 
@@ -122,7 +124,7 @@ def test_the_loader_pins_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: (next(calls), tensor.clone())[1])
     batch = make_batch(SOURCE, TARGET, np.array([3, 0, 2]), n_update=23, micro=1, step=7)
     assert same(pin_memory(batch), batch)
-    assert next(calls) == 4
+    assert next(calls) == 3
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU: pinned memory is a matter of CUDA")
@@ -131,3 +133,32 @@ def test_a_pinned_batch_reaches_the_gpu() -> None:
     moved = move_data_to_device(pin_memory(batch), torch.device("cuda"))
     assert moved.source.device.type == "cuda"
     assert same(move_data_to_device(moved, torch.device("cpu")), batch)
+
+
+class Noted:
+    """A side of a batch that notes how it is moved."""
+
+    def __init__(self) -> None:
+        self.moved: list[tuple[Any, bool]] = []
+
+    def to(self, device: Any, non_blocking: bool = False) -> "Noted":
+        self.moved.append((device, non_blocking))
+        return self
+
+
+@pytest.mark.parametrize(("device", "at_once"), [("cuda:1", True), ("cpu", False)])
+def test_a_gpu_is_sent_a_batch_without_being_waited_for(device: str, at_once: bool) -> None:
+    sides = {name: Noted() for name in ("source", "decoder_in", "target")}
+    made = Batch(torch.tensor([3]), **sides, n_source=1, n_target=1, n_update=1, micro=0, step=0)  # type: ignore[arg-type]
+    moved = move_data_to_device(made, torch.device(device))  # as Lightning does
+    assert [side.moved for side in sides.values()] == [[(torch.device(device), at_once)]] * 3
+    assert moved.sentence.device.type == "cpu"  # messages read it
+
+
+def test_what_two_sides_share_is_moved_once() -> None:
+    moved = make_batch(SOURCE, TARGET, np.arange(2), n_update=5, packed=True).to("meta")
+    assert isinstance(moved.decoder_in, Ragged)
+    assert isinstance(moved.target, Ragged)
+    assert moved.decoder_in.ends is moved.target.ends
+    assert moved.decoder_in.position is moved.target.position
+    assert moved.decoder_in.ids is not moved.target.ids

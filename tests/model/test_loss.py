@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from repro.model import loss
+from repro.model.compiled import program
 from repro.model.loss import nll_and_correct, smoothed_cross_entropy
 from repro.model.special_tokens import PAD
 
@@ -120,7 +121,7 @@ def test_any_chunk_gives_the_same(monkeypatch: pytest.MonkeyPatch, chunk: int, s
 @pytest.mark.parametrize("rows", [1, 4, 100])  # of a chunk
 def test_the_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, rows: int, epsilon: float) -> None:
     hidden, weight, target = example()
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", rows * V * hidden.element_size())
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * rows * V * hidden.element_size())
     monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
     found, expected = (f(hidden, weight, target, epsilon) for f in (smoothed_cross_entropy, by_definition))
     same(found, expected)
@@ -131,7 +132,7 @@ def test_the_gpus_way_takes_a_part_of_a_larger_tensor(monkeypatch: pytest.Monkey
     hidden, weight, target = example()
     larger = torch.cat([torch.ones_like(hidden), hidden]).detach().requires_grad_()
     part = larger[len(hidden) :]  # its rows begin in the middle of the storage
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", 4 * V * hidden.element_size())
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 4 * V * hidden.element_size())
     monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
     found, _ = smoothed_cross_entropy(part, weight, target, 0.1)
     expected, _ = by_definition(hidden, weight, target, 0.1)
@@ -144,7 +145,9 @@ def test_compiled_it_gives_the_same() -> None:
     gold = torch.tensor([2, PAD, V - 1, 3, 2])
     arguments = gold, 0.02, 0.88, torch.float64
     plain, compiled = logits.clone(), logits.clone()
-    expected, found = loss._softmax_and_gradient(plain, *arguments), loss._compiled()(compiled, *arguments)
+    expected, found = (way(logits, *arguments) for way, logits in (
+        (loss._softmax_and_gradient, plain), (program(loss._softmax_and_gradient), compiled)
+    ))  # fmt: skip
     torch.testing.assert_close((compiled, *found), (plain, *expected), rtol=1e-12, atol=1e-12)
     assert not torch.equal(compiled, logits)  # in place
 
@@ -283,7 +286,7 @@ Way = Callable[[pytest.MonkeyPatch], None]
 
 def by_the_gpus_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logits in chunks of a few rows, as on a GPU."""
-    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", 3 * V * 8)
+    monkeypatch.setattr(loss, "GPU_CHUNK_BYTES", loss.AS_IT_IS * 3 * V * 8)
     monkeypatch.setattr(loss, "_at_once", loss._on_gpu)
 
 

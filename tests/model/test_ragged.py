@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_it_can_be_moved_and_lies_where_its_batch_does() -> None:
 
 
 class Kernel:
-    """Stands where the GPU's kernel stands, by the rules of its documentation, sentence by sentence."""
+    """Stands where the GPU's kernel stands, by the rules and the limits of FlashAttention, sentence by sentence."""
 
     def __init__(self) -> None:
         self.width = 0
@@ -114,6 +115,8 @@ class Kernel:
     ) -> Tensor:  # fmt: skip
         assert q.shape[1:] == k.shape[1:] == v.shape[1:]
         assert window_size in ((-1, -1), (-1, 0))
+        if q.shape[2] > 256 or q.shape[2] % 8:
+            raise RuntimeError("FlashAttention forward only supports head dimension at most 256")
         self.width = q.shape[2]
         out = []
         for i in range(len(ends_q) - 1):
@@ -134,7 +137,7 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
 ) -> None:
     kernel = Kernel()
     monkeypatch.setattr(varlen, "varlen_attn", kernel)
-    monkeypatch.setattr(ragged, "has_kernel", lambda q: q.dtype == torch.float64)
+    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: True)
     ends = torch.tensor([0, 4, 5, 12], dtype=torch.int32)
     other = ends if causal else torch.tensor([0, 2, 8, 11], dtype=torch.int32)
     generator = torch.Generator().manual_seed(0)
@@ -144,5 +147,53 @@ def test_the_kernel_is_asked_for_what_the_padded_way_computes(
     mixing = ScaledDotProduct(n_heads=3, d_k=d_k, d_v=d_v)
     found = ragged_attention(mixing, q, k, v, spans)
     assert kernel.width == width
-    monkeypatch.setattr(ragged, "has_kernel", lambda q: False)
+    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: False)
     torch.testing.assert_close(found, ragged_attention(mixing, q, k, v, spans), rtol=1e-12, atol=1e-12)
+
+
+class OnCard(Tensor):
+    """Says that it lies on a card."""
+
+    is_cuda = True  # type: ignore[assignment]
+
+
+def on_card(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], *shape: int, dtype: torch.dtype) -> Tensor:
+    """An empty tensor on a card of that compute capability, which this machine need not have."""
+    properties = SimpleNamespace(major=capability[0], minor=capability[1])
+    monkeypatch.setattr("torch.cuda.get_device_properties", lambda device: properties)
+    return torch.empty(shape, dtype=dtype).as_subclass(OnCard)
+
+
+@pytest.mark.parametrize(
+    ("capability", "d_k", "d_v", "dtype", "taken"),
+    [
+        ((9, 0), 64, 64, torch.bfloat16, True),
+        ((8, 0), 256, 256, torch.bfloat16, True),
+        ((12, 0), 8, 8, torch.float16, True),
+        ((9, 0), 512, 512, torch.bfloat16, False),  # h=1 of Table 3 (A)
+        ((9, 0), 64, 257, torch.bfloat16, False),
+        ((7, 5), 64, 64, torch.float16, False),  # T4
+        ((9, 0), 64, 64, torch.float32, False),
+    ],
+)
+def test_the_kernel_takes_heads_up_to_256_wide_on_cards_from_8_0(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], d_k: int, d_v: int, dtype: torch.dtype, taken: bool
+) -> None:
+    assert ragged.has_kernel(on_card(monkeypatch, capability, 3, 5, d_k, dtype=dtype), d_v) is taken
+
+
+@pytest.mark.parametrize("d_k", [300, 2])
+def test_a_head_that_the_kernel_refuses_goes_the_padded_way(monkeypatch: pytest.MonkeyPatch, d_k: int) -> None:
+    monkeypatch.setattr(varlen, "varlen_attn", Kernel())
+    own = ragged.has_kernel
+    card = on_card(monkeypatch, (9, 0), 1, dtype=torch.bfloat16)
+    monkeypatch.setattr(ragged, "has_kernel", lambda q, d_v: own(card.new_empty(q.shape).as_subclass(OnCard), d_v))
+    model = Transformer(replace(HYPER, n_heads=1, d_k=d_k, d_v=300), V).double()
+    for expected, found in zip(losses(model, batch(packed=False)), losses(model, batch(packed=True)), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_what_is_as_wide_as_the_kernel_wants_is_not_copied() -> None:
+    x = torch.zeros(3, 5, 8)
+    assert ragged._widened(x, 8) is x
+    assert ragged._widened(x, 16).shape == (3, 5, 16)

@@ -260,6 +260,6 @@ def test_a_larger_model_takes_more_memory() -> None:
 
 
 def test_a_dry_run_warns_of_slow_products(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("repro.runs.forecast.slow_bf16", lambda options: [f"slow: {options.precision}"])
+    monkeypatch.setattr("repro.runs.forecast.slow_products", lambda options: [f"slow: {options.precision}"])
     options = Options(cache_dir=tmp_path, runs_dir=tmp_path, precision="bf16")
     assert "slow: bf16" in forecast("t", asked(), LAPTOP, options, (1, "")).split("\n")

@@ -78,11 +78,26 @@ def test_another_command_has_the_same_default() -> None:
         (["--vocab-size=3000"], "laptop-3000-pieces"),  # as many as for translation, and twice as many as for trees
         (["--steps=9", "--batch-tokens=1024", "--devices=2"], "laptop-9-steps-1024-tokens-2-devices"),
         (["--batch-tokens=512"], "laptop"),
+        (["--device-tokens=256", "--devices=2"], "laptop-256-device-tokens-2-devices"),
+        (["--scale=single_gpu", "--precision=bf16"], "single_gpu"),
+        (["--scale=single_gpu", "--precision=fp32"], "single_gpu-fp32"),
+        (["--precision=fp32"], "laptop"),
         (["--pair=en-fr", "--clean", "length_ratio"], "laptop-en-fr-clean-length_ratio"),
     ],
 )
 def test_other_settings_have_a_name_of_their_own(words: list[str], name: str) -> None:
     assert chosen_scale(read(*words)).name == name
+
+
+@pytest.mark.parametrize(("n", "devices", "parts"), [(32_768, 1, 1), (12_500, 1, 2), (8_000, 1, 4), (8_000, 4, 1)])
+def test_a_device_takes_as_many_tokens_at_once_as_it_is_told(n: int, devices: int, parts: int) -> None:
+    chosen = chosen_scale(Options(scale="single_gpu", device_tokens=n, devices=devices))
+    assert chosen.micro_batches(devices) == parts
+
+
+def test_a_part_of_an_update_has_room_for_the_longest_pair() -> None:
+    with pytest.raises(ValueError, match=r"--device-tokens 255: expected at least 256, since training pairs"):
+        chosen_scale(Options(scale="single_gpu", device_tokens=255))
 
 
 def test_the_usual_options_are_the_scale_itself() -> None:

@@ -135,7 +135,7 @@ def test_rows_are_noted_with_the_first_record(
 ) -> None:
     """What a killed sweep leaves can be published, and nobody is told to delete it."""
     monkeypatch.setattr(sweep.Sweep, "_closing", lambda *_: "killed")
-    monkeypatch.setattr(sweep, "slow_bf16", lambda options: [f"slow: {options.scale}"])
+    monkeypatch.setattr(sweep, "slow_products", lambda options: [f"slow: {options.scale}"])
     launch(tmp_path, experiment("table_x", "x"), rows=["x"])
     [record] = map(load, (tmp_path / "results").glob("*/table_x/*.json"))
     assert (record.table, record.row) in noted_rows(tmp_path / "results" / record.scale)
@@ -279,7 +279,7 @@ def test_what_next_keeps_the_settings_and_the_folders(
     main_of(table, argv=argv)
     said, _, after = capsys.readouterr().out.partition("What next:\n")
     for done in map(load, (tmp_path / "r").glob("*/record.json")):
-        assert re.search(rf"^{done.row} seed 1: run {done.run}$", said, flags=re.MULTILINE)
+        assert re.search(rf"^{done.row} seed 1: run {done.run} on the processor, .+$", said, flags=re.MULTILINE)
         assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
     shown, used, more = (line.split() for line in after.split("\n")[:3])
     assert shlex.split(" ".join(used))[1:-5] == [

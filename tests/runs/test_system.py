@@ -27,7 +27,7 @@ from repro.model import cost, counted
 from repro.model.ablations.batch_norm import BatchNormalised
 from repro.model.ablations.scores import UnscaledDot
 from repro.model.build import sketched
-from repro.model.config import Hyper
+from repro.model.config import BASE, Hyper
 from repro.model.protocol import refuse_parts
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.rivals.recurrent import Simple
@@ -36,7 +36,7 @@ from repro.results import provenance, record, systems
 from repro.results.kinds import differences
 from repro.results.record import Record
 from repro.runs import load
-from repro.runs.execution import made_for_gpu
+from repro.runs.execution import COMPILED, PACKED, made_for_gpu
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Table, cells
@@ -464,18 +464,35 @@ def test_a_class_that_was_typed_in_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpu", "system", "compiled"),
+    ("gpu", "system", "change", "precision", "expected"),
     [
-        (True, None, True),
-        (False, None, False),
-        (True, partial(Transformer, mix=UnscaledDot), False),
-        (True, Simple, False),
+        (True, None, {}, "bf16", (COMPILED, PACKED)),
+        (False, None, {}, "bf16", ()),
+        (True, None, {}, "fp32", (PACKED,)),  # no kernel: attention pads
+        (True, None, {"n_heads": 1, "d_k": 512, "d_v": 512}, "bf16", (PACKED,)),
+        (True, None, {"attention_dropout": 0.1}, "bf16", (PACKED,)),  # as in Table 4
+        (True, partial(Transformer, mix=UnscaledDot), {}, "bf16", ()),
+        (True, Simple, {}, "bf16", ()),
     ],
 )
-def test_a_gpu_compiles_what_reads_packed_batches(
-    monkeypatch: pytest.MonkeyPatch, gpu: bool, system: Any, compiled: bool
+def test_a_gpu_compiles_what_reads_packed_batches_by_the_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+    gpu: bool,
+    system: Any,
+    change: dict[str, Any],
+    precision: str,
+    expected: tuple[str, ...],
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: gpu)
+    monkeypatch.setattr("repro.model.compiled.begin_run", lambda: None)
+    monkeypatch.setattr("repro.model.compiled.why_not", lambda: None)
     calls: list[str] = []
-    said = made_for_gpu(SimpleNamespace(compile_layers=lambda: calls.append("compiled")), system)
-    assert (calls, said) == ((["compiled"], ("layers: compiled", "batches: packed")) if compiled else ([], ()))
+    said: list[str] = []
+    model = SimpleNamespace(compile_layers=lambda: calls.append("compiled"))
+    settings: Any = SimpleNamespace(system=system, hyper=replace(BASE, **change), precision=precision)
+    assert made_for_gpu(model, settings, said.append) == expected
+    assert calls == ["compiled"] * (COMPILED in expected)
+    monkeypatch.setattr("repro.model.compiled.why_not", lambda: "RuntimeError: Failed to find C compiler.")
+    assert made_for_gpu(model, settings, said.append) == expected[-1:]
+    assert len(calls) == (COMPILED in expected)
+    assert ["(RuntimeError: Failed to find C compiler.)" in line for line in said] == [True] * gpu

@@ -16,7 +16,8 @@ SPELLED = [
     Options(scale="captions", corpus="multi30k_tok", steps=12_000, precision="bf16"),
     Options(scale="captions", corpus="multi30k_tok", steps=8_000, batch_tokens=8_192, precision="bf16"),
     Options(pair="en-fr", steps=9, precision="bf16", backend="ctranslate2-int8", vocab_size=700),
-    Options(scale="single_gpu", batch_by="padded_tokens"),
+    Options(scale="single_gpu", batch_by="padded_tokens", precision="fp32"),
+    Options(scale="single_gpu", batch_tokens=9_000, device_tokens=3_000, devices=2),
     Options(batch_by="tokens", clean=("length_ratio", "duplicates")),
     Options(devices=2, strategy="fsdp", backend="ctranslate2"),
 ]

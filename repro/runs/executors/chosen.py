@@ -4,13 +4,14 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from repro.runs.cards import visible
 from repro.runs.executors.dispatch import Dispatcher
 from repro.runs.executors.executor import Executor
 from repro.runs.executors.here import Here
 from repro.runs.executors.slurm import Slurm, array_for
 from repro.runs.executors.workers import LocalWorker
 from repro.runs.signals import Signals
-from repro.runs.speed.at_once import gpus, runs_at_once
+from repro.runs.speed.at_once import runs_at_once
 from repro.runs.table import Cell
 from repro.runs.workshop import Workshop
 from repro.tracking.tracker import Tracker
@@ -48,10 +49,10 @@ def chosen(
     if n_jobs == 1 or again is None:
         return here
     environment = dict(os.environ)
-    visible = gpus(environment)
+    cards = list(visible(environment))
 
     def start(number: int) -> LocalWorker:
-        own = {"CUDA_VISIBLE_DEVICES": visible[(number - 1) % len(visible)]} if visible else {}
+        own = {"CUDA_VISIBLE_DEVICES": cards[(number - 1) % len(cards)]} if cards else {}
         return LocalWorker(again, options.runs_dir, number, environment | own)
 
     dispatcher = Dispatcher(start, n_jobs, signals, about=f"{n_jobs} runs at a time: {why}.")

@@ -20,6 +20,7 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 
+from repro.runs.cards import refuse_cards
 from repro.runs.command import code_of
 from repro.runs.executors.attempt import attempt
 from repro.runs.executors.channel import Channel, Message
@@ -134,6 +135,7 @@ def _make(
     number = job["make"] if "make" in job else job["measure"]
     try:
         cell = cells[number]
+        refuse_cards(workshop.options.products)
         if not workshop.texts:
             tasks = list(dict.fromkeys(one.task for one in cells))
             workshop.open_texts(tasks, lambda said: None)  # the sweep has said it all

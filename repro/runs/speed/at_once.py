@@ -1,10 +1,9 @@
 """How many runs of a sweep are made at the same time on this machine."""
 
 import os
-import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
+from repro.runs.cards import visible
 from repro.runs.forecast import cell_memory, size
 from repro.runs.options import Options
 from repro.runs.processors import processors
@@ -28,7 +27,7 @@ def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple
             )
         return 1, f"{options.processes} processes share each"
     memory = max(cell_memory(cell, scale) for cell in cells)
-    n_gpus, free = len(gpus(os.environ)), free_memory()
+    n_gpus, free = len(visible(os.environ)), free_memory()
     fit, why = fitting(len(cells), threads=options.threads, memory=memory, on_gpus=n_gpus, free=free)
     if options.jobs is None:
         return fit, why
@@ -39,15 +38,6 @@ def runs_at_once(cells: Sequence[Cell], scale: Scale, options: Options) -> tuple
             f"{size(memory)} each, and {size(free)} is free. Leave it out, and as many run as fit."
         )
     return n_jobs, "--jobs"
-
-
-def gpus(environment: Mapping[str, str], devices: Path = Path("/dev")) -> list[str]:
-    """The GPUs of this process as CUDA_VISIBLE_DEVICES names them; none on a machine without."""
-    there = sorted((one.name for one in devices.glob("nvidia*") if re.fullmatch(r"nvidia\d+", one.name)), key=len)
-    said = environment.get("CUDA_VISIBLE_DEVICES")
-    if said is None or not there:
-        return [name.removeprefix("nvidia") for name in there]
-    return [name for name in said.split(",") if name.strip() not in ("", "-1")]
 
 
 def fitting(n_runs: int, *, threads: int, memory: int, on_gpus: int, free: int | None) -> tuple[int, str]:

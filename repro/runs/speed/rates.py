@@ -21,6 +21,7 @@ from repro.model.config import Hyper, written
 from repro.results import record
 from repro.results.processor import processor
 from repro.results.systems import system_text
+from repro.runs.cards import visible
 from repro.storage import signed_json
 from repro.storage.folder_cache import alone
 
@@ -28,7 +29,6 @@ FILE, FORMAT = "speed.json", 2  # in the cache folder: rows that were tried
 SCHEDULE = ("steps", "warmup", "average", "average_every", "lr_factor", "warms_up")  # no step is longer for them
 SHORTEST = 10.0  # seconds of training: less is mostly what a process does at first
 RECORDS = 300  # at most so many of the newest are looked at: a dry run answers at once
-NVIDIA = Path("/proc/driver/nvidia/gpus")
 
 
 class How(Protocol):
@@ -39,7 +39,7 @@ class How(Protocol):
     @property
     def processes(self) -> int: ...  # that share each update
     @property
-    def precision(self) -> str: ...
+    def products(self) -> str: ...  # the precision of matrix products
 
 
 @dataclass(frozen=True)
@@ -74,19 +74,9 @@ def this_machine() -> Machine:
     """This one, by what the system says: PyTorch is not asked, which would take seconds."""
     cpu = processor().name
     with suppress(importlib.metadata.PackageNotFoundError):
-        return Machine(cpu, _gpu() or cpu, importlib.metadata.version("torch").partition("+")[0])
+        card = next(iter(visible(os.environ).values()), cpu)  # that a run would take
+        return Machine(cpu, card, importlib.metadata.version("torch").partition("+")[0])
     return Machine(cpu, cpu, None)
-
-
-def _gpu() -> str | None:
-    """The name of the GPU that a run would take; None where there is none."""
-    if os.environ.get("CUDA_VISIBLE_DEVICES", "all") in ("", "-1"):
-        return None
-    for file in sorted(NVIDIA.glob("*/information")):
-        for line in file.read_bytes().split(b"\n"):
-            if line.startswith(b"Model:"):
-                return line.partition(b":")[2].decode("ascii", "replace").strip()
-    return None
 
 
 def speed_conditions(machine: Machine, threads: int, processes: int, precision: str) -> str:
@@ -110,7 +100,7 @@ class Speeds:
     @classmethod
     def load(cls, cache: Path, runs: Path, how: How) -> Self:
         """Of the runs that are finished, or else of the rows that were tried."""
-        mine = speed_conditions(this_machine(), how.threads, how.processes, how.precision)
+        mine = speed_conditions(this_machine(), how.threads, how.processes, how.products)
         done, others = ([one for one in found if one.how == mine] for found in (finished(runs), tried(cache)))
         return cls(how, sorted(done or others, key=lambda one: one.made, reverse=True))
 

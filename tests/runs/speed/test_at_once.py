@@ -1,6 +1,5 @@
 """How many runs this machine bears: processors or GPUs, memory, and what was asked for."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
 from repro.runs.speed import at_once
-from repro.runs.speed.at_once import fitting, gpus, runs_at_once
+from repro.runs.speed.at_once import fitting, runs_at_once
 
 GB = 10**9
 
@@ -34,15 +33,6 @@ def test_as_many_as_fit(
     assert n == expected
     assert ("2 GPUs" if n_gpus else "8 processors") in why
     assert (free is not None) == ("of memory free, about 1.0 GB a run" in why)
-
-
-def test_gpus_are_those_that_the_environment_leaves(tmp_path: Path) -> None:
-    assert gpus({}, tmp_path) == gpus({"CUDA_VISIBLE_DEVICES": "0,1"}, tmp_path) == []
-    for name in ("nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm"):
-        (tmp_path / name).touch()
-    assert gpus({}, tmp_path) == ["0", "1", "10"]
-    assert gpus({"CUDA_VISIBLE_DEVICES": "1,0"}, tmp_path) == ["1", "0"]
-    assert gpus({"CUDA_VISIBLE_DEVICES": "-1"}, tmp_path) == gpus({"CUDA_VISIBLE_DEVICES": ""}, tmp_path) == []
 
 
 def asked(n_runs: int, **options: Any) -> tuple[int, str]:

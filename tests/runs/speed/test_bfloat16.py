@@ -1,9 +1,12 @@
-"""A run in bfloat16 is warned of where the processor lacks it, and nowhere else."""
+"""A run in bfloat16 is warned of where the processor lacks it, one in float32 on a GPU."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from repro.runs.options import Options
-from repro.runs.speed.bfloat16 import slow_bf16
+from repro.runs.speed.bfloat16 import measured_factor, slow_products
 from repro.runs.speed.rates import Machine
 
 CPU = Machine("Old Processor", "Old Processor", "2.13.0")
@@ -12,9 +15,28 @@ BF16 = Options(precision="bf16")
 
 
 def test_a_processor_without_bfloat16_is_named() -> None:
-    [said] = slow_bf16(BF16, CPU, ["avx", "avx2", "avx512f", "avx512_vnni"])
+    [said] = slow_products(BF16, CPU, ["avx", "avx2", "avx512f", "avx512_vnni"])
     assert said.startswith("--precision bf16: Old Processor has no instructions for bfloat16")
-    assert said.endswith("Leave it out, unless it is these digits that are wanted.")
+    assert said.endswith("Type --precision fp32, unless it is these digits that are wanted.")
+
+
+def test_bfloat16_is_what_large_scales_have() -> None:
+    [said] = slow_products(Options(scale="single_gpu"), CPU, ["avx2"])
+    assert "Type --precision fp32" in said
+
+
+def test_what_float32_costs_on_a_gpu_is_said_as_it_was_measured(tmp_path: Path) -> None:
+    for options in (Options(), Options(scale="paper", precision="fp32")):
+        [said] = slow_products(options, GPU, [])
+        assert said.startswith(
+            "--precision fp32: on a GPU an update takes 5.0 times as long as in bfloat16 (the base, "
+        )
+    assert measured_factor(tmp_path / "none.json") is None
+    lines = [{"size": "base", "ways": ways, "milliseconds": ms} for ways, ms in (("all", 20), ("without bf16", 50))]
+    (tmp_path / "gpu.json").write_text(json.dumps({"steps": lines, "stamp": {"device": "A card"}}))
+    assert measured_factor(tmp_path / "gpu.json") == "2.5 times as long as in bfloat16 (the base, A card)"
+    (tmp_path / "gpu.json").write_text(json.dumps({"steps": {"failed": "memory"}}))
+    assert measured_factor(tmp_path / "gpu.json") is None
 
 
 @pytest.mark.parametrize(
@@ -23,6 +45,9 @@ def test_a_processor_without_bfloat16_is_named() -> None:
         (Options(), CPU, ["avx2"]),
         (Options(precision="bf16", on="slurm"), CPU, ["avx2"]),
         (BF16, GPU, ["avx2"]),
+        (Options(scale="paper"), GPU, []),  # bfloat16 is its own
+        (Options(on="ray"), GPU, []),
+        (Options(scale="single_gpu", precision="fp32"), CPU, ["avx2"]),
         (BF16, CPU, []),  # nobody knows
         (BF16, CPU, ["avx2", "avx512_bf16"]),
         (BF16, CPU, ["avx512f", "amx_bf16", "amx_tile"]),
@@ -30,4 +55,4 @@ def test_a_processor_without_bfloat16_is_named() -> None:
     ],
 )
 def test_nothing_is_said_elsewhere(options: Options, machine: Machine, vectors: list[str]) -> None:
-    assert slow_bf16(options, machine, vectors) == []
+    assert slow_products(options, machine, vectors) == []

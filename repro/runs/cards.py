@@ -1,0 +1,130 @@
+"""The cards of this machine: which there are, what PyTorch makes of them, and what is refused before training.
+
+Which there are the driver says: `/dev` and `/proc` have none of them under WSL2, and PyTorch, which takes seconds to
+ask, finds none where the driver is too old for it.
+"""
+
+import ctypes
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from repro.runs.options import Precision
+
+HIDE = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": ""}  # no card for this process and those that it starts
+NVML = ("libnvidia-ml.so.1", "/usr/lib/wsl/lib/libnvidia-ml.so.1")
+AMD = Path("/sys/class/kfd/kfd/topology/nodes")
+OF_BF16 = (8, 0)  # compute capability from which a card has products of bfloat16, and FlashAttention a kernel
+
+
+def visible(environment: Mapping[str, str], names: Sequence[str] | None = None) -> dict[str, str]:
+    """The cards that the environment leaves to this process, as CUDA_VISIBLE_DEVICES calls them, with their names."""
+    there = present() if names is None else names
+    said = environment.get("CUDA_VISIBLE_DEVICES")
+    if said is None or not there:
+        return {str(i): name for i, name in enumerate(there)}
+    chosen = [one for one in map(str.strip, said.split(",")) if one not in ("", "-1")]
+    return {one: there[int(one)] if one.isdecimal() and int(one) < len(there) else there[0] for one in chosen}
+
+
+@cache
+def present() -> tuple[str, ...]:
+    """The names of the cards that the driver knows, in its order; none where there is no driver."""
+    return _of_nvidia() or _of_amd()
+
+
+def _of_nvidia() -> tuple[str, ...]:
+    for place in NVML:
+        try:
+            nvml = ctypes.CDLL(place)
+        except OSError:
+            continue
+        if nvml.nvmlInit_v2() != 0:
+            return ()
+        n, names = ctypes.c_uint(), []
+        nvml.nvmlDeviceGetCount_v2(ctypes.byref(n))
+        for i in range(n.value):
+            card, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
+            nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(card))
+            nvml.nvmlDeviceGetName(card, name, len(name))
+            names.append(name.value.decode("ascii", "replace"))
+        nvml.nvmlShutdown()
+        return tuple(names)
+    return ()
+
+
+def _of_amd(nodes: Path = AMD) -> tuple[str, ...]:
+    """The processor is a node, too, without a number of a GPU."""
+    numbers = [file.read_bytes().strip() for file in sorted(nodes.glob("*/gpu_id"))]
+    return ("AMD GPU",) * sum(number not in (b"", b"0") for number in numbers)
+
+
+def refuse_cards(precision: "Precision") -> None:
+    """Raise ValueError where this machine has cards that PyTorch cannot use as asked: it would use the processor.
+
+    Of a run that takes hours on a card that would be weeks.
+    """
+    there = visible(os.environ)
+    if not there:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise ValueError(f"expected PyTorch to find {', '.join(there.values())}, got no GPU. {_why_not()} {TO_CPU}")
+    if torch.version.hip is not None:
+        return
+    kernels = torch.cuda.get_arch_list()
+    for i in range(torch.cuda.device_count()):
+        card, has = torch.cuda.get_device_name(i), torch.cuda.get_device_capability(i)
+        if not has_kernels(has, kernels):
+            raise ValueError(
+                f"{card} has compute capability {has[0]}.{has[1]}, for which PyTorch {torch.__version__} has no "
+                f"kernels; it has {' '.join(kernels)}. Use a newer card. {TO_CPU}"
+            )
+        if precision == "bf16" and has < OF_BF16:
+            raise ValueError(
+                f"--precision bf16: expected a card of compute capability 8.0 or newer, as A100, RTX 30xx and later "
+                f"are, got {card} with {has[0]}.{has[1]}. Type --precision fp32: another run, with a record of its own."
+            )
+
+
+TO_CPU = "To train on the processor all the same, type --device cpu."
+
+
+def _why_not() -> str:
+    import torch
+
+    if torch.version.cuda is None and torch.version.hip is None:
+        return (
+            f"PyTorch {torch.__version__} was built without CUDA. Install the same version from PyTorch's own index "
+            "for a CUDA that the driver knows (nvidia-smi names the newest): docs/gpu.md."
+        )
+    try:
+        torch.cuda.init()
+    except Exception as error:
+        said = str(error).partition("\n")[0]
+    else:
+        said = "it counts no device"
+    return (
+        f"The driver may be too old for CUDA {torch.version.cuda}, which PyTorch {torch.__version__} was built for "
+        f"({said}). Update the driver, or install PyTorch for an older CUDA: docs/gpu.md."
+    )
+
+
+def has_kernels(capability: tuple[int, int], kernels: Sequence[str]) -> bool:
+    """Whether code for these architectures, such as sm_80 or compute_90, runs on a card of this compute capability.
+
+    Machine code (sm) runs within its generation, on the same or a newer card; the intermediate (compute) on any newer.
+    """
+    for name in kernels:
+        kind, _, number = name.partition("_")
+        digits = number.rstrip("af")  # sm_90a runs there alone, which is a part of what is asked
+        if digits.isdecimal():
+            made_for = int(digits[:-1]), int(digits[-1])
+            same = made_for[0] == capability[0] or kind == "compute"
+            if same and made_for <= capability:
+                return True
+    return False
