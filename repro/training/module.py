@@ -11,6 +11,7 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor, distributed
 from torch.distributed.tensor import DTensor
 from torchmetrics import Metric
@@ -21,6 +22,7 @@ from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import refuse_parts
+from repro.training.resume import after_whole_update
 from repro.training.schedule import rate
 
 SHOWN = 12  # sentences that a message names
@@ -98,8 +100,6 @@ class TranslationModule(L.LightningModule):
         self.gradient_norm = gradient_norm(system)
         # of training since the last line of the journal: `training/journal_callback.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
-        self.train_loss.persistent(True)
-        self.train_nll.persistent(True)
         self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one reading: Lightning resets what is logged
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
@@ -107,6 +107,14 @@ class TranslationModule(L.LightningModule):
         hidden = self.model.decode(decoder_in, self.model.encode(source), source)
         logits: Tensor = self.model.embedding.logits(hidden)
         return logits
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on after the last whole update, whenever Lightning wrote the checkpoint."""
+        if self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
+            return
+        if self.automatic_optimization:
+            data = type(self.trainer.datamodule).__qualname__  # type: ignore[attr-defined]
+            after_whole_update(checkpoint, self.trainer.accumulate_grad_batches, data)
 
     def on_train_start(self) -> None:
         """Refuse parts of updates where the model needs whole ones, and batches that do not know this trainer."""

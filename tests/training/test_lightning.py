@@ -1,6 +1,8 @@
 """Our module with a Trainer of somebody else's: `docs/lightning.md`."""
 
 import math
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,9 @@ from typing import Any
 import lightning as L
 import pytest
 import torch
+from lightning.fabric.plugins.environments import SLURMEnvironment
 from lightning.pytorch.callbacks import ModelCheckpoint
+from lightning.pytorch.trainer.connectors import signal_connector
 from training.tiny_run import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
 
 from repro.data.batch import Batch
@@ -36,6 +40,9 @@ def trainer(**options: Any) -> L.Trainer:
         "enable_model_summary": False,
     }
     return L.Trainer(accelerator="cpu", devices=1, **quiet | options)
+
+
+EPOCH = len(data().train_dataloader())
 
 
 class Noting(TranslationModule):
@@ -139,6 +146,129 @@ def test_it_goes_on_within_an_epoch_between_its_micro_batches(tmp_path: Path, li
     assert resumed.rates == whole.rates[1:]
     for name, weight in resumed.state_dict().items():
         assert torch.equal(weight, whole.state_dict()[name]), name
+
+
+class Interrupted(Exception):
+    """Stands for the kill that follows a requeue."""
+
+
+def interrupting(moment: str, batch: int) -> Noting:
+    """A module to which something happens once, at a moment of that micro-batch."""
+
+    class Module(Noting):
+        began = 0
+
+        def happen(self, *_: Any) -> None:
+            signal.raise_signal(signal.SIGUSR1)
+
+        def on_train_batch_start(self, given: Batch, batch_idx: int) -> None:
+            super().on_train_batch_start(given, batch_idx)
+            self.began += 1
+
+        def training_step(self, given: Batch, batch_idx: int) -> Any:
+            loss = super().training_step(given, batch_idx)
+            if self.began == batch and moment == "forward":
+                self.happen()
+            if self.began == batch and moment == "backward":
+                loss.register_hook(self.happen)
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            optimizer = super().configure_optimizers()
+            if moment == "update":
+                optimizer.register_step_post_hook(lambda *_: self.happen() if self.began == batch else None)
+            return optimizer
+
+        def on_train_batch_end(self, *of: Any) -> None:
+            super().on_train_batch_end(*of)
+            if self.began == batch and moment == "end":
+                self.happen()
+
+    return Module()
+
+
+@pytest.fixture
+def _slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A job of one task, which is killed as soon as it has asked to be put back into the queue."""
+    names = {"JOB_ID": "17", "JOB_NAME": "train", "NTASKS": "1", "NODELIST": "here", "PROCID": "0", "LOCALID": "0"}
+    for name, value in (names | {"NODEID": "0", "NTASKS_PER_NODE": "1"}).items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+
+    def killed(command: list[str]) -> None:
+        raise Interrupted(*command)
+
+    monkeypatch.setattr(signal_connector, "call", killed)
+    handler = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGUSR1, handler)
+
+
+@pytest.mark.usefixtures("_slurm")
+@pytest.mark.filterwarnings("ignore:The `srun` command is available")
+@pytest.mark.parametrize("moment", ["forward", "backward", "update", "end"])
+@pytest.mark.parametrize(
+    ("accumulate", "batch", "options"),
+    [
+        (1, 5, {"max_epochs": 2, "val_check_interval": 4}),
+        (1, EPOCH, {"max_epochs": 2}),  # the last of an epoch
+        (1, 3 + 1, {"max_epochs": 3, "limit_train_batches": 3}),  # the first of one
+        (2, 3, {"max_epochs": 1}),
+        (3, 5, {"max_steps": 4}),
+    ],
+)
+def test_a_signal_within_a_step_loses_no_more_than_that_update(
+    tmp_path: Path, moment: str, accumulate: int, batch: int, options: dict[str, Any]
+) -> None:
+    requeued = {"default_root_dir": tmp_path, "plugins": [SLURMEnvironment(requeue_signal=signal.SIGUSR1)]}
+    options = options | {"accumulate_grad_batches": accumulate}
+    whole, resumed = Noting(), Noting()
+    unbroken = trainer(**options)
+    unbroken.fit(whole, data(accumulate))
+    is_update = batch % accumulate == 0
+    if moment == "update" and not is_update:
+        pytest.skip("no update is made in the midst of one")
+    with pytest.raises(Interrupted, match="scontrol"):
+        trainer(**options | requeued).fit(interrupting(moment, batch), data(accumulate))
+    assert [path.name for path in tmp_path.iterdir()] == ["hpc_ckpt_1.ckpt"]
+    going_on = trainer(**options | requeued)
+    going_on.fit(resumed, data(accumulate), ckpt_path="hpc")
+    made = (batch - 1) // accumulate + (is_update and moment in ("update", "end"))
+    assert resumed.rates == whole.rates[made:]
+    same_end(going_on, unbroken)
+
+
+def same_end(going_on: L.Trainer, unbroken: L.Trainer) -> None:
+    """Counters, weights and moments are equal to the bit."""
+    assert (going_on.global_step, going_on.fit_loop.epoch_loop._batches_that_stepped) == (
+        unbroken.global_step,
+        unbroken.fit_loop.epoch_loop._batches_that_stepped,
+    )
+    weights, expected = (one.lightning_module.state_dict() for one in (going_on, unbroken))
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    for mine, theirs in zip(*(one.optimizers[0].state.values() for one in (going_on, unbroken)), strict=True):
+        assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
+@pytest.mark.parametrize(("moment", "what"), [("backward", KeyboardInterrupt), ("update", RuntimeError)])
+def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
+    tmp_path: Path, moment: str, what: type[BaseException]
+) -> None:
+    def on_exception() -> list[L.Callback]:
+        return [ModelCheckpoint(tmp_path, save_on_exception=True, every_n_train_steps=100)]
+
+    def happen(*_: Any) -> None:
+        raise what("it is over")
+
+    broken = interrupting(moment, 4)
+    broken.happen = happen  # type: ignore[method-assign]
+    unbroken, going_on = trainer(max_epochs=1), trainer(max_epochs=1)
+    unbroken.fit(Noting(), data())
+    with pytest.raises((what, SystemExit)):
+        trainer(max_epochs=1, enable_checkpointing=True, callbacks=on_exception()).fit(broken, data())
+    [saved] = tmp_path.iterdir()
+    going_on.fit(Noting(), data(), ckpt_path=saved, weights_only=True)
+    same_end(going_on, unbroken)
 
 
 @pytest.mark.parametrize("kind", [Noting, Two])
