@@ -5,7 +5,10 @@ micro-batches, or when the optimizer has moved the weights and nobody has counte
 lost with its gradient, so training goes on after the last whole one.
 """
 
+from collections.abc import Mapping
 from typing import Any
+
+FREE = ("steps", "average", "average_every")  # of a row: how long it trains, which decides no update
 
 
 def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -> None:
@@ -32,6 +35,27 @@ def after_whole_update(checkpoint: dict[str, Any], accumulate: int, data: str) -
     state = checkpoint.get(data, {})
     if "at" in state:
         state["at"] = [state["at"][0], progress["current"]["ready"]]
+
+
+def refuse_another(saved: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    """Raise ValueError where a checkpoint is of a module of other settings: each update would be another one."""
+    there, here = (_flat(one) for one in (saved, own))
+    different = [
+        f"{name} {there[name]!r} there, {here[name]!r} here"
+        for name in here
+        if name in there and there[name] != here[name] and name not in FREE
+    ]
+    if different:
+        raise ValueError(
+            f"The checkpoint is of another module: {'; '.join(different)}. Go on with those; or begin anew with its "
+            "weights: fit(TranslationModule.load_from_checkpoint(path), data) without ckpt_path."
+        )
+
+
+def _flat(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Seed, system and size of the vocabulary beside the fields of the row."""
+    own = {name: settings[name] for name in ("seed", "vocab_size", "system") if name in settings}
+    return own | dict(settings.get("hyper", {}))
 
 
 def _steps_of_optimizer(checkpoint: dict[str, Any]) -> set[int]:
