@@ -15,8 +15,9 @@ FLOORS = """
     storage render paper
     model
     data results
-    training tracking claims
-    decoding pages complexity
+    decoding tracking claims
+    training pages
+    complexity
     runs
     figures
     web

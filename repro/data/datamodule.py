@@ -173,6 +173,10 @@ class TranslationData(L.LightningDataModule):
             )
         return self._held_out(self.test)
 
+    def predict_dataloader(self) -> DevBatches:
+        """What `trainer.predict` translates: test, or dev where there is no test."""
+        return self.val_dataloader() if self.test is None else self.test_dataloader()
+
     def _held_out(self, sides: tuple[Side, Side]) -> DevBatches:
         rank, world = place()
         return DevBatches(*sides, budget=self.budget // self.accumulate, rank=rank, world=world)
@@ -299,6 +303,11 @@ class CorpusData(TranslationData):
         """Batches of test; the text is opened first where no trainer did."""
         self.setup()
         return super().test_dataloader()
+
+    def predict_dataloader(self) -> DevBatches:
+        """Batches of test; the text is opened first where no trainer did."""
+        self.setup()
+        return super().predict_dataloader()
 
     @property
     def vocab_size(self) -> int:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 
+import regex
 from sacrebleu.metrics.bleu import BLEU
 from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
@@ -136,8 +137,14 @@ def split_compounds(line: str) -> str:
 
 @cache
 def _moses(language: str) -> MosesTokenizer:
+    """Moses' tokenizer.perl. Its port lists the letters of Unicode and leaves out Han and Hangul, among others.
+
+    A letter that is not listed would stand for itself, cut out of its word: Perl's IsAlnum has them all.
+    """
     _refuse_unpublished(language)
-    return MosesTokenizer(_rules(language))
+    tokenizer = MosesTokenizer(_rules(language))
+    tokenizer.PAD_NOT_ISALNUM = (regex.compile(r"([^\p{Alphabetic}\p{Nd}\s.'`,\-])"), r" \1 ")
+    return tokenizer
 
 
 @cache

@@ -33,7 +33,9 @@ from repro.results.search import PAPER_SEARCH
 from repro.storage import atomic
 
 START = "<s>"  # what MarianMT's decoder reads first
-NEVER = -1e9  # a logit whose exponential is exactly 0 in float32
+# A logit whose exponential is exactly 0 in float32 beside any other above -96; half precision holds it, and as a class
+# of a smoothed loss it weighs 200 epsilon / V.
+NEVER = -200.0
 LONGEST = 1_024  # tokens of a sentence: of positions, which `transformers` computes when it opens a model
 LONGEST_OUTPUT = 512  # its searches have one limit for all sentences; ours is that of the source and 50
 WEIGHTS_FILE = "model.safetensors"

@@ -55,9 +55,10 @@ class SinusoidalPositions(nn.Module):
         """The encodings of positions start to stop - 1, [stop - start, d_model]."""
         if stop <= len(self.table):
             return self.table[start:stop]
-        if stop > len(self._longer):
-            self._longer = sinusoids(2 * stop, self.table.shape[1])
-        self._longer = self._longer.to(self.table)
+        with torch.inference_mode(False):  # kept for training, which takes no tensor of that mode
+            if stop > len(self._longer):
+                self._longer = sinusoids(2 * stop, self.table.shape[1])
+            self._longer = self._longer.to(self.table)
         return self._longer[start:stop]
 
 

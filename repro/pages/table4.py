@@ -44,7 +44,8 @@ TEST_SCORES = {  # of test, as the columns are headed
     "mended": "mended",
 }
 ABOUT_SCORES: Words = (
-    "F1 of labelled brackets as EVALB computes it with COLLINS.prm, in per cent. ",
+    "F1 of labelled brackets by the rules of EVALB with COLLINS.prm, in per cent, of all sentences: EVALB itself "
+    "leaves out those in which a parser took other words for punctuation. ",
     Strong("exact"),
     " is the share of sentences with every bracket right, ",
     Strong("mended"),

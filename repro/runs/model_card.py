@@ -32,12 +32,23 @@ NOTES: Mapping[str, Sequence[Words]] = {
         "Its search ranks by log-probability / length^0.6; the scores below rank by log-probability / "
         "((5 + length) / 6)^alpha, and let a translation be 50 tokens longer than its source. At length_penalty 0 and "
         "alpha 0 both give the same ranking.",
-        "At most 1,024 tokens of source and 512 of translation.",
+        "At most 1,024 tokens of source; a translation ends at 512 by itself, and at max_length where that is given.",
+        "The start symbol is a class more than the model was trained with, of probability 0. A smoothed loss counts "
+        "it: with epsilon 0.1 that adds 20 nats / size of the vocabulary.",
     ),
     "ctranslate2": (
         "Tokens are called by their numbers, in digits; the end symbol is 1 and belongs at the end of each source.",
         "Its search ranks by log-probability / length; the scores below rank by log-probability / "
         "((5 + length) / 6)^alpha.",
+        (
+            "At most 4,096 tokens of source and of translation, 512 where positions were learned. By itself the "
+            "library leaves out what is beyond 1,024 tokens of a source, and ends a translation at 256: ",
+            Code("max_input_length=0"),
+            " and ",
+            Code("max_decoding_length"),
+            " change that, as in example.py.",
+        ),
+        "It translates and scores; it does not train.",
     ),
     "safetensors": (
         "Weights under the names of this project, whose repro.load opens the folder and gets the same bits.",

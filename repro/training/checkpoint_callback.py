@@ -58,13 +58,6 @@ class CheckpointCallback(L.Callback):
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.lines = state["journal"]
 
-    def on_load_checkpoint(self, trainer: L.Trainer, pl_module: L.LightningModule, checkpoint: dict[str, Any]) -> None:
-        # Lightning counts micro-batches, of which an update has as many as this number of processes makes
-        done = checkpoint["global_step"] * trainer.accumulate_grad_batches
-        counters = checkpoint["loops"]["fit_loop"]["epoch_loop.batch_progress"]
-        for counted in (counters["total"], counters["current"]):
-            counted |= {"ready": done, "started": done, "processed": done, "completed": done - 1}
-
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.step = trainer.global_step
         if trainer.world_size > 1 and distributed.get_backend() != "gloo":

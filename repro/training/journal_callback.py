@@ -39,6 +39,11 @@ class JournalCallback(L.Callback):
         """The cost up to now, the lines not yet written included."""
         return self.cost + self.window
 
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        assert isinstance(pl_module, TranslationModule)
+        for metric in (pl_module.train_loss, pl_module.train_nll):  # sums that the next line is made of
+            metric.persistent(True)
+
     def state_dict(self) -> dict[str, Any]:
         return {"cost": vars(self.cost), "window": vars(self.window)}
 

@@ -6,21 +6,28 @@ function of (seed, step, micro-batch), so a resumed run draws what the unbroken 
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import lightning as L
+import numpy as np
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor, distributed
 from torch.distributed.tensor import DTensor
 from torchmetrics import Metric
 
 from repro.data.batch import Batch
 from repro.data.datamodule import Epochs
+from repro.data.shards import Encoded
 from repro.model.build import build, gradient_norm
 from repro.model.config import Hyper
 from repro.model.loss import smoothed_cross_entropy
 from repro.model.protocol import refuse_parts
+from repro.model.special_tokens import PAD
+from repro.training.resume import after_whole_update, refuse_another
 from repro.training.schedule import rate
 
 SHOWN = 12  # sentences that a message names
@@ -60,9 +67,9 @@ class TokenMean(Metric):
             self.add_state(name, torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
     def update(self, total: Tensor, n_tokens: int) -> None:
-        """Add a sum over `n_tokens`."""
-        self.total += total
-        self.n_tokens += n_tokens
+        """Add a sum over `n_tokens`. Not in place: Lightning may have reset it in inference mode."""
+        self.total = self.total + total
+        self.n_tokens = self.n_tokens + n_tokens
 
     def compute(self) -> Tensor:
         return self.total / self.n_tokens
@@ -87,26 +94,55 @@ class DeferredCheck:
 class TranslationModule(L.LightningModule):
     """The model of one row, the Transformer where it names no other system, trained as section 5 says."""
 
-    def __init__(self, hyper: Hyper, vocab_size: int, seed: int, system: Any = None) -> None:
+    def __init__(self, hyper: Hyper | Mapping[str, Any], vocab_size: int, seed: int, system: Any = None) -> None:
         super().__init__()
-        self.hyper, self.seed = hyper, seed
+        if isinstance(system, str):
+            raise ValueError(
+                f"The checkpoint is of the system {system}; it holds its name and not its code. Write "
+                "load_from_checkpoint(path, system=...) with that class."
+            )
+        self.hyper = hyper if isinstance(hyper, Hyper) else Hyper(**hyper)
+        self.vocab_size, self.seed = vocab_size, seed
+        # for Lightning's own checkpoints and for loggers
+        named = None if system is None else _name(system)
+        self.save_hyperparameters(
+            {"hyper": asdict(self.hyper), "vocab_size": vocab_size, "seed": seed, "system": named}
+        )
         self.batch: Batch | None = None  # the one at work, for messages
         self.update: list[Tensor] = []  # sentences of the micro-batches of the update at work
         self.deferred: DeferredCheck | None = None  # what nobody has looked at yet
         torch.manual_seed(random_seed(seed, step=-1, share=0))
-        self.model = build(system, hyper, vocab_size)
+        self.model = build(system, self.hyper, vocab_size)
         self.gradient_norm = gradient_norm(system)
+        self.logs = False  # whether anybody reads what is logged of training
+        self.losses: list[tuple[Tensor, Tensor]] = []  # then: loss and negative log-likelihood of those, summed
         # of training since the last line of the journal: `training/journal_callback.py` reads and resets them
         self.train_loss, self.train_nll = TokenMean(), TokenMean()
-        self.train_loss.persistent(True)
-        self.train_nll.persistent(True)
         self.dev_nll, self.test_nll = TokenMean(), TokenMean()  # of one reading: Lightning resets what is logged
+
+    def setup(self, stage: str) -> None:
+        """Refuse data of another vocabulary than the module's."""
+        size = getattr(self.trainer.datamodule, "vocab_size", self.vocab_size)  # type: ignore[attr-defined]
+        if size != self.vocab_size:
+            raise ValueError(
+                f"The module is for a vocabulary of {self.vocab_size} tokens, the data have {size}. Write "
+                "TranslationModule(hyper, data.vocab_size, seed)."
+            )
 
     def forward(self, source: Tensor, decoder_in: Tensor) -> Tensor:
         """Logits [B, T, V] of the tokens that follow decoder_in [B, T], given source [B, S]."""
         hidden = self.model.decode(decoder_in, self.model.encode(source), source)
         logits: Tensor = self.model.embedding.logits(hidden)
         return logits
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Go on after the last whole update, whenever Lightning wrote the checkpoint."""
+        if self._trainer is None or self.trainer.state.fn != TrainerFn.FITTING:
+            return
+        refuse_another(checkpoint.get("hyper_parameters", {}), self.hparams)
+        if self.automatic_optimization:
+            data = type(self.trainer.datamodule).__qualname__  # type: ignore[attr-defined]
+            after_whole_update(checkpoint, self.trainer.accumulate_grad_batches, data)
 
     def on_train_start(self) -> None:
         """Refuse parts of updates where the model needs whole ones, and batches that do not know this trainer."""
@@ -117,6 +153,26 @@ class TranslationModule(L.LightningModule):
                 "expected the data module, got its training batches alone, which know nothing of the trainer. Write "
                 "trainer.fit(module, datamodule=data)."
             )
+
+        self._set_rate(self.trainer.optimizers, self.begun)
+        trainer = self.trainer  # in a run of our own nobody but the journal reads what is logged
+        self.logs = bool(trainer.loggers or trainer.checkpoint_callbacks or trainer.early_stopping_callbacks)
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        self._set_rate(self.trainer.optimizers, self.begun)
+
+    def _set_rate(self, optimizers: Sequence[torch.optim.Optimizer], updates: int) -> float:
+        """The learning rate is a function of the update; nothing of it is state. That after so many is set.
+
+        As soon as the update before it has ended, so that whoever reads it within a step reads that of the step.
+        """
+        learning_rate = rate(
+            updates + 1, self.hyper.d_model, self.hyper.warmup, self.hyper.lr_factor, rises=self.hyper.warms_up
+        )
+        for optimizer in optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate
+        return learning_rate
 
     def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
         n = self.trainer.accumulate_grad_batches
@@ -148,6 +204,8 @@ class TranslationModule(L.LightningModule):
         if batch.n_target:
             self.train_loss.update(loss.detach(), batch.n_target)
             self.train_nll.update(nll, batch.n_target)
+        if self.logs:
+            self.losses = [*(self.losses if batch.micro else []), (loss.detach(), nll)]
         return loss * self._weight(batch)
 
     def loss_again(self, batch: Batch) -> Tensor:
@@ -178,19 +236,31 @@ class TranslationModule(L.LightningModule):
         if batch.n_target:
             mean.update(nll, batch.n_target)
 
+    def predict_step(self, batch: Batch, batch_idx: int) -> dict[int, str] | dict[int, Sequence[int]]:
+        """The translation of each sentence by its number in the text; as ids where the data module has no tokenizer."""
+        from repro.decoding.translate import translate
+
+        assert isinstance(batch.source, Tensor)
+        rows = {i: row[row != PAD].cpu().numpy() for i, row in zip(batch.sentence.tolist(), batch.source, strict=True)}
+        rows.pop(-1, None)  # it stands for none
+        if not rows:
+            return {}
+        source = Encoded(np.concatenate(list(rows.values())), np.cumsum([0, *map(len, rows.values())]))
+        by_number = dict(zip(rows, translate(self.model, source), strict=True))
+        prepared = getattr(self.trainer.datamodule, "prepared", None)  # type: ignore[attr-defined]
+        return {i: prepared.tokenizer.decode(ids) for i, ids in by_number.items()} if prepared else by_number
+
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Adam with the paper's constants. Paper: section 5.3."""
         return torch.optim.Adam(self.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
 
     def on_before_optimizer_step(self, optimizer: torch.optim.Optimizer) -> None:
-        """The learning rate is a function of the update; nothing of it is state. All must be finite."""
-        learning_rate = rate(
-            self.updates + 1, self.hyper.d_model, self.hyper.warmup, self.hyper.lr_factor, rises=self.hyper.warms_up
-        )
+        """Rate and gradient must be finite; the gradient is cut where the system says so."""
+        learning_rate = self._set_rate([optimizer], self.updates)
         if not math.isfinite(learning_rate):
             raise self.non_finite(f"The learning rate is {learning_rate}", self.update)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate
+        if self.logs:
+            self._log_update(learning_rate)
         # norms and not a flag for each element: they cost a tenth, and a square that overflows would spoil Adam's
         # second moment for good. Of several processes all have the same gradient, and raise together.
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
@@ -203,6 +273,19 @@ class TranslationModule(L.LightningModule):
             optimizer.found_inf = (~norm.isfinite()).float()  # type: ignore[attr-defined]  # the update is left out
         else:
             self.check_deferred()
+
+    def _log_update(self, learning_rate: float) -> None:
+        """Loss and rate of the update at work, over all its micro-batches and processes."""
+        assert self.batch is not None
+        for name, parts in zip(("loss", "nll"), zip(*self.losses, strict=True), strict=True):
+            mean = torch.stack(parts).sum() / self.batch.n_update
+            self.log(f"train/{name}", mean, reduce_fx="sum", sync_dist=self.trainer.world_size > 1)
+        self.log("train/lr", learning_rate)
+
+    @property
+    def begun(self) -> int:
+        """How many updates were made, between two micro-batches."""
+        return (self.trainer.fit_loop.total_batch_idx + 1) // self.trainer.accumulate_grad_batches
 
     @property
     def updates(self) -> int:
@@ -239,6 +322,14 @@ class TranslationModule(L.LightningModule):
         hidden = self.model.decode(batch.decoder_in, self.model.encode(batch.source), batch.source)
         target = batch.target.flatten()
         return smoothed_cross_entropy(hidden.flatten(0, -2), self.model.embedding.weight, target, epsilon)
+
+
+def _name(part: Any) -> str:
+    """A system or an argument of it as text: `module.Class`, or `module.Class(name=module.Class)` of a partial."""
+    if isinstance(part, partial):
+        given = [*map(_name, part.args), *(f"{name}={_name(value)}" for name, value in part.keywords.items())]
+        return f"{_name(part.func)}({', '.join(given)})"
+    return f"{part.__module__}.{part.__qualname__}" if hasattr(part, "__qualname__") else repr(part)
 
 
 def cut(gradients: Sequence[Tensor], norm: Tensor, longest: float) -> None:

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 import subprocess
+import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -223,10 +224,21 @@ def test_compounds_are_split_as_perl_splits_them() -> None:
         ("fr", "L’élève n'a pas peur.", "L' élève n' a pas peur ."),
         ("en", "It's Tom's half-open door.", f"It 's Tom 's half {AT} open door ."),
         ("fr", "Qui\u00a0?", "Qui ?"),
+        ("de", "Die Firma东京AG (x) und a한b", "Die Firma东京AG ( x ) und a한b"),
+        ("fr", "Il𠀀y नहीं ①", "Il𠀀y नहीं ①"),
     ],
 )
 def test_published_tokens(language: str, line: str, tokens: str) -> None:
     assert published_tokens(line, language) == tokens
+
+
+def test_letters_and_digits_of_every_script_stay_in_their_words() -> None:
+    # as Moses' own script has them, by Perl's IsAlnum: U+FF10 to U+FF19 are the digits that it makes plain ones
+    letters = [chr(i) for i in range(0x110000) if unicodedata.category(chr(i)) in ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd")]
+    words = [f"a{letter}b" for letter in letters[::5] if not "\uff10" <= letter <= "\uff19"]
+    assert len(words) > 20_000
+    for language in ("de", "fr", "en"):
+        assert published_tokens(" ".join(words), language).split(" ") == words
 
 
 # ---- text that comes as Moses tokens

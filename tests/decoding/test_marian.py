@@ -3,6 +3,7 @@
 Where transformers is not installed these tests are skipped, all but those of what is refused.
 """
 
+import copy
 import importlib.util
 from dataclasses import replace
 from pathlib import Path
@@ -114,6 +115,23 @@ def test_given_targets_are_as_likely_in_both_but_for_the_epsilon(
         torch.testing.assert_close(
             theirs(**given).logits.log_softmax(-1)[target != PAD][:, :-1], expected, rtol=0, atol=2e-5
         )
+
+
+@with_transformers
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_smoothed_loss_and_half_precision_stay_numbers(theirs: Any, source: Tensor, dtype: torch.dtype) -> None:
+    begins = torch.full((len(source), 1), theirs.config.decoder_start_token_id)
+    given = {"input_ids": source, "attention_mask": (source != PAD).long()}
+    given["decoder_input_ids"] = torch.cat([begins, source[:, :-1]], dim=1)
+    model, real = copy.deepcopy(theirs).to(dtype), source != PAD
+    with torch.no_grad():
+        logits = model(**given).logits[real]
+    assert logits.dtype == dtype
+    assert logits.isfinite().all()
+    size = theirs.config.vocab_size
+    smoothed = [F.cross_entropy(x.float(), source[real], label_smoothing=0.1) for x in (logits, logits[:, :-1])]
+    assert smoothed[0] - smoothed[1] < 20 / size + 0.01
+    assert logits.float().softmax(-1)[:, -1].max() == 0
 
 
 @with_transformers

@@ -48,17 +48,30 @@ def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: 
         open_run(tmp_path / "out", tmp_path)
 
 
-def test_the_example_for_hugging_face_names_a_line_that_is_too_long(run: Run, tmp_path: Path) -> None:
-    if importlib.util.find_spec("transformers") is None:
-        pytest.skip('needs transformers: pip install -c constraints.txt -e ".[test]"')
-    assert asked(run, "export", tmp_path / "out", "--to", "huggingface") == 0
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", tmp_path / "out" / "example.py"],
-        input=f"the cat\n{'the cat ' * 3_000}\n", capture_output=True, text=True,
-    )  # fmt: skip
+@pytest.mark.parametrize(("to", "most"), [("huggingface", 1_024), ("ctranslate2", 4_096)])
+def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
+    run: Run, tmp_path: Path, to: str, most: int
+) -> None:
+    if importlib.util.find_spec(NEEDS[to]) is None:
+        pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
+    assert asked(run, "export", tmp_path / "out", "--to", to) == 0
+
+    def translated(lines: list[str]) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-W", "ignore", tmp_path / "out" / "example.py"]
+        return subprocess.run(command, input="\n".join(lines) + "\n", capture_output=True, text=True)
+
+    done = translated(["the cat", "the cat " * 3_000])
     assert done.returncode == 1
     assert done.stdout == ""
-    assert re.search(r"line 2: expected at most 1,024 tokens, got \d,\d{3}\. Cut it into sentences\.", done.stderr)
+    assert re.search(
+        rf"line 2: expected at most {most:,} tokens, got \d,\d{{3}}\. Cut it into sentences\.", done.stderr
+    )
+    word = len(as_ids(run.tokenizer, ["the cat " * 9]).sentence(0)) - len(
+        as_ids(run.tokenizer, ["the cat " * 8]).sentence(0)
+    )
+    n = 1_000 // word * 4 if to == "ctranslate2" else 1_000 // word
+    ends = translated([("the cat " * n) + "sees", ("the cat " * n) + "an old dog sleeps"]).stdout.split("\n")
+    assert ends[0] != ends[1], "the last words were read"
 
 
 def test_what_is_not_of_the_export_is_never_taken_away(

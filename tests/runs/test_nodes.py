@@ -52,8 +52,7 @@ def nodes(folder: Path, *options: str) -> list["subprocess.Popen[str]"]:
 
 def kill(torchrun: int) -> None:
     """End a node at once: torchrun, and the process that it started, which is in a session of its own."""
-    started = Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()
-    for process in (torchrun, *map(int, started)):
+    for process in (torchrun, *processes_of(torchrun)):
         os.kill(process, signal.SIGKILL)
 
 
@@ -109,6 +108,26 @@ def test_a_killed_node_ends_the_other_and_the_same_command_goes_on(
     )
     assert [node.wait(timeout=400) for node in nodes(tmp_path)] == [0, 0], said(tmp_path)
     assert same(made(tmp_path / "0"), one_node)
+
+
+@pytest.mark.parametrize("killed", [0, 1])
+def test_torchrun_starts_its_processes_again_and_they_go_on(tmp_path: Path, one_node: Record, killed: int) -> None:
+    how = (f"--master-port={free_port()}", "--master-addr=127.0.0.1", "--nproc-per-node=2", "--max-restarts=1")
+    torchrun = start(tmp_path, *TORCHRUN, *how, SCRIPT, *SMOKE)
+    until = time.monotonic() + 200
+    while not list(tmp_path.glob("runs/*/journal.jsonl")):  # it trains, or is about to
+        assert time.monotonic() < until, said(tmp_path)
+        time.sleep(0.05)
+    of_first = processes_of(torchrun.pid)
+    os.kill(of_first[killed], signal.SIGKILL)
+    assert torchrun.wait(timeout=400) == 0, said(tmp_path)
+    assert len(of_first) == 2
+    assert same(made(tmp_path), one_node)
+
+
+def processes_of(torchrun: int) -> list[int]:
+    """The processes that it started."""
+    return [int(pid) for pid in Path(f"/proc/{torchrun}/task/{torchrun}/children").read_text().split()]
 
 
 def is_alive(pid: str) -> bool:

@@ -1,20 +1,30 @@
 """Our module with a Trainer of somebody else's: `docs/lightning.md`."""
 
+import csv
 import math
+import signal
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import pytest
 import torch
-from lightning.pytorch.callbacks import ModelCheckpoint
-from training.tiny_run import BUDGET, HYPER, MICRO, V, same_arithmetic, text, train
+from lightning.fabric.plugins.environments import SLURMEnvironment
+from lightning.pytorch.callbacks import LearningRateMonitor, ModelCheckpoint
+from lightning.pytorch.loggers import CSVLogger
+from lightning.pytorch.trainer.connectors import signal_connector
+from training.tiny_run import BUDGET, EACH, HYPER, MICRO, Journal, V, same_arithmetic, text, train
 
 from repro.data.batch import Batch
-from repro.data.datamodule import TranslationData
-from repro.decoding.translate import score_tokens
+from repro.data.datamodule import CorpusData, TranslationData
+from repro.data.vocabulary import Subwords
+from repro.decoding.translate import score_tokens, translate
 from repro.model.ablations.batch_norm import BatchNormalised
+from repro.model.ablations.scores import AdditiveScores
+from repro.model.transformer import Transformer
 from repro.training import checkpoint
 from repro.training.module import TranslationModule
 from repro.training.schedule import rate
@@ -36,6 +46,9 @@ def trainer(**options: Any) -> L.Trainer:
         "enable_model_summary": False,
     }
     return L.Trainer(accelerator="cpu", devices=1, **quiet | options)
+
+
+EPOCH = len(data().train_dataloader())
 
 
 class Noting(TranslationModule):
@@ -98,10 +111,7 @@ def test_the_example_of_the_docs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code = page.partition("```python\n")[2].partition("```")[0]
     assert 0 < len([line for line in code.split("\n") if line]) <= 10
     (tmp_path / "text").mkdir()
-    for split, n in (("train", 300), ("dev", 20), ("test", 17)):
-        for language in ("en", "de"):
-            lines = "".join(f"{language} {split} {i % 13} of {i}\n" for i in range(n))
-            (tmp_path / "text" / f"{split}.{language}").write_text(lines, "utf-8")
+    lines(tmp_path / "text")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("warnings.filters", [("ignore", None, Warning, None, 0)])
     made: dict[str, Any] = {}
@@ -141,6 +151,129 @@ def test_it_goes_on_within_an_epoch_between_its_micro_batches(tmp_path: Path, li
         assert torch.equal(weight, whole.state_dict()[name]), name
 
 
+class Interrupted(Exception):
+    """Stands for the kill that follows a requeue."""
+
+
+def interrupting(moment: str, batch: int) -> Noting:
+    """A module to which something happens once, at a moment of that micro-batch."""
+
+    class Module(Noting):
+        began = 0
+
+        def happen(self, *_: Any) -> None:
+            signal.raise_signal(signal.SIGUSR1)
+
+        def on_train_batch_start(self, given: Batch, batch_idx: int) -> None:
+            super().on_train_batch_start(given, batch_idx)
+            self.began += 1
+
+        def training_step(self, given: Batch, batch_idx: int) -> Any:
+            loss = super().training_step(given, batch_idx)
+            if self.began == batch and moment == "forward":
+                self.happen()
+            if self.began == batch and moment == "backward":
+                loss.register_hook(self.happen)
+            return loss
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            optimizer = super().configure_optimizers()
+            if moment == "update":
+                optimizer.register_step_post_hook(lambda *_: self.happen() if self.began == batch else None)
+            return optimizer
+
+        def on_train_batch_end(self, *of: Any) -> None:
+            super().on_train_batch_end(*of)
+            if self.began == batch and moment == "end":
+                self.happen()
+
+    return Module()
+
+
+@pytest.fixture
+def _slurm(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A job of one task, which is killed as soon as it has asked to be put back into the queue."""
+    names = {"JOB_ID": "17", "JOB_NAME": "train", "NTASKS": "1", "NODELIST": "here", "PROCID": "0", "LOCALID": "0"}
+    for name, value in (names | {"NODEID": "0", "NTASKS_PER_NODE": "1"}).items():
+        monkeypatch.setenv(f"SLURM_{name}", value)
+
+    def killed(command: list[str]) -> None:
+        raise Interrupted(*command)
+
+    monkeypatch.setattr(signal_connector, "call", killed)
+    handler = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGUSR1, handler)
+
+
+@pytest.mark.usefixtures("_slurm")
+@pytest.mark.filterwarnings("ignore:The `srun` command is available")
+@pytest.mark.parametrize("moment", ["forward", "backward", "update", "end"])
+@pytest.mark.parametrize(
+    ("accumulate", "batch", "options"),
+    [
+        (1, 5, {"max_epochs": 2, "val_check_interval": 4}),
+        (1, EPOCH, {"max_epochs": 2}),  # the last of an epoch
+        (1, 3 + 1, {"max_epochs": 3, "limit_train_batches": 3}),  # the first of one
+        (2, 3, {"max_epochs": 1}),
+        (3, 5, {"max_steps": 4}),
+    ],
+)
+def test_a_signal_within_a_step_loses_no_more_than_that_update(
+    tmp_path: Path, moment: str, accumulate: int, batch: int, options: dict[str, Any]
+) -> None:
+    requeued = {"default_root_dir": tmp_path, "plugins": [SLURMEnvironment(requeue_signal=signal.SIGUSR1)]}
+    options = options | {"accumulate_grad_batches": accumulate}
+    whole, resumed = Noting(), Noting()
+    unbroken = trainer(**options)
+    unbroken.fit(whole, data(accumulate))
+    is_update = batch % accumulate == 0
+    if moment == "update" and not is_update:
+        pytest.skip("no update is made in the midst of one")
+    with pytest.raises(Interrupted, match="scontrol"):
+        trainer(**options | requeued).fit(interrupting(moment, batch), data(accumulate))
+    assert [path.name for path in tmp_path.iterdir()] == ["hpc_ckpt_1.ckpt"]
+    going_on = trainer(**options | requeued)
+    going_on.fit(resumed, data(accumulate), ckpt_path="hpc")
+    made = (batch - 1) // accumulate + (is_update and moment in ("update", "end"))
+    assert resumed.rates == whole.rates[made:]
+    same_end(going_on, unbroken)
+
+
+def same_end(going_on: L.Trainer, unbroken: L.Trainer) -> None:
+    """Counters, weights and moments are equal to the bit."""
+    assert (going_on.global_step, going_on.fit_loop.epoch_loop._batches_that_stepped) == (
+        unbroken.global_step,
+        unbroken.fit_loop.epoch_loop._batches_that_stepped,
+    )
+    weights, expected = (one.lightning_module.state_dict() for one in (going_on, unbroken))
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    for mine, theirs in zip(*(one.optimizers[0].state.values() for one in (going_on, unbroken)), strict=True):
+        assert all(torch.equal(mine[name], theirs[name]) for name in theirs)
+
+
+@pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`")
+@pytest.mark.parametrize(("moment", "what"), [("backward", KeyboardInterrupt), ("update", RuntimeError)])
+def test_what_is_saved_at_an_error_within_a_step_is_gone_on_from(
+    tmp_path: Path, moment: str, what: type[BaseException]
+) -> None:
+    def on_exception() -> list[L.Callback]:
+        return [ModelCheckpoint(tmp_path, save_on_exception=True, every_n_train_steps=100)]
+
+    def happen(*_: Any) -> None:
+        raise what("it is over")
+
+    broken = interrupting(moment, 4)
+    broken.happen = happen  # type: ignore[method-assign]
+    unbroken, going_on = trainer(max_epochs=1), trainer(max_epochs=1)
+    unbroken.fit(Noting(), data())
+    with pytest.raises((what, SystemExit)):
+        trainer(max_epochs=1, enable_checkpointing=True, callbacks=on_exception()).fit(broken, data())
+    [saved] = tmp_path.iterdir()
+    going_on.fit(Noting(), data(), ckpt_path=saved, weights_only=True)
+    same_end(going_on, unbroken)
+
+
 @pytest.mark.parametrize("kind", [Noting, Two])
 def test_the_rate_is_that_of_the_update_whatever_an_epoch_is(kind: type[Noting]) -> None:
     module = kind()
@@ -153,6 +286,135 @@ def test_a_run_of_ours_has_one_optimizer(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("training.tiny_run.TranslationModule", lambda *_: Two())
     with pytest.raises(ValueError, match=r"A run counts the steps of one optimizer, this module has 2\. Train it with"):
         train(tmp_path, accumulate=1)
+
+
+@pytest.mark.parametrize("system", [None, BatchNormalised])
+def test_who_validates_tests_and_predicts_first_trains_as_if_it_had_not(system: Any) -> None:
+    long = text(67, seed=0), text(0, seed=1, lengths=[2, 300, 5]), text(0, seed=2, lengths=[3, 400])
+    modules = [TranslationModule(HYPER, V, seed=1, system=system) for _ in range(2)]
+    for module, looks in zip(modules, (True, False), strict=True):
+        own = TranslationData(*long, budget=600, data_hash="data", seed=1)
+        one = trainer(max_steps=3)
+        if looks:
+            one.validate(module, own, verbose=False)
+            one.test(module, own, verbose=False)
+            one.predict(module, own)
+        one.fit(module, own)
+    weights, expected = (module.state_dict() for module in modules)
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+
+
+def test_a_checkpoint_opens_without_arguments_or_says_what_to_pass(tmp_path: Path) -> None:
+    changed = replace(HYPER, d_ff=13, learned_positions=True)
+    for system in (None, partial(Transformer, mix=AdditiveScores)):
+        module, one = TranslationModule(changed, V, seed=3, system=system), trainer(max_steps=2)
+        one.fit(module, data())
+        one.save_checkpoint(path := tmp_path / "one.ckpt")
+        if system is not None:
+            said = (
+                r"the system .*\.Transformer\(mix=.*\.AdditiveScores\); .* load_from_checkpoint\(path, system=\.\.\.\)"
+            )
+            with pytest.raises(ValueError, match=said):
+                TranslationModule.load_from_checkpoint(path)
+        again = TranslationModule.load_from_checkpoint(path, **({} if system is None else {"system": system}))
+        assert (again.hyper, again.vocab_size, again.seed) == (changed, V, 3)
+        assert all(torch.equal(again.state_dict()[name], weight) for name, weight in module.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("change", "seed", "vocabulary", "system", "said"),
+    [
+        ({}, 2, V, None, "seed 1 there, 2 here"),
+        ({"dropout": 0.1}, 1, V, None, "dropout 0.3 there, 0.1 here"),
+        ({"warmup": 8, "n_layers": 1}, 1, V, None, "n_layers 2 there, 1 here; warmup 7 there, 8 here"),
+        ({}, 1, V + 1, None, "vocab_size 23 there, 24 here"),
+        ({}, 1, V, BatchNormalised, "system None there, 'repro.model.ablations.batch_norm.BatchNormalised' here"),
+    ],
+)
+def test_a_checkpoint_of_another_module_is_refused_by_name(
+    tmp_path: Path, change: dict[str, Any], seed: int, vocabulary: int, system: Any, said: str
+) -> None:
+    one = trainer(max_steps=2)
+    one.fit(TranslationModule(HYPER, V, seed=1), data())
+    one.save_checkpoint(path := tmp_path / "one.ckpt")
+    other = TranslationModule(replace(HYPER, **change), vocabulary, seed, system)
+    with pytest.raises(ValueError, match=f"The checkpoint is of another module: {said}. Go on with those"):
+        trainer(max_steps=4).fit(other, data(), ckpt_path=path)
+    longer = TranslationModule(replace(HYPER, steps=2 * HYPER.steps), V, seed=1)
+    trainer(max_steps=3).fit(longer, data(), ckpt_path=path)
+
+
+def lines(folder: Path) -> Path:
+    for split, n in (("train", 300), ("dev", 20), ("test", 17)):
+        for language in ("en", "de"):
+            written = "".join(f"{language} {split} {i % 13} of {i}\n" for i in range(n))
+            (folder / f"{split}.{language}").write_text(written, "utf-8")
+    return folder
+
+
+def test_predict_gives_translations(tmp_path: Path) -> None:
+    subwords = Subwords("bpe", 300)
+    own = CorpusData("folder", "en-de", subwords, data_dir=lines(tmp_path), cache=tmp_path, budget=400, seed=1)
+    module = TranslationModule(HYPER, own.vocab_size, seed=1)
+    found = {i: text for part in trainer().predict(module, own) for i, text in part.items()}  # type: ignore[union-attr]
+    expected = translate(module.model, own.prepared.test.source)
+    assert [found[i] for i in range(17)] == [own.prepared.tokenizer.decode(ids) for ids in expected]
+    assert len(found) == 17
+    assert any(found.values())
+    in_memory = data()
+    small = TranslationModule(HYPER, V, seed=1)
+    ids = {i: ids for part in trainer().predict(small, in_memory) for i, ids in part.items()}  # type: ignore[union-attr]
+    assert [ids[i] for i in range(23)] == translate(small.model, Rows(in_memory.test[0].ids))  # type: ignore[index]
+
+
+@pytest.mark.parametrize("begin", ["fit", "validate", "test", "predict"])
+@pytest.mark.parametrize("size", [299, 5_000])
+def test_a_module_for_another_vocabulary_is_refused_in_one_sentence(tmp_path: Path, begin: str, size: int) -> None:
+    subwords = Subwords("bpe", 300)
+    own = CorpusData("folder", "en-de", subwords, data_dir=lines(tmp_path), cache=tmp_path, budget=400, seed=1)
+    said = f"The module is for a vocabulary of {size} tokens, the data have {own.vocab_size}"
+    with pytest.raises(ValueError, match=said):
+        getattr(trainer(max_steps=1), begin)(TranslationModule(HYPER, size, seed=1), own)
+
+
+@pytest.mark.filterwarnings("ignore:.*no learning rate schedulers")
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_loggers_see_loss_and_rate_of_the_step(tmp_path: Path, accumulate: int) -> None:
+    alone = TranslationModule(HYPER, V, seed=1)
+    train_with(CSVLogger(tmp_path, name="", version=""), alone, accumulate)
+    with (tmp_path / "metrics.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    seen = {name: {int(row["step"]): float(row[name]) for row in rows if row.get(name)} for name in rows[0]}
+    each = pytest.approx({update: rate(update + 1, HYPER.d_model, HYPER.warmup) for update in range(5)})
+    assert seen["lr-Adam"] == each
+    assert seen["train/lr"] == each
+    losses = Journal()
+    train(tmp_path / "run", losses, accumulate=accumulate, steps=5, every=EACH)
+    for name in ("loss", "nll"):
+        assert seen[f"train/{name}"] == pytest.approx({i: losses["train", i + 1][name] for i in range(5)})
+
+
+def train_with(logger: CSVLogger, module: TranslationModule, accumulate: int) -> None:
+    one = trainer(
+        logger=logger,
+        max_steps=5,
+        accumulate_grad_batches=accumulate,
+        log_every_n_steps=1,
+        callbacks=[LearningRateMonitor("step")],
+    )
+    with same_arithmetic():
+        one.fit(module, data(accumulate))
+
+
+class Rows(list[Any]):
+    """Sentences as a search asks for them."""
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(row) for row in self]
+
+    def sentence(self, i: int) -> Any:
+        return self[i]
 
 
 def test_each_reading_of_dev_is_for_itself() -> None:

@@ -11,6 +11,7 @@ from tokenizers import Tokenizer
 
 FOLDER = Path(__file__).parent
 END = "1"  # the end symbol: tokens are called by their numbers, in digits
+LONGEST = 4_096  # tokens of a sentence, its end included
 
 
 def main() -> None:
@@ -19,7 +20,16 @@ def main() -> None:
     translator = ctranslate2.Translator(str(FOLDER))
     lines = [line.rstrip("\n") for line in sys.stdin]
     source = [[*map(str, tokenizer.encode(line).ids), END] for line in lines]
-    found = translator.translate_batch(source, beam_size=4, max_decoding_length=512, disable_unk=True)
+    for number, tokens in enumerate(source, 1):  # before any work
+        if (n := len(tokens)) > LONGEST:
+            sys.exit(f"line {number}: expected at most {LONGEST:,} tokens, got {n:,}. Cut it into sentences.")
+    found = translator.translate_batch(
+        source,
+        beam_size=4,
+        max_input_length=0,  # by itself it would leave out what is beyond 1,024 tokens
+        max_decoding_length=max(512, *map(len, source)) if source else 512,
+        disable_unk=True,
+    )
     for line, result in zip(lines, found, strict=True):
         print(tokenizer.decode([int(token) for token in result.hypotheses[0]]) if line.strip() else "")
 

@@ -26,7 +26,9 @@ def main() -> None:
             sys.exit(f"line {number}: expected at most {most:,} tokens, got {n:,}. Cut it into sentences.")
     for begin in range(0, len(lines), AT_ONCE):
         some = lines[begin : begin + AT_ONCE]
-        ids = model.generate(**tokenizer(some, return_tensors="pt", padding=True))
+        given = tokenizer(some, return_tensors="pt", padding=True)
+        # by itself it would cut a translation at 512 tokens
+        ids = model.generate(**given, max_length=max(512, given["input_ids"].shape[1]))
         texts = tokenizer.batch_decode(ids, skip_special_tokens=True)
         print(*(text if line.strip() else "" for line, text in zip(some, texts, strict=True)), sep="\n")
 
