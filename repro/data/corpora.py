@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from repro.data.cut_text import Form, form_of, refuse_mixed
+from repro.data.cut_text import Cut, form_of, refuse_mixed
 from repro.data.download.sources import CAPTIONS, COLLECTIONS
 from repro.data.pair import languages
 from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
@@ -272,14 +272,14 @@ def _are_one_text(dev: Parallel, test: Parallel) -> bool:
     return all([*map(same_spelling, one)] == [*map(same_spelling, other)] for one, other in pairs)
 
 
-def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Form:
+def _form(folder: Path, known: NamedCorpus, texts: Mapping[str, list[Parallel]], vocabulary: Path | None) -> Cut:
     """How the text is cut: what has a name is known, what is the reader's own shows it."""
     held_out = {split: texts[split][0] for split in ("dev", "test")}
     if not known.folders:
         return form_of(texts["train"], held_out, folder, has_vocabulary=vocabulary is not None)
     if not known.is_generated:
         refuse_mixed(texts["train"], held_out)
-    return Form(pieces="@@" if vocabulary else "", in_tokens=known.in_tokens)
+    return Cut(pieces="@@" if vocabulary else "", in_tokens=known.in_tokens)
 
 
 def find(name: str, pair: str, data_dir: Path | None) -> Path | None:

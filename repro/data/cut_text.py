@@ -2,7 +2,7 @@
 
 Scored as it stands such text is worth another number: most pieces of a word are right where the word is. So the head
 of a text is looked at. Pieces become words before a score, in translations by the tokenizer and in references by
-`joined`; Moses tokens are left to the scorers (`repro/decoding/bleu.py`), which count them as they are cut.
+`whole_words`; Moses tokens are left to the scorers (`repro/decoding/bleu.py`), which count them as they are cut.
 """
 
 import functools
@@ -59,7 +59,7 @@ _MOSES_MARK = re.compile(r"&(?:quot|apos|lt|gt|amp|bar|bra|ket|#9[13]|#124);|(?:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class Cut:
     """How a text is cut."""
 
     pieces: str = ""  # the scheme of the target's pieces; "": whole words
@@ -67,7 +67,7 @@ class Form:
     notes: tuple[str, ...] = ()  # a sentence for each mark that was found
 
 
-def joined(line: str, pieces: str) -> str:
+def whole_words(line: str, pieces: str) -> str:
     """The words of a line that is cut by a scheme."""
     if not pieces:
         return line
@@ -77,7 +77,7 @@ def joined(line: str, pieces: str) -> str:
     return line.removeprefix(" ")
 
 
-def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder: Path, *, has_vocabulary: bool) -> Form:
+def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder: Path, *, has_vocabulary: bool) -> Cut:
     """How a reader's own text is cut: as the file CUT says, else as its marks do.
 
     With a vocabulary, text without other marks is pieces of Moses tokens, as that of Britz et al. Raises ValueError
@@ -99,7 +99,7 @@ def form_of(train: Sequence[Parallel], held_out: Mapping[str, Parallel], folder:
         note for split, of in splits.items() for i, side in enumerate(_SIDES) for note in of[i].decomposed(side, split)
     ]
     pieces = next((name for name in SCHEMES if name in stated), "")
-    return Form(pieces=pieces, in_tokens=_MOSES in stated, notes=tuple(notes))
+    return Cut(pieces=pieces, in_tokens=_MOSES in stated, notes=tuple(notes))
 
 
 def refuse_mixed(train: Sequence[Parallel], held_out: Mapping[str, Parallel]) -> None:
@@ -201,7 +201,7 @@ def _counted(lines: Sequence[str]) -> dict[str, tuple[int, int]]:
     n = len(lines)
     found = {name: sum(bool(scheme.mark.search(line)) for line in lines) for name, scheme in SCHEMES.items()}
     schemes = [name for name in SCHEMES if found[name] >= _MARKED_FROM * n]
-    words = [joined(line, schemes[0]) for line in lines] if len(schemes) == 1 else lines
+    words = [whole_words(line, schemes[0]) for line in lines] if len(schemes) == 1 else lines
     stops = [line for line in words if line.endswith(".")]
     return {
         **{name: (count, n) for name, count in found.items()},
@@ -216,7 +216,7 @@ def _stated(file: Path) -> set[str] | None:
     """What a reader says of the text; None where nothing is said."""
     if not file.is_file():
         return None
-    said = file.read_text("utf-8").split()
+    said = file.read_bytes().decode("utf-8-sig").split()
     if (
         not said
         or {*said} - {*SCHEMES, _MOSES, _PLAIN}

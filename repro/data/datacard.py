@@ -39,8 +39,8 @@ LETTERS = bytes(set(range(256)) - set(b"abcdefghijklmnopqrstuvwxyz0123456789")) 
 class Overlap:
     """The held-out pairs, to be looked for in training text.
 
-    Lines are compared by their words: lower case, without punctuation, blanks folded. A line without a word is
-    never found. The memory it takes is that of the held-out text, however long the training text.
+    Lines are compared by their words (`same_sentence.py`). A line without a word is never found. The memory
+    it takes is that of the held-out text, however long the training text.
     """
 
     def __init__(self, held_out: Mapping[str, Iterable[tuple[str, str]]]) -> None:
@@ -320,7 +320,8 @@ def page(card: Mapping[str, Any]) -> Page:
             _overlap(card),
             Text(
                 "Lines of dev and test that also stand in the training text, by their source alone and as pairs, "
-                "compared by their words: lower case, without punctuation, blanks folded. Line numbers count from 1."
+                "compared by their words: lower case, NFC, without punctuation, blanks folded. Line numbers count from "
+                "1."
             ),
             Text(
                 f"Training pairs with the same text on both sides: {train['same_sides']:,} of {train['pairs']:,}. "

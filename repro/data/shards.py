@@ -24,7 +24,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.cut_text import joined
+from repro.data.cut_text import whole_words
 from repro.data.lengths import Counts, PairLengths, Whole, counted
 from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
@@ -296,7 +296,7 @@ class Split:
     def references(self) -> list[str]:
         """The target lines of held-out text, for scoring."""
         lines = (target for part in self.text for _, target in part.pairs())
-        return [joined(line, self.pieces) for line in lines]
+        return [whole_words(line, self.pieces) for line in lines]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from repro.data.corpora import Corpus, open_corpus
-from repro.data.cut_text import SCHEMES, joined
+from repro.data.cut_text import SCHEMES, whole_words
 from repro.data.prepare import prepare
 from repro.data.shards import Prepared
 from repro.data.vocabulary import Subwords
@@ -145,7 +145,7 @@ def test_real_text_in_pieces(real_text: Path) -> None:
     found = {
         "plain": score(sides[0], sides[1], in_tokens=False),
         "pieces as they stand": score(pieces[0], pieces[1], in_tokens=False),
-        "pieces": score(*([joined(line, "@@") for line in side] for side in pieces), in_tokens=False),
+        "pieces": score(*([whole_words(line, "@@") for line in side] for side in pieces), in_tokens=False),
         "tokens as they stand": score(tokens[0], tokens[1], in_tokens=False),
         "tokens": score(tokens[0], tokens[1], in_tokens=True),
     }
@@ -172,16 +172,19 @@ def test_tokenizers_join_as_references_are_joined(tmp_path: Path, scheme: str, k
     subwords = Subwords("given", 0) if kind == "given" else Subwords(kind, 700)  # type: ignore[arg-type]
     made = prepare(corpus, subwords=subwords, cache=place / "cache", max_length=1_000, workers=1).tokenizer
     known = lines(place / "test.de") if kind == "given" else text
-    assert [made.decode(made.encode([line])[0]) for line in known] == [joined(line, scheme) for line in known]
+    assert [made.decode(made.encode([line])[0]) for line in known] == [whole_words(line, scheme) for line in known]
 
 
 def test_by_hand() -> None:
-    assert joined("Bun@@ des@@ republik .", "@@") == "Bundesrepublik ."
-    assert joined("bun ##des ##republik - rich ##AT##-##AT## text", "##") == "bundesrepublik - rich ##AT##-##AT## text"
-    assert joined("\u2581Die \u2581Bund es \u2581.", "\u2581") == "Die Bundes ."
-    assert joined("die</w> bun des</w> .</w>", "</w>") == "die bundes ."
-    assert joined("Bund\uffed es \uffed.", "\uffed") == "Bundes."
-    assert joined("Bun@@ des", "") == "Bun@@ des"
+    assert whole_words("Bun@@ des@@ republik .", "@@") == "Bundesrepublik ."
+    assert (
+        whole_words("bun ##des ##republik - rich ##AT##-##AT## text", "##")
+        == "bundesrepublik - rich ##AT##-##AT## text"
+    )
+    assert whole_words("\u2581Die \u2581Bund es \u2581.", "\u2581") == "Die Bundes ."
+    assert whole_words("die</w> bun des</w> .</w>", "</w>") == "die bundes ."
+    assert whole_words("Bund\uffed es \uffed.", "\uffed") == "Bundes."
+    assert whole_words("Bun@@ des", "") == "Bun@@ des"
 
 
 # What is found -------------------------------------------------------------------------------------------------------
