@@ -290,7 +290,6 @@ def _prepare(name: str, pair: str, options: argparse.Namespace) -> "Prepared":
         rules=scale.rules,
         workers=options.workers,
         tell=print,
-        check=options.command == "prepare",
     )
     sizes_of = ", ".join(f"{split} {numbers['pairs']:,}" for split, numbers in prepared.counts.items())
     dropped = f"; left out: {prepared.train.dropped}" if prepared.train.dropped else ""

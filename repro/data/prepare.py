@@ -32,7 +32,6 @@ from repro.data.workers import FolderFacts, Tell, made_all, made_each, usable_co
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, alone, made_once, stated
 from repro.storage.process_pool import check_main_is_guarded
-from repro.storage.register import Register
 
 FORMAT = 1  # raise it when the rules of reading or the tokens change: every plan changes with it
 LAYOUT = 3  # raise it when shards leave other facts: they are made again, and ids and plans stay
@@ -49,13 +48,12 @@ def prepare(
     rules: Sequence[str] = (),
     workers: int | None = None,
     tell: Tell = lambda said: None,
-    check: bool = False,
 ) -> Prepared:
     """Have the ids of a corpus.
 
     Training pairs with a side of more than `max_length` tokens, EOS among them, are dropped and counted, and those that
     break one of `rules` (`repro/data/filters.py`). The result does not depend on `workers`, the number of processes.
-    Shards are read and compared with their hashes once on each machine, with `check` in any case.
+    Shards are read and compared with their hashes at every start.
     """
     check_main_is_guarded()
     started = time.perf_counter()
@@ -76,12 +74,11 @@ def prepare(
     encoded = folder / f"encoded-{LAYOUT}-{tokenizer.sha256[:12]}-{parallel_text.CHUNK}"
 
     # 2. held-out text as it is, training text by the rules
-    register = None if check else Register(encoded)
     held_out = Encoder(tokenizer=folder / "tokenizer" / "tokenizer.json", sha256=tokenizer.sha256, pair=corpus.pair)
     training = replace(held_out, rules=rules, limit=max_length, overlap=overlap)
-    dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", workers, tell, register)
-    test, test_facts = _split((corpus.test,), held_out, encoded / "test", workers, tell, register)
-    train, train_facts = _split(corpus.train, training, encoded / "train", workers, tell, register)
+    dev, dev_facts = _split((corpus.dev,), held_out, encoded / "dev", workers, tell)
+    test, test_facts = _split((corpus.test,), held_out, encoded / "test", workers, tell)
+    train, train_facts = _split(corpus.train, training, encoded / "train", workers, tell)
 
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
@@ -249,7 +246,6 @@ def _split(
     folder: Path,
     workers: int,
     tell: Tell,
-    register: Register | None,
 ) -> tuple[Split, list[FolderFacts]]:
     """Have all shards of a split, and the facts of each."""
     chunks = [(part, chunk) for part in parts for chunk in part.chunks()]
@@ -260,7 +256,7 @@ def _split(
         )
         for i, (part, chunk) in enumerate(chunks)
     }
-    facts = made_all(tasks, parts, workers, tell, register)
+    facts = made_all(tasks, parts, workers, tell)
     dropped: Counter[str] = Counter()
     for one in facts:
         dropped.update(one["dropped"])

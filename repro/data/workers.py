@@ -10,14 +10,12 @@ import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from repro.data.parallel_text import Parallel
-from repro.storage.folder_cache import MANIFEST, alone, made_once, verified
+from repro.storage.folder_cache import MANIFEST, made_once, verified
 from repro.storage.process_pool import process_pool
-from repro.storage.register import Register
 
 TELL_SECONDS = 10.0  # between two words about the work
 
@@ -30,10 +28,9 @@ def made_all(
     parts: Sequence[Parallel],
     workers: int,
     tell: Tell,
-    register: Register | None = None,
 ) -> list[FolderFacts]:
     """Have every folder as its task fills it, and the facts of each, in order."""
-    made = whole(tasks, register, tell)
+    made = whole(tasks)
     if missing := [folder for folder in tasks if folder not in made]:
         for part in parts:
             part.reread()
@@ -50,32 +47,18 @@ def made_all(
     return [made[folder] for folder in tasks]
 
 
-def whole(
-    folders: Iterable[Path], register: Register | None = None, tell: Tell = lambda said: None
-) -> dict[Path, FolderFacts]:
-    """The facts of the folders that are there and undamaged; of several processes with a register one reads them."""
+def whole(folders: Iterable[Path]) -> dict[Path, FolderFacts]:
+    """The facts of the folders that are there and undamaged: each is read and compared with its hashes."""
 
     def found(folder: Path) -> FolderFacts | None:
         try:
-            return verified(folder, register)
+            return verified(folder)
         except (FileNotFoundError, ValueError):
             return None
 
     wanted = list(folders)
-    with _held(register, tell), ThreadPoolExecutor() as threads:  # hashing lets other threads run
+    with ThreadPoolExecutor() as threads:  # hashing lets other threads run
         return {folder: one for folder, one in zip(wanted, threads.map(found, wanted), strict=True) if one is not None}
-
-
-@contextmanager
-def _held(register: Register | None, tell: Tell) -> Iterator[None]:
-    """The register with what others have noted, nobody else writing in it."""
-    if register is None:
-        yield
-        return
-    with alone(register.path, tell):
-        register.read()
-        yield
-        register.save()
 
 
 def made_each(

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from repro.storage import atomic
 from repro.storage.lock import WORK, locked
-from repro.storage.register import Register
 
 MANIFEST = "manifest.json"
 MAKING = "making"  # ends the name of a folder that is not whole yet
@@ -76,24 +75,16 @@ def _refuse_full(folder: Path) -> None:
         raise ValueError(f"Expected a new or empty folder, got {folder}, which is there. Name another, or delete it.")
 
 
-def verified(folder: Path, register: Register | None = None) -> dict[str, Any]:
-    """The facts of a folder that `made_once` made, after each file is found to be what was written.
-
-    With a register, what was found so on this machine already is not read again.
-    """
+def verified(folder: Path) -> dict[str, Any]:
+    """The facts of a folder that `made_once` made, after each file is found to be what was written."""
     contents = _manifest(folder)
     for name, expected in contents["files"].items():
-        line = register and register.line(folder / name, expected)
-        if register and line and register.has(line):
-            continue
         found = _sha256(folder / name)
         if found != expected:
             raise ValueError(
                 f"{folder / name} is damaged: expected SHA-256 {expected}, got {found}. "
                 "Delete the folder; it is made again."
             )
-        if register and line:
-            register.note(line)
     facts: dict[str, Any] = contents["facts"]
     return facts
 

@@ -23,7 +23,7 @@ from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import EOS
-from repro.storage import folder_cache, register
+from repro.storage import folder_cache
 from repro.storage.folder_cache import verified
 
 ROOT = Path(__file__).parents[2]
@@ -362,9 +362,7 @@ def test_damage_is_noticed_and_mended(tmp_path: Path, how: str) -> None:
             assert path.read_bytes() == whole[name]
 
 
-def test_shards_are_read_once_a_machine_unless_all_is_to_be_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_are_read_and_compared_at_every_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
 
     def noted(path: Path, size: int, mtime_ns: int) -> str:  # remembers nothing, as a new process
@@ -372,13 +370,9 @@ def test_shards_are_read_once_a_machine_unless_all_is_to_be_checked(
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
     first = prepared(written(tmp_path))
-    monkeypatch.setattr(register, "BOOT", tmp_path / "boot_id")
-    (tmp_path / "boot_id").write_bytes(b"1\n")
     monkeypatch.setattr(folder_cache, "_sha256_of_file", noted)
-    for check, n in ((False, 3), (False, 0), (True, 3), (False, 0)):
-        read.clear()
-        assert prepared(tmp_path, check=check).manifest_hash == first.manifest_hash
-        assert read.count("pairs") == n, check
+    assert prepared(tmp_path).manifest_hash == first.manifest_hash
+    assert read.count("pairs") == 3
 
 
 def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

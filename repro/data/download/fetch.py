@@ -3,13 +3,9 @@
 Nothing here needs a network when the archives, or their texts, are there. How one archive comes: `transfer.py`.
 """
 
-import json
-import math
-import statistics
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,9 +26,7 @@ from repro.data.download.transfer import (
 )
 from repro.data.parallel_text import text_fingerprint
 from repro.storage import atomic
-from repro.storage.folder_cache import MANIFEST, alone, made_once, verified
-
-RECEIVED = "received.json"  # the hashes that nobody published, as first received
+from repro.storage.folder_cache import MANIFEST, made_once, verified
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +123,7 @@ def _published(source: Source) -> str:
 
 def _download(source: Source, urls: Sequence[str], folder: Path, tell: Say, clock: Clock) -> None:
     """Have the archive from the first address that gives it; one error says what each of them did."""
-    failures = download(source, urls, folder, _expected(source, folder), tell, clock)
+    failures = download(source, urls, folder, _expected(source), tell, clock)
     if not failures:
         return
     said = [f"No mirror gave {source.archive}:", *(f"  {url}: {failure}" for url, failure in failures.items())]
@@ -144,27 +138,20 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Say, cloc
 
 def _verify(source: Source, path: Path) -> None:
     """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
-    expected = _expected(source, path.parent)
     status = path.stat()
     if source.size is not None and status.st_size != source.size:
         raise _set_aside(path, f"{source.size:,} bytes", f"{status.st_size:,}")
-    for algorithm, digest in expected.items():
+    for algorithm, digest in _expected(source).items():
         found = digest_of(path, algorithm)
         if found != digest:
             raise _set_aside(path, f"{algorithm} {digest}", found)
-    if not source.is_pinned:
-        _record(path)
 
 
-def _expected(source: Source, folder: Path) -> dict[str, str]:
-    """The hashes that the archive must have: the published ones, else also the one first received.
-
-    One that is known by its texts may have any.
-    """
-    if source.is_pinned:
-        return {"sha256": source.sha256} if source.sha256 else {}
-    first = _received(folder).get(source.archive, {}).get("sha256")
-    return {name: digest for name, digest in (("md5", source.md5), ("sha256", first)) if digest}
+def _expected(source: Source) -> dict[str, str]:
+    """The published hash that the archive must have; one that is known by its texts may have any."""
+    if source.sha256:
+        return {"sha256": source.sha256}
+    return {"md5": source.md5} if source.md5 and not source.is_pinned else {}
 
 
 def _set_aside(path: Path, expected: str, found: str) -> ValueError:
@@ -178,34 +165,7 @@ def _set_aside(path: Path, expected: str, found: str) -> ValueError:
     )
 
 
-def _received(folder: Path) -> dict[str, dict[str, Any]]:
-    """What was written down of the archives without a published SHA-256."""
-    path = folder / RECEIVED
-    try:
-        received = json.loads(path.read_bytes())
-        if not isinstance(received, dict) or not all(isinstance(entry, dict) for entry in received.values()):
-            raise ValueError("no table")
-    except FileNotFoundError:
-        return {}
-    except ValueError:
-        raise ValueError(
-            f"{path} is not what was written. Delete it; the archives beside it are then taken as they are."
-        ) from None
-    return received
-
-
-def _record(path: Path) -> None:
-    """Write down the hash of an archive for which none was known."""
-    entry = {"sha256": digest_of(path, "sha256"), "bytes": path.stat().st_size}
-    with alone(path.parent / f".{RECEIVED}.lock", lambda _: None):
-        received = _received(path.parent)
-        if path.name not in received:
-            atomic.write_json(path.parent / RECEIVED, received | {path.name: entry})
-
-
 # Texts -----------------------------------------------------------------------------------------------------
-
-WINDOW = 100  # lines over which the lengths of the sides are compared
 
 
 def text(
@@ -259,11 +219,9 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
     counts = [files[side.language]["n_lines"] for side in sides]
     expected = source.n_pairs.get(pair)
     if counts[0] != counts[1] or expected not in (None, counts[0]):
-        place = parting(*(folder / f"{source.name}.{side.language}" for side in sides))
         raise ValueError(
             f"{archive}: {sides[0].name!r} has {counts[0]:,} lines, {sides[1].name!r} has {counts[1]:,}; expected "
             + (f"{expected:,} of each. " if expected is not None else "as many of each. ")
-            + (f"From about line {place:,} on the lengths of their lines no longer go together. " if place else "")
             + "Delete the archive and get it again."
         )
     for name, member in members.items():
@@ -273,26 +231,3 @@ def _unpacked(source: Source, pair: str, archive: Path, folder: Path) -> dict[st
                 "Delete the archive and get it again."
             )
     return {"files": files, "archive": digest_of(archive, "sha256")}
-
-
-def parting(one: Path, other: Path) -> int | None:
-    """The line from which on two sides no longer translate each other, judged by the lengths of their lines.
-
-    Long sentences have long translations. Over each window of lines that is a correlation; where a line is lost,
-    all windows after it have none. The place is where the sum of the correlations rises most above its mean course.
-    """
-    together = []
-    with open(one, "rb") as file, open(other, "rb") as translation:
-        while len(pairs := list(zip(islice(file, WINDOW), islice(translation, WINDOW), strict=False))) == WINDOW:
-            lengths = [[math.log1p(len(line)) for line in side] for side in zip(*pairs, strict=True)]
-            try:
-                together.append(statistics.correlation(*lengths))
-            except statistics.StatisticsError:  # all lines are equally long
-                together.append(0.0)
-    if len(together) < 2:
-        return None
-    mean = statistics.fmean(together)
-    above = list(accumulate(value - mean for value in together[:-1]))
-    n_before = max(range(len(above)), key=above.__getitem__) + 1
-    falls_by = statistics.fmean(together[:n_before]) - statistics.fmean(together[n_before:])
-    return n_before * WINDOW + 1 if falls_by > 0.3 else None

@@ -4,8 +4,8 @@ Paper: section 5.1 trains on "the standard WMT 2014 English-German dataset consi
 pairs" and on the English-French one "consisting of 36M sentences"; it names no file. These are the files of the
 task's own page, statmt.org/wmt14/translation-task.html.
 
-Every number and hash below is one that others published, and the comment beside it says where. What nobody
-published is None: a SHA-256 is then recorded at the first download and compared ever after (`fetch.py`).
+Every number and hash below is one that others published, and the comment beside it says where. Each archive has a hash,
+or all of its texts have one.
 """
 
 from collections.abc import Mapping

@@ -13,7 +13,7 @@ import queue
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -276,7 +276,9 @@ class _Transfer:
 # What comes ----------------------------------------------------------------------------------------------------------
 
 
-def _watched(source: Source, url: str, headers: Mapping[str, str], clock: Clock) -> Iterator[_Answer | bytes]:
+def _watched(
+    source: Source, url: str, headers: Mapping[str, str], clock: Clock
+) -> Generator[_Answer | bytes, None, None]:
     """What a server sends. BrokenTransfer where too little comes, be it in the head, the body or after it.
 
     Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left.
@@ -329,7 +331,7 @@ def _ask(
     seconds = (clock.connect_seconds, 2 * clock.stall_seconds)  # whoever waits has less patience
     with requests.Session() as session:
         # else requests looks at the address too, and breaks where it is none
-        session.get_redirect_target = lambda _: None  # type: ignore[method-assign]
+        vars(session)["get_redirect_target"] = lambda _: None
         for _ in range(MAX_REDIRECTS + 1):
             with session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False) as response:
                 if response.status_code not in (301, 302, 303, 307, 308):

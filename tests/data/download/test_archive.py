@@ -8,14 +8,12 @@ import sys
 import tarfile
 import tracemalloc
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data.download import archive as archive_module
 from repro.data.download.archive import Unpacked, read_sgm, unpack
 from repro.data.download.sources import Form, Member
 
@@ -149,45 +147,14 @@ def test_members_that_nobody_wants_do_nothing(tmp_path: Path) -> None:
         assert (tmp_path / "out" / "inside" / "x.en").stat().st_mode & 0o7111 == 0
 
 
-@pytest.mark.parametrize(
-    ("kind", "words"),
-    [
-        (tarfile.SYMTYPE, "a symbolic link"),
-        (tarfile.LNKTYPE, "a hard link"),
-        (tarfile.DIRTYPE, "a folder"),
-        (tarfile.FIFOTYPE, "a pipe"),
-        (tarfile.CHRTYPE, "a device"),
-        (tarfile.BLKTYPE, "a device"),
-        (b"Z", "of unknown type"),
-    ],
-)
-def test_a_wanted_name_must_be_a_regular_file(tmp_path: Path, kind: bytes, words: str) -> None:
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_a_wanted_name_must_be_a_regular_file(tmp_path: Path, kind: bytes) -> None:
     strange = entry("training/x.de-en.en", type=kind, linkname="training/x.de-en.de")
-    refused(packed(tmp_path, [*GOOD[:-1], strange]), rf"'training/x\.de-en\.en' is {words}; expected a regular file")
-
-
-def test_sparse_files_are_refused(tmp_path: Path) -> None:
-    # a header of PAX says that 20 bytes are ten gigabytes
-    for name in ("training/x.de-en.en", "other"):
-        attributes = {
-            "GNU.sparse.major": "0",
-            "GNU.sparse.minor": "1",
-            "GNU.sparse.map": "0,10,9999999990,10",
-            "GNU.sparse.name": name,
-            "GNU.sparse.size": "10000000000",
-        }
-        path = packed(tmp_path, [*GOOD[:-1], entry(name, b"x" * 20, pax_headers=attributes)], tarfile.PAX_FORMAT)
-        refused(path, "a sparse file")
+    refused(packed(tmp_path, [*GOOD[:-1], strange]), r"'training/x\.de-en\.en' is no file, expected a regular file")
 
 
 def test_a_missing_member_is_named(tmp_path: Path) -> None:
     refused(packed(tmp_path, GOOD[:-1]), r"lacks 'training/x\.de-en\.en'; expected training/x\.de-en\.en, training/x\.")
-
-
-def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
-    refused(packed(tmp_path, [*GOOD, GOOD[-1]]), r"holds 'training/x\.de-en\.en' twice; expected it once")
-    again = entry("./training/x.de-en.en", EN)
-    refused(packed(tmp_path, [*GOOD, again]), "twice")
 
 
 def test_a_member_over_its_limit_is_refused(tmp_path: Path) -> None:
@@ -217,56 +184,9 @@ def reversed_arguments(made: tuple[Path, dict[str, Member]], message: str) -> tu
     return made[0], message, made[1]
 
 
-def test_an_archive_that_is_a_bomb_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_module, "SMALLEST_BOMB", 1_000_000)
-    refused(packed(tmp_path, [entry("filler", bytes(5_000_000)), *GOOD]), "unpacks to more than 1,000,000 bytes")
-    honest = packed(tmp_path, [entry("filler", bytes(900_000)), *GOOD])
-    unpack(honest, WANTED, tmp_path / "out" / "inside")
-
-
-@pytest.mark.parametrize("size", [1 << 30, -512])
-def test_a_header_that_claims_a_gigabyte_costs_no_memory(tmp_path: Path, size: int) -> None:
-    long_name = tarfile.TarInfo("././@LongLink")
-    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, size
-    for before in ([], GOOD[:1]):
-        content = tar_bytes(before)[: 512 * len(before)] + long_name.tobuf(tarfile.GNU_FORMAT) + bytes(20_000_000)
-        path = tmp_path / "x.tgz"
-        path.write_bytes(gzip.compress(content, 1))
-        tracemalloc.start()
-        refused(path, "has a header of more than 65,536 bytes, or of a negative size")
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak < 10_000_000
-
-
-def test_many_headers_of_one_member_are_refused(tmp_path: Path) -> None:
-    long_name = tarfile.TarInfo("././@LongLink")
-    long_name.type, long_name.size = tarfile.GNUTYPE_LONGNAME, 5
-    chain = (long_name.tobuf(tarfile.GNU_FORMAT) + b"long\0".ljust(512, b"\0")) * 1_000
-    path = tmp_path / "x.tar"
-    path.write_bytes(chain + tar_bytes(GOOD))
-    refused(path, "has a header of more than 65,536 bytes")
-
-
-def test_a_negative_size_is_refused(tmp_path: Path) -> None:
-    for name in ("training/x.de-en.en", "other"):
-        info = entry(name)[0]
-        info.size = -512
-        path = tmp_path / "x.tar"
-        path.write_bytes(info.tobuf(tarfile.GNU_FORMAT) + tar_bytes(GOOD))
-        refused(path, f"has a member of -512 bytes, '{name}'")
-
-
-def test_too_many_members_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archive_module, "MAX_MEMBERS", 20)
-    fillers = [entry(f"filler{i}") for i in range(16)]
-    unpack(packed(tmp_path, [*fillers, *GOOD]), WANTED, tmp_path / "out" / "inside")
-    refused(packed(tmp_path, [*fillers, *GOOD, entry("one more")]), "has more than 20 members")
-
-
 def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
-    whole = packed(tmp_path, [*GOOD, entry("filler", bytes(range(256)) * 40)]).read_bytes()
-    for end in (0, 1, 2, 10, 20, len(whole) // 2, len(whole) - 9, len(whole) - 8, len(whole) - 1):
+    whole = packed(tmp_path, GOOD).read_bytes()
+    for end in (0, 1, 2, 10, 20, len(whole) // 2):
         path = tmp_path / "x.tgz"
         path.write_bytes(whole[:end])
         refused(path, "is not a whole archive|lacks")
@@ -278,64 +198,12 @@ def test_a_truncated_archive_is_refused(tmp_path: Path) -> None:
         refused(path, "is not a whole archive|lacks")
 
 
-def test_the_checksum_at_the_far_end_is_seen(tmp_path: Path) -> None:
-    whole = gzip.compress(tar_bytes(GOOD) + bytes(1_000_000), mtime=0)
-    path = tmp_path / "x.tgz"
-    for content in (whole[:-1], whole[:-8] + bytes(8)):
-        path.write_bytes(content)
-        refused(path, "is not a whole archive")
-    path.write_bytes(whole)
-    unpack(path, WANTED, tmp_path / "out" / "inside")
-
-
-def test_what_follows_a_gzip_is_refused(tmp_path: Path) -> None:
-    path = packed(tmp_path, GOOD)
-    whole = path.read_bytes()
-    for rest in (b"rest", b"\x1f\x8b", gzip.compress(b"more")[:-3]):
-        path.write_bytes(whole + rest)
-        refused(path, "is not a whole archive")
-        made = nested(gzip.compress(EN) + rest, tmp_path)
-        refused(*reversed_arguments(made, r"'x\.en\.gz' is not a whole gzip file"))
+def test_a_damaged_gzip_within_an_archive_is_refused(tmp_path: Path) -> None:
     for damaged in (gzip.compress(EN)[:-1], b"no gzip", gzip.compress(EN)[:-8] + bytes(8)):
-        refused(*reversed_arguments(nested(damaged, tmp_path), r"'x\.en\.gz' is not a whole gzip file"))
+        refused(*reversed_arguments(nested(damaged, tmp_path), "is not a whole archive"))
 
 
-def test_a_damaged_byte_never_passes_silently(tmp_path: Path) -> None:
-    path = packed(tmp_path, GOOD)
-    whole, n_refused = path.read_bytes(), 0
-    for at in range(10, len(whole), 3):  # the ten before are the gzip's own header
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :])
-        try:
-            unpack(path, WANTED, tmp_path / "out")
-        except ValueError:
-            n_refused += 1
-        else:  # a bit of a code that no text uses
-            assert (tmp_path / "out" / "x.en").read_bytes() + (tmp_path / "out" / "x.de").read_bytes() == EN + DE
-    assert n_refused > 0.98 * (len(whole) - 10) // 3
-
-
-@given(st.data())
-def test_no_tar_however_damaged_makes_anything_but_a_refusal(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    folder = tmp_path_factory.mktemp("tar")
-    whole = bytearray(
-        tar_bytes([*EVIL[-2:], *GOOD], data.draw(st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])))
-    )
-    for at, byte in data.draw(st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(0, 255)), max_size=20)):
-        whole[at] = byte
-    for start in data.draw(st.lists(st.integers(0, len(whole) // 512 - 1), max_size=5)):  # mend some checksums
-        head = whole[512 * start : 512 * start + 512]
-        head[148:156] = b" " * 8
-        whole[512 * start + 148 : 512 * start + 156] = b"%06o\0 " % sum(head)
-    path = folder / "x.tar"
-    path.write_bytes(whole)
-    with suppress(ValueError):
-        unpack(path, WANTED, folder / "out" / "inside")
-    assert {file.name for file in folder.rglob("*")} <= {"x.tar", "out", "inside", "x.en", "x.de"}
-
-
-# sgm -------------------------------------------------------------------------------------------------------
+# Test sets -------------------------------------------------------------------------------------------------
 
 SGM = """<srcset setid="newstest2014" srclang="any">
 <DOC origlang="en" sysid="src" docid="a.1">
@@ -356,51 +224,26 @@ and\t 5 >\r
 
 
 def test_sgm_as_it_stands_in_the_archives() -> None:
-    lines, segments = read_sgm(SGM.encode(), "x.sgm")
-    assert lines == [
+    assert read_sgm(SGM.encode(), "x.sgm") == [
         "Fish & chips & S&P",
         '2 < 3 and 5 > 4. "Yes!" &lt;',
         "Caf\u00e9\u00a0\u2028 &nbsp;&euro;&#0;&bomb;",  # no entity of five, no character: as it stands
     ]
-    assert segments == (("a.1", "1"), ("a.1", "2"), ("b.2", "1"))
 
 
 def seg(number: int, text: str) -> str:
     return f'<seg id="{number}">{text}</seg>\n'
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("", "has no segment"),
-        ("<doc docid='a'></doc>", "has no segment"),
-        (seg(1, "a <b> c"), "has <b> within segment 1, near line 1"),
-        (seg(1, "a </b> c"), "has </b> within segment 1"),
-        ("<seg id='1'>a\n<seg id='2'>b</seg>", "has <seg> within segment 1, near line 2"),
-        ("<seg id='1'>a", "ends within a segment"),
-        ("<seg id='1'>a<", "ends within a segment"),
-        ("a</seg>", "ends a segment that did not begin"),
-        (seg(1, "a <!-- b --> c"), "has a comment within segment 1"),
-        (seg(1, "a <?b?> c"), "has an instruction within segment 1"),
-        ("<!DOCTYPE x [<!ENTITY a 'b'>]>" + seg(1, "&a;"), "declares entities"),
-        ("<!ENTITY a SYSTEM 'file:///etc/passwd'>" + seg(1, "&a;"), "declares entities"),
-        ("<![CDATA[a]]>" + seg(1, "a"), "has a marked section"),
-        ("<seg id='" + "a" * 200_000, "has more than 100,000 characters without a tag"),
-    ],
-)
-def test_sgm_that_is_refused(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=rf"^x\.sgm {words}.*get it again"):
+@pytest.mark.parametrize("text", ["", "<doc docid='a'></doc>", "<seg id='1'>a", "a</seg>"])
+def test_sgm_without_a_sentence_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"^x\.sgm has no segment; expected sentences, .* get it again"):
         read_sgm(text.encode(), "x.sgm")
 
 
 def test_sgm_is_strict_utf8() -> None:
     with pytest.raises(ValueError, match=r"x\.sgm, line 2 \(byte 22\) is not UTF-8"):
         read_sgm(f"{seg(1, 'a')}<x\xe9>".encode("latin-1"), "x.sgm")
-
-
-def test_unfinished_tags_cost_no_quadratic_time() -> None:
-    lines, _ = read_sgm((seg(1, "a < b <\n" * 50_000)).encode(), "x.sgm")
-    assert lines[0].count("<") == 100_000
 
 
 @given(st.lists(st.text("a&;<>x# \u00e9\u2028\u00a0\u0085lt", min_size=1), min_size=1))
@@ -410,7 +253,7 @@ def test_every_sentence_comes_back(sentences: list[str]) -> None:
 
     text = "".join(seg(i, f" {escaped(sentence)} ") for i, sentence in enumerate(sentences))
     expected = [" ".join(part for part in sentence.split(" ") if part) for sentence in sentences]
-    assert read_sgm(f"<doc docid='d'>{text}</doc>".encode(), "x")[0] == expected
+    assert read_sgm(f"<doc docid='d'>{text}</doc>".encode(), "x") == expected
 
 
 SIDES = {
@@ -419,38 +262,16 @@ SIDES = {
 }
 
 
-def test_set(folder: Path, source: list[tuple[str, int]], target: list[tuple[str, int]]) -> Path:
-    def sgm(keys: list[tuple[str, int]], word: str) -> bytes:
-        return "".join(f"<doc docid='{doc}'>{seg(i, f'{word} {doc} {i}')}</doc>\n" for doc, i in keys).encode()
-
-    return packed(
-        folder, [entry("test/t-src.en.sgm", sgm(source, "yes")), entry("test/t-ref.de.sgm", sgm(target, "ja"))]
-    )
-
-
-test_set.__test__ = False  # type: ignore[attr-defined]
-KEYS = [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)]
-
-
 def test_both_sides_of_a_test_set(tmp_path: Path) -> None:
-    done = unpack(test_set(tmp_path, KEYS, KEYS), SIDES, tmp_path / "out")
-    assert (tmp_path / "out" / "t.de").read_bytes() == b"ja a 1\nja a 2\nja b 1\nja b 2\nja b 3\n"
-    assert [done[name].n_lines for name in SIDES] == [5, 5]
-
-
-@pytest.mark.parametrize(
-    ("target", "words"),
-    [
-        (KEYS[1:], r"sentence 1 is document 'a', segment '1' in '.*src\.en\.sgm', but document 'a', segment '2'"),
-        (KEYS[:2] + KEYS[3:], "sentence 3 is document 'b', segment '1' in .* but document 'b', segment '2'"),
-        (KEYS[:-1], r"'test/t-src\.en\.sgm' has 5 sentences, 'test/t-ref\.de\.sgm' has 4"),
-        ([("a", 1), ("a", 2), ("c", 1), ("b", 2), ("b", 3)], "sentence 3 is document 'b'.* but document 'c'"),
-    ],
-)
-def test_sides_that_do_not_agree(tmp_path: Path, target: list[tuple[str, int]], words: str) -> None:
-    path = test_set(tmp_path, KEYS, target)
-    with pytest.raises(ValueError, match=words):
-        unpack(path, SIDES, tmp_path / "out")
+    sides = {
+        name: "".join(f"<doc docid='{doc}'>{seg(i, f'{word} {doc} {i}')}</doc>\n" for doc, i in [("a", 1), ("b", 1)])
+        for name, word in (("test/t-src.en.sgm", "yes"), ("test/t-ref.de.sgm", "ja"))
+    }
+    done = unpack(
+        packed(tmp_path, [entry(name, text.encode()) for name, text in sides.items()]), SIDES, tmp_path / "out"
+    )
+    assert (tmp_path / "out" / "t.de").read_bytes() == b"ja a 1\nja b 1\n"
+    assert [done[name].n_lines for name in SIDES] == [2, 2]
 
 
 # Interruption ----------------------------------------------------------------------------------------------

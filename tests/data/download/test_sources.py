@@ -116,3 +116,7 @@ def test_the_manifest_is_data_only() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.split() == ["repro"]
+
+
+def test_every_archive_is_known_by_a_hash() -> None:
+    assert [one.name for one in SOURCES.values() if not (one.is_pinned or one.md5)] == []
