@@ -65,9 +65,9 @@ def test_its_page_shows_no_columns_of_a_paper_that_has_no_such_row() -> None:
     assert "41.0" in page
 
 
-def test_the_page_of_its_scale_has_it_above_all_verdicts(tmp_path: Path) -> None:
+def test_the_page_of_its_scale_has_it_above_all_tables(tmp_path: Path) -> None:
     for record in runs(40.9, 41.0, 41.1):
         record.save(path(tmp_path, record))
     text = build.texts(build.build_scale(ResultSet.read(tmp_path / "paper")))[tmp_path / "paper/README.md"]
-    assert text.index("## Beside the published scores") < text.index("as one more run") < text.index("## Verdicts")
+    assert text.index("## Beside the published scores") < text.index("as one more run") < text.index("## Tables")
     assert "table2: no runs" not in text, "nor is Table 3 there"
