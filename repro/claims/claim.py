@@ -163,8 +163,4 @@ TABLE3 = (
     *(B0, H1, H4, H16, H32, K16, K32, N2, N4, N8, D256, D1024, F1024, F4096),
     *(DROP_0, DROP_2, SMOOTH_0, SMOOTH_2, LEARNED, BIG),
 )
-WSJ, SILVER = "table4/WSJ only", "table4/semi-supervised"
-RNN_WSJ, RNN_SILVER, ATTENTION_WSJ, ATTENTION_SILVER = (
-    f"table4/recurrent{kind}, {text}" for kind in ("", " with attention") for text in ("WSJ only", "semi-supervised")
-)
-BASE_DE, BIG_DE, BASE_FR, BIG_FR = (f"table2/{row}" for row in ("base en-de", "big en-de", "base en-fr", "big en-fr"))
+BASE_DE, BASE_FR = (f"table2/base {pair}" for pair in ("en-de", "en-fr"))

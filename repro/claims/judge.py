@@ -42,6 +42,7 @@ from repro.results.record import PaperNumbers, Record
 
 LayerOutcomes = Mapping[str, tuple[Outcome, str]]  # claim -> its verdict and the evidence
 NOTHING_MEASURED: LayerOutcomes = MappingProxyType({})
+TOO_FEW = "too few runs that count"
 SETTLES_NOTHING: frozenset[Outcome] = frozenset({"not judged", "not testable here", "unstable"})
 # in the order of a page; of two endpoints the first is what a claim's verdict is
 OUTCOMES: tuple[Outcome, ...] = (
@@ -304,7 +305,7 @@ def _refusal(suite: Suite, claim: Claim, runs: Mapping[str, Mapping[int, float]]
             else f"{_row(row)} {suite.waiting.get(row, 0)} of {SEEDS}"
             for row in missing
         ]
-        return _not_judged(f"too few runs that count: {', '.join(counts)}")
+        return _not_judged(f"{TOO_FEW}: {', '.join(counts)}")
     named = {_row(row): len(of) for row, of in runs.items()}
     if verdict := unfit(named, {_row(row): suite.diverged(row) for row in runs}):
         return verdict

@@ -220,7 +220,7 @@ def _cell(one: Judged, scale: str) -> Words:
     """The verdict, marked where it is one or the other; of a scale too small, which would do."""
     if _is_judged(one):
         return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
-    return one.verdict if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
+    return "not run" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
 
 
 def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
@@ -234,9 +234,7 @@ def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
     if any(
         not _is_judged(line[i]) and may_judge(at.scale, line[i].claim) for line in lines for i, at in enumerate(shown)
     ):
-        said.append(
-            "Not judged: too few runs that count, or rows that do not compare; the page of the scale says which."
-        )
+        said.append("Not run: too few runs that count, or rows that do not compare; the page of the scale says which.")
     return " ".join(said)
 
 

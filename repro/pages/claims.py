@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from repro.claims.blocks import ALPHA
 from repro.claims.bootstrap import Place
+from repro.claims.catalogue import SCALE_ORDER
 from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
 from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
 from repro.claims.evidence import Evidence, why_apart
-from repro.claims.judge import OUTCOMES, Found, Judged, may_judge, may_judge_sizes
+from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
 from repro.claims.published import NOTHING_PUBLISHED, Published
 from repro.claims.to_base import Distances, ToBase
@@ -152,7 +153,7 @@ def page(
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
             Text(agreement(evidence, printed) if is_of_paper else ""),
-            Text(f"{several(len(answered), of.name.removesuffix('s'))} can be answered here: {told_counts(answered)}"),
+            Text(_told(answered, of)),
             Text(promise(judged, runs.scale, published)),
             differing(judged),
             exploration(evidence),
@@ -173,6 +174,15 @@ def page(
             Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )
+
+
+def _told(answered: Sequence[Judged], of: Subject) -> str:
+    """25 claims can be answered here: sign as printed 13, undetermined 9; 3 are explored only."""
+    settled = [one for one in answered if one.verdict != "not judged"]
+    only = f"{len(answered) - len(settled)} explored only" if len(settled) < len(answered) else ""
+    counts = told_counts(settled).rstrip(".") if settled else ""
+    said = "; ".join(filter(None, [counts, only]))
+    return f"{several(len(answered), of.name.removesuffix('s'))} can be answered here{f': {said}' * bool(said)}."
 
 
 def is_answered(one: Judged, scale: str) -> bool:
@@ -454,11 +464,19 @@ def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str, of: 
     for one in open_:
         if not may_judge(scale, one.claim):
             larger.setdefault(one.claim.scale, []).append(one.claim.id)
-    lines = [f"Needs {which} or a larger scale: {', '.join(ids)}." for which, ids in larger.items()]
-    for one in open_:
-        if may_judge(scale, one.claim):
-            lines.append(f"{one.claim.id} {one.sentence}: {with_minus(one.reason)}.")
-    wanted = dict.fromkeys(row for one in open_ if may_judge(scale, one.claim) for row in one.claim.rows)
+    lines = [
+        f"Needs {which}{' or a larger scale' * (which != SCALE_ORDER[-1])}: {', '.join(ids)}."
+        for which, ids in larger.items()
+    ]
+    small = [one for one in open_ if may_judge(scale, one.claim)]
+    if waiting := [one.claim.id for one in small if one.reason.startswith(TOO_FEW)]:
+        lines.append(f"{TOO_FEW.capitalize()}: {', '.join(waiting)}.")
+    lines += [
+        f"{one.claim.id} {one.sentence}: {with_minus(one.reason)}."
+        for one in small
+        if not one.reason.startswith(TOO_FEW)
+    ]
+    wanted = dict.fromkeys(row for one in small for row in one.claim.rows)
     there = {f"{record.table}/{record.row}" for record in evidence.everything}
     if missing := [row.split("/", 1)[1] for row in wanted if row not in there]:
         hours = [

@@ -9,7 +9,7 @@ from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
 from repro.claims.published import NOTHING_PUBLISHED, Published, read_published
-from repro.pages import table3
+from repro.pages import anchor, table3
 from repro.pages.columns import has_systems
 from repro.pages.verdicts import tell_exploration
 from repro.pages.words import EXPLORED
@@ -111,4 +111,6 @@ def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) 
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
+    if anchor.TABLE in {*frame["table"]}:
+        frame = anchor.with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame
