@@ -2,7 +2,7 @@
 
 The order of the data, dropout and the first weights are functions of the seed, the same for all rows: a seed that is
 bad for one row is bad for most. So a seed is a block, and score = row + seed + residual, by least squares. A question
-about rows is a weighted sum of their effects (`Estimate`). Numbers in, numbers out; nothing here knows a claim, a table
+about rows is a weighted sum of their effects (`Contrast`). Numbers in, numbers out; nothing here knows a claim, a table
 or a file. The rules in words: docs/claims.md.
 """
 
@@ -26,7 +26,7 @@ ROUNDING = 1e-9  # what is smaller than this share of another number is none
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Contrast:
     """A weighted sum of row effects, its standard error and the degrees of freedom that this rests on."""
 
     value: float
@@ -102,7 +102,7 @@ class Blocks:
             if variance.value > (1 + ROUNDING) * common.value:
                 self._variances[i] = variance
 
-    def estimate(self, weights: Mapping[str, float]) -> Estimate | None:
+    def estimate(self, weights: Mapping[str, float]) -> Contrast | None:
         """The sum of row effects with these weights, which come to zero; degrees of freedom by Satterthwaite.
 
         None where a row is not there, rows have no seed in common, or nothing varies.
@@ -123,9 +123,9 @@ class Blocks:
         if math.sqrt(squared) <= ROUNDING * float(np.abs(self._y).max()):
             return None
         df = squared**2 / sum(part**2 / variance.df for variance, part in parts.items() if part)
-        return Estimate(value=value, se=math.sqrt(squared), df=df)
+        return Contrast(value=value, se=math.sqrt(squared), df=df)
 
-    def difference(self, first: str, second: str) -> Estimate | None:
+    def difference(self, first: str, second: str) -> Contrast | None:
         """The effect of `first` less that of `second`."""
         return self.estimate({first: 1.0, second: -1.0})
 

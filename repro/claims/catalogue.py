@@ -18,7 +18,7 @@ ENDPOINTS = {one.name: one for one in (LOG_PPL, BLEU, TEST_BLEU, ACCURACY, F1)}
 
 def read_claims(file: Path) -> tuple[Claim, ...]:
     """In the order of the file."""
-    return tuple(_claim(id, **fields) for id, fields in tomllib.loads(file.read_text("utf-8")).items())
+    return tuple(_claim(id, **fields) for id, fields in tomllib.loads(file.read_bytes().decode()).items())
 
 
 def _claim(

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from repro.claims.blocks import ALPHA, Estimate, holm
+from repro.claims.blocks import ALPHA, Contrast, holm
 
 Outcome = Literal[
     "reproduced",
@@ -29,7 +29,7 @@ Outcome = Literal[
 ]
 
 
-class Words(NamedTuple):
+class OutcomeWords(NamedTuple):
     """What a rule may say: the paper is right, it is not, or neither is shown."""
 
     yes: Outcome
@@ -37,10 +37,12 @@ class Words(NamedTuple):
     neither: Outcome
 
 
-OF_SIZE = Words("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
-OF_SIGN = Words("sign as printed", "opposite sign", "undetermined")  # where they were not
-OF_PRINT = Words("consistent", "not consistent", "inconclusive")  # of the paper's numbers beside each other
-OF_HOUSE = Words("holds here", "does not hold here", "inconclusive")  # of our own code, or measured on our own layers
+OF_SIZE = OutcomeWords("reproduced", "contradicted", "inconclusive")  # where the paper's own model and text were used
+OF_SIGN = OutcomeWords("sign as printed", "opposite sign", "undetermined")  # where they were not
+OF_PRINT = OutcomeWords("consistent", "not consistent", "inconclusive")  # of the paper's numbers beside each other
+OF_HOUSE = OutcomeWords(
+    "holds here", "does not hold here", "inconclusive"
+)  # of our own code, or measured on our own layers
 EXCLUDED: Outcome = "printed size excluded"  # no sign was found, and the difference is smaller than the printed one
 
 FIRST_SEED = 9  # those before it have been looked at while scales, claims and this analysis were made
@@ -77,14 +79,10 @@ class Sign:
     Two-sided: either sign is found with the same certainty.
     """
 
-    estimate: Estimate
-    printed: float | None  # by the paper, above zero; None: it prints nothing
-    words: Words
+    estimate: Contrast
+    printed: float | None  # by the paper; None: it prints nothing
+    words: OutcomeWords
     of: str = ""  # what the estimate is, in words, where it is no difference
-
-    def __post_init__(self) -> None:
-        if self.printed is not None and not self.printed > 0:
-            raise ValueError(f"printed: expected a number above zero, got {self.printed}. Turn the rows round.")
 
     @property
     def p(self) -> float:
@@ -100,7 +98,7 @@ class Sign:
             outcome, text = self.words.yes, f"above {low:.3g}"
         elif high < 0:
             outcome, text = self.words.no, f"the other way round: below {high:.3g}"
-        elif self.words == OF_SIGN and self.printed is not None and most < self.printed:
+        elif self.words == OF_SIGN and self.printed and most < self.printed:
             outcome, text = EXCLUDED, f"below {most:.3g}, printed {self.printed:.3g}"
         return Verdict(outcome=outcome, reason=f"{self.of} {text}".strip(), detectable=self.estimate.detectable(level))
 
@@ -109,9 +107,9 @@ class Sign:
 class Equivalence:
     """ "A and B are nearly the same": the difference lies inside the margin, or outside it."""
 
-    estimate: Estimate
+    estimate: Contrast
     margin: float
-    words: Words
+    words: OutcomeWords
 
     def _inside(self) -> float:
         """Against "outside", by two one-sided tests: the larger p-value of the two."""
@@ -142,8 +140,8 @@ class Best:
     several chances, the smallest of them counts as often as there are.
     """
 
-    leads: Mapping[str, Sequence[Estimate]]  # by each other row: how far those named are ahead of it
-    words: Words
+    leads: Mapping[str, Sequence[Contrast]]  # by each other row: how far those named are ahead of it
+    words: OutcomeWords
 
     def _named(self) -> float:
         return max(len(of) * min(one.p_above(0.0) for one in of) for of in self.leads.values())

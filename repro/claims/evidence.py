@@ -71,8 +71,8 @@ def gather(
     a run has the hyper-parameters that its row makes; `published` are the ids of runs that have verdicts already.
     """
     everything = [*records]
-    known = [record for record in everything if record.run in published]
-    others = [record for record in everything if record.run not in published]
+    known = [record for record in everything if record.run in published and record.claims not in lists]
+    others = [record for record in everything if record.run not in published or record.claims in lists]
     shared = _misplaced(everything) | _copies(others)
     looked_at = ((record, _set_apart(record, lists, rows) or shared.get(id(record))) for record in others)
     apart = [Apart(record, why) for record, why in looked_at if why]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from repro.claims.blocks import Blocks, Estimate, slope_weights
+from repro.claims.blocks import Blocks, Contrast, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER
 from repro.claims.claim import Claim, Endpoint
 from repro.claims.decisions import (
@@ -26,10 +26,10 @@ from repro.claims.decisions import (
     Best,
     Equivalence,
     Outcome,
+    OutcomeWords,
     Sign,
     Tested,
     Verdict,
-    Words,
     judged,
     unfit,
 )
@@ -252,13 +252,18 @@ def _look(suite: Suite, claim: Claim, endpoint: Endpoint, blocks: Blocks, *, is_
     return _Cell(found, test)
 
 
-def words_at(scale: str) -> Words:
+def words_at(scale: str) -> OutcomeWords:
     """What is said of trained rows there."""
     return OF_SIZE if may_judge_sizes(scale) else OF_SIGN
 
 
 def _test(
-    claim: Claim, endpoint: Endpoint, blocks: Blocks, estimate: Estimate | None, printed: float | None, words: Words
+    claim: Claim,
+    endpoint: Endpoint,
+    blocks: Blocks,
+    estimate: Contrast | None,
+    printed: float | None,
+    words: OutcomeWords,
 ) -> Tested | None:
     """None where nothing varies."""
     if claim.kind == "best of family":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from repro.claims.decisions import Outcome
+from repro.claims.decisions import FIRST_SEED, Outcome
 from repro.results.record import Record
 
 FILE = "verdicts.json"
@@ -39,16 +39,19 @@ NOTHING_PUBLISHED = Published()
 def read_published(folder: Path, records: Iterable[Record]) -> Published:
     """Those in the folder of a scale; void where a run that they are of is not among these records.
 
-    A ValueError names the file, what was found and what to do.
+    The base had seeds that are judged anew: one whose place a fresh run has taken is not missed. A ValueError
+    names the file, what was found and what to do.
     """
     if not (file := folder / FILE).exists():
         return NOTHING_PUBLISHED
+    records = list(records)
     there = {record.run for record in records}
+    taken = {(f"{one.table}/{one.row}", str(one.seed)) for one in records if one.seed >= FIRST_SEED}
     try:
         content = json.loads(file.read_bytes())
         for row, seeds in content["runs"].items():
             for seed, run in seeds.items():
-                if run not in there:
+                if run not in there and (row, seed) not in taken:
                     return Published(
                         void=f"The verdicts in {FILE} are void: run {run} is missing (seed {seed} of {row})"
                     )

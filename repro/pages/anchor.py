@@ -62,7 +62,9 @@ def anchor_section(frame: "DataFrame") -> tuple[Block, ...]:
 
 
 def with_ngrams(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
-    """The frame with what BLEU on test is made of; nothing where a run has no counts, or of another table."""
+    """The frame with what BLEU on test is made of; nothing where a run has no counts, and no column of other tables."""
+    if TABLE not in {*frame["table"]}:
+        return frame
     lines = []
     for runs in runs_in(frame, records):
         kept = [read_counts(results, run) for run in runs if run.table == TABLE]

@@ -111,6 +111,5 @@ def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) 
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
-    if anchor.TABLE in {*frame["table"]}:
-        frame = anchor.with_ngrams(frame, records, results)
+    frame = anchor.with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from repro.claims.blocks import Blocks, Estimate, holm, slope_weights
+from repro.claims.blocks import Blocks, Contrast, holm, slope_weights
 
 SIX = {"a": {1: 3.0, 2: 8.0, 3: 7.0}, "b": {1: 1.0, 2: 5.0, 3: 6.0}}
 
 
-def found(scores: Mapping[str, Mapping[int, float]], first: str, second: str) -> Estimate:
+def found(scores: Mapping[str, Mapping[int, float]], first: str, second: str) -> Contrast:
     estimate = Blocks(scores).difference(first, second)
     assert estimate
     return estimate
@@ -102,7 +102,7 @@ def test_a_trend_is_a_slope_per_doubling() -> None:
 
 
 def test_what_is_detectable_is_found_four_times_of_five() -> None:
-    estimate = Estimate(value=0.0, se=0.5, df=12.0)
+    estimate = Contrast(value=0.0, se=0.5, df=12.0)
     size = estimate.detectable(0.05)
     power = 1 - float(stats.nct.cdf(stats.t.ppf(0.975, 12), 12, size / 0.5))
     assert power == pytest.approx(0.8, abs=1e-6)

@@ -66,6 +66,20 @@ def test_without_one_of_their_runs_they_are_void(tmp_path: Path, runs: list[Reco
     assert (one.verdict, one.reason) == ("not judged", published.void)
 
 
+def test_a_fresh_run_may_take_the_place_of_one_of_the_base_whose_seed_is_judged_anew(
+    tmp_path: Path, runs: list[Record]
+) -> None:
+    old = replace(some(B0, 25.8)[0], claims="a" * 16, run="f" * 16)
+    note(tmp_path, [*runs, old])
+    fresh = some(B0, 25.8)
+    assert read_published(tmp_path, runs).void
+    published = read_published(tmp_path, [*runs, *fresh])
+    assert not published.void
+    again = replace(fresh[0], run=old.run)  # made again under the list of today, from code that was not changed
+    evidence = evidence_of([*runs, again, *fresh[1:]], published=published)
+    assert [one.seed for one in evidence.fresh] == [9, 10, 11, 12, 13]
+
+
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert read_published(tmp_path, ()) == NOTHING_PUBLISHED
     (tmp_path / FILE).write_text("{}")
