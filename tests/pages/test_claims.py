@@ -183,7 +183,8 @@ def test_no_record_no_page(tmp_path: Path) -> None:
 def test_text_on_the_page_is_text() -> None:
     named = direction("C99", "1", "a | b <script> *c*", B0, H1, scale="smoke")
     runs = Summary(scale="x_y|", claim="", n=1, n_rows=1, hours=1.0, rows_here=("a|b (here <i>)",))
-    page = markdown(claims.page(judge_suite(suite(NOTHING, {}), [named]), NOTHING, runs))
+    [one] = judge_suite(suite(NOTHING, {}), [named])
+    page = markdown(claims.page([replace(one, explored="undetermined")], NOTHING, runs))
     assert r"a \| b &lt;script&gt; \*c\*" in page
     assert r"at scale x_y\|" in page
     assert r"At this scale they are a\|b (here &lt;i&gt;)." in page
