@@ -110,7 +110,7 @@ ARROWS = (
         "A frame with one line per row, mean and 95 % t-interval over seeds; each claim of the paper with what the rows "
         "say about it. None of this asks the tracker or imports torch.",
         "results/kinds results/frame results/notes results/labels results/departures paper claims/catalogue claims/claim claims/judge "
-        "claims/decisions claims/statistics claims/* pages/build pages/* render/* results/publish results/*",
+        "claims/decisions claims/blocks claims/* pages/build pages/* render/* results/publish results/*",
     ),
     Arrow(
         "layers -> Table 1",

@@ -5,6 +5,7 @@ import math
 from dataclasses import asdict, replace
 from typing import Any
 
+from repro.claims.claim import Claim
 from repro.claims.lists import catalogue_digest
 from repro.model.config import BASE
 from repro.results.record import Record
@@ -74,7 +75,8 @@ def told_apart(row: str, table: str, seed: int = 1, **other: Any) -> Record:
 def that_counts(record: Record, claims: str | None = None) -> Record:
     """The same as evidence: begun under this list of claims, all updates made as planned, a run of its own."""
     own = hashlib.sha256(f"{record.table} {record.row} {record.seed}".encode()).hexdigest()
-    badge = {"badge": "L2", "against": [], "order": "ab", "plan": "ab", "replayed": 0, "repeated_lines": 0}
+    order = f"order of seed {record.seed}"
+    badge = {"badge": "L2", "against": [], "order": order, "plan": order, "replayed": 0, "repeated_lines": 0}
     made: Any = {
         "run": own[:16],
         "claims": claims or catalogue_digest(),
@@ -82,3 +84,8 @@ def that_counts(record: Record, claims: str | None = None) -> Record:
         "cost": {**record.cost, "steps": record.hyper["steps"]},
     }
     return replace(record, **made)
+
+
+def direction(id: str, where: str, says: str, better: str, worse: str, *, scale: str, **other: Any) -> Claim:
+    """A claim that one row is better than another."""
+    return Claim(id=id, where=where, says=says, kind="direction", rows=(better, worse), scale=scale, **other)

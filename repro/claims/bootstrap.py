@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Literal
 
 from repro.claims.claim import Kind
-from repro.claims.decisions import LOOKS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import Judged
 from repro.results.resampled import Floats, Interval, over_draws, resampled
@@ -19,7 +18,7 @@ from repro.results.sentences import SMOOTHED, RunKey, Scorers, bleu, counts_of_r
 
 Split = Literal["dev", "test"]
 Place = tuple[str, str]  # the id of a claim, the name of an endpoint
-DIFFERENCES: tuple[Kind, ...] = ("direction", "magnitude", "equivalence")  # claims about two rows, the better first
+DIFFERENCES: tuple[Kind, ...] = ("direction", "equivalence")  # claims about two rows, the better first
 
 
 class OverSentences:
@@ -61,7 +60,7 @@ class OverSentences:
 
 
 def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) -> dict[Place, Interval]:
-    """The intervals of the differences between two rows, by claim and endpoint, at the look that judged them.
+    """The intervals of the differences between two rows, by claim and endpoint, of the runs that its numbers are of.
 
     `results` is the folder of the records, which have their counts beside them; a difference of which a run has none,
     or that is no difference in BLEU, is not there.
@@ -78,9 +77,9 @@ def over_sentences(judged: Iterable[Judged], evidence: Evidence, results: Path) 
 
 
 def _runs(evidence: Evidence, one: Judged) -> tuple[list[RunKey], list[RunKey]]:
-    """The finished runs of the better row and of the worse, of the last look that has both: it is what is judged."""
-    looks = (evidence.at(look) for look in reversed(LOOKS))
-    taken = next((found for found in looks if {*one.claim.rows} <= found.keys()), {})
+    """The finished runs of the better row and of the worse, that its numbers are of."""
+    fresh = evidence.taken()
+    taken = fresh if {*one.claim.rows} <= fresh.keys() else evidence.explored()
     better, worse = (taken.get(row, []) for row in one.claim.rows)
     finished = ([run_key(record) for record in of if record.status == "finished"] for of in (better, worse))
     return next(finished), next(finished)

@@ -5,12 +5,12 @@ before the result, and the rows differ in what they are said to differ in. Runs 
 tables, and settle nothing. The rules in words: docs/claims.md.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from repro.claims.claim import B0
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, Look
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.model.config import written
 from repro.results.frame import NO_ROWS, Rows
 from repro.results.kinds import by_cell, differences, newest
@@ -27,46 +27,65 @@ class Apart(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The runs of one scale that may settle a claim, and the others."""
+    """The runs of one scale that may settle a claim, those that have settled some, and the others."""
 
-    records: Sequence[Record]
-    apart: Sequence[Apart]
+    fresh: Sequence[Record] = ()  # begun under a list of claims that is kept, from the first declared seed on
+    published: Sequence[Record] = ()  # those that published verdicts are of
+    apart: Sequence[Apart] = ()
 
-    def at(self, look: Look) -> dict[str, list[Record]]:
-        """By "table/row" the runs that a look takes, in the order of their seeds; a row that lacks one is not there."""
-        rows = {f"{table}/{row}": sorted(of, key=_seed) for (table, row), of in by_cell(self.records).items()}
-        return {row: of[: needed(row, look)] for row, of in rows.items() if len(of) >= needed(row, look)}
+    @property
+    def records(self) -> Sequence[Record]:
+        """All that count."""
+        return [*self.published, *self.fresh]
+
+    @property
+    def everything(self) -> Sequence[Record]:
+        """All runs there are."""
+        return [*self.records, *(record for record, _ in self.apart)]
+
+    def taken(self) -> dict[str, list[Record]]:
+        """By "table/row" the fresh runs that are judged, in the order of their seeds; no row that lacks one."""
+        return {row: of[:SEEDS] for row, of in _by_row(self.fresh).items() if len(of) >= SEEDS}
+
+    def explored(self) -> dict[str, list[Record]]:
+        """The same of runs that were known before: the published ones, of other rows all of committed code."""
+        known = _by_row(self.published)
+        clean = [record for record in self.everything if not record.stamp["dirty"]]
+        return _by_row(newest(clean)[0]) | known
 
     def count(self, row: str) -> int:
-        """The runs of "table/row"."""
-        return sum(f"{record.table}/{record.row}" == row for record in self.records)
+        """The fresh runs of "table/row"."""
+        return sum(f"{record.table}/{record.row}" == row for record in self.fresh)
 
 
-def needed(row: str, look: Look) -> int:
-    """The seeds of "table/row" that a look takes."""
-    return BASE_SEEDS if row == B0 else look.seeds
+def _by_row(records: Iterable[Record]) -> dict[str, list[Record]]:
+    return {f"{table}/{row}": sorted(of, key=_seed) for (table, row), of in by_cell(records).items()}
 
 
-def gather(records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS) -> Evidence:
+def gather(
+    records: Iterable[Record], lists: Container[str], rows: Rows = NO_ROWS, published: Container[str] = ()
+) -> Evidence:
     """Tell evidence from exploration: runs that began under one of these lists of claims, by their digests.
 
     Whether that list held a claim is asked claim by claim. `rows` are those of the experiments, by which
-    a run has the hyper-parameters that its row makes.
+    a run has the hyper-parameters that its row makes; `published` are the ids of runs that have verdicts already.
     """
     everything = [*records]
-    copies = _copies(everything)
-    looked_at = ((record, _set_apart(record, lists, rows) or copies.get(id(record))) for record in everything)
+    known = [record for record in everything if record.run in published and record.claims not in lists]
+    others = [record for record in everything if record.run not in published or record.claims in lists]
+    shared = _misplaced(everything) | _copies(others)
+    looked_at = ((record, _set_apart(record, lists, rows) or shared.get(id(record))) for record in others)
     apart = [Apart(record, why) for record, why in looked_at if why]
     left = {id(one.record) for one in apart}
-    kept, others = newest([record for record in everything if id(record) not in left])
-    apart += [Apart(record, _older(record, kept)) for record in others]
+    kept, older = newest([record for record in others if id(record) not in left])
+    apart += [Apart(record, _older(record, kept)) for record in older]
     judged: list[Record] = []
     for of in by_cell(kept).values():
         unbroken = _unbroken(of)
         judged += unbroken
         after_gap = f"after a gap in the seeds, which count from {FIRST_SEED} on"
         apart += [Apart(record, after_gap) for record in of[len(unbroken) :]]
-    return Evidence(records=judged, apart=apart)
+    return Evidence(fresh=judged, published=known, apart=apart)
 
 
 def _seed(record: Record) -> int:
@@ -77,10 +96,10 @@ def _set_apart(record: Record, lists: Container[str], rows: Rows) -> str | None:
     """Why one run settles nothing, whatever the others are; None if it may."""
     if record.stamp["dirty"]:
         return "of uncommitted code"
+    if record.seed < FIRST_SEED:
+        return f"of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen"
     if record.claims not in lists:
         return "begun under a list of claims that is not kept" if record.claims else "begun before such lists were kept"
-    if record.seed < FIRST_SEED:
-        return f"of seeds below {FIRST_SEED}, whose runs were looked at when scales and claims were chosen"
     if record.determinism is None or record.determinism["badge"] is None:
         return "not shown to have read what was planned"
     finished = record.status == "finished"
@@ -124,6 +143,44 @@ def _copies(records: Iterable[Record]) -> dict[int, str]:
         if any((one.seed, one.hyper) != (of[0].seed, of[0].hyper) for one in of):
             found |= {id(one): f"with the same {name} {mark[:16]}, so copies of one run" for one in of}
     return found
+
+
+def _misplaced(records: Iterable[Record]) -> dict[int, str]:
+    """By `id` the records whose order of the data is not that of their seed, and why: it is the same for all rows.
+
+    Of rows that read one text in updates of one size, equally many. The order that most of them have is that of the
+    seed; of two that have it equally often neither is.
+    """
+    found: dict[int, str] = {}
+    worlds: dict[str, dict[int, list[Record]]] = {}
+    for record in records:
+        if record.status == "finished" and record.determinism and record.determinism["order"]:
+            worlds.setdefault(_world(record), {}).setdefault(record.seed, []).append(record)
+    for seeds in worlds.values():
+        orders: dict[str, list[int]] = {}
+        for seed, of in seeds.items():
+            counts = Counter(_order(record) for record in of).most_common(2)
+            order = counts[0][0] if len(counts) == 1 or counts[0][1] > counts[1][1] else ""
+            orders.setdefault(order, []).append(seed)
+            found |= {
+                id(one): "in another order than the other rows of their seed" for one in of if _order(one) != order
+            }
+        for order, twice in orders.items():
+            if order and len(twice) > 1:
+                same = f"of seeds that have one order of the data, {', '.join(map(str, sorted(twice)))}"
+                found |= {id(one): same for seed in twice for one in seeds[seed] if _order(one) == order}
+    return found
+
+
+def _order(record: Record) -> str:
+    assert record.determinism  # `_misplaced` takes no other
+    return str(record.determinism["order"])
+
+
+def _world(record: Record) -> str:
+    """All but the seed that the order of the data follows from."""
+    settings = [record.settings.get(name) for name in ("batch_tokens", "fill")]
+    return repr([record.pair, record.corpus["sha256"], record.tokenizer["sha256"], *settings, record.hyper["steps"]])
 
 
 def why_apart(apart: Sequence[Apart]) -> list[str]:

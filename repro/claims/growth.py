@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from repro.claims.blocks import CONFIDENCE
 from repro.claims.decisions import OF_HOUSE, Outcome
-from repro.claims.statistics import CONFIDENCE
 from repro.results.layer_costs import Count, Measured, Steps
 
 LABELS = {  # every layer that is measured

@@ -14,12 +14,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from repro.claims.claim import Claim
 from repro.claims.decisions import OF_HOUSE, Outcome
-from repro.claims.spelling import syntax
 from repro.render.extras import install
 from repro.results.provenance import Provenance, provenance
 from repro.storage import signed_json
@@ -114,6 +113,27 @@ def _imported(tree: ast.Module, root: Path) -> list[Path]:
             names |= {alias.name for alias in node.names}
     ours = [root / f"{name.replace('.', '/')}.py" for name in sorted(names) if name.split(".")[0] == "repro"]
     return [path for path in ours if path.is_file()]
+
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
+
+
+def syntax(node: Any) -> str:
+    """The syntax without words: neither docstrings, annotations nor f-strings. Empty fields come and go with Python."""
+    if isinstance(node, list):
+        return f"[{','.join(map(syntax, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.JoinedStr):
+        return "words"
+    if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:]
+    shown = (
+        f"{name}={syntax(value)}"
+        for name, value in ast.iter_fields(node)
+        if name not in ("annotation", "returns", "type_comment") and value not in (None, [])
+    )
+    return f"{type(node).__name__}({','.join(shown)})"
 
 
 # The file

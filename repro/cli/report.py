@@ -75,7 +75,7 @@ def _report(results: Path, *, own: bool, cache: Path) -> int:
 
 def _tested(results: Path) -> bool:
     """Run the tests that settle claims and keep what came out; whether one of them did not pass."""
-    from repro.claims.statements import LISTED
+    from repro.claims.catalogue import LISTED
     from repro.claims.tested import named_tests, read_outcomes, run, write_outcomes
 
     before = {one.test: one.outcome for one in read_outcomes(results).ran}

@@ -13,9 +13,8 @@ from functools import partial
 from itertools import starmap
 from pathlib import Path
 
-from repro.claims.catalogue import CLAIMS
-from repro.claims.judge import evidence_of, judge
-from repro.claims.statements import STATEMENTS
+from repro.claims.judge import evidence_of
+from repro.claims.published import read_published
 from repro.claims.to_base import Distances
 from repro.figures import (
     activations,
@@ -306,9 +305,7 @@ def _distances(place: Path, of: Load) -> Distances:
     """Those that the pages of verdicts have, so of all records of the scale."""
     tables = {folder.name: of(folder.name) for folder in record_folders(place)}
     found = ResultSet(folder=place, tables=tables, rows=noted_rows(place))
-    evidence = evidence_of(found.everything, found.rows)
-    judged = [one for claims in (CLAIMS, STATEMENTS) for one in judge(evidence, found.rows, claims=claims)]
-    return Distances(evidence, judged)
+    return Distances(evidence_of(found.everything, found.rows, read_published(place, found.everything)))
 
 
 def _third(of: Load, tables: Sequence[str]) -> list[Record]:

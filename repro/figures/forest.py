@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 NAME = "differences"
 ENDPOINTS = (LOG_PPL, BLEU)
-COLUMNS = (  # of the numbers beside the picture; `claim` names the claim that has the same, if there is one
+COLUMNS = (  # of the numbers beside the picture
     *("row", "endpoint", "n", "n of base", "row less base", "low", "high"),
-    *("low over sentences", "high over sentences", "paper", "claim"),
+    *("low over sentences", "high over sentences", "paper"),
 )
 NO_INTERVAL = "ours, no runs that count, or too few"
 AXES = {LOG_PPL: "log PPL (dev): base − row", BLEU: "BLEU (dev): row − base"}
@@ -56,7 +56,6 @@ class Difference:
     over_seeds: tuple[float, float] | None  # 95 %, as the verdicts have it; None: they have none
     over_sentences: tuple[float, float] | None  # 95 %; None: no translations, or no score of sentences
     paper: float | None
-    claim: str  # that has the same numbers, if one compares the two
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,6 @@ def _difference(endpoint: Endpoint, found: ToBase, row: Record, base: Record, ov
         over_seeds=found.over_seeds,
         over_sentences=drawn and drawn[1:3],
         paper=paper,
-        claim=found.claim,
     )
 
 
@@ -134,7 +132,7 @@ def draw_differences(
 def _numbers(line: ComparedRow, endpoint: Endpoint) -> tuple[Any, ...]:
     one, nothing = line.found[endpoint], (None, None)
     ends = (*(one.over_seeds or nothing), *(one.over_sentences or nothing))
-    return (f"{line.table}/{line.row}", endpoint.name, *one.n, one.value, *ends, one.paper, one.claim)
+    return (f"{line.table}/{line.row}", endpoint.name, *one.n, one.value, *ends, one.paper)
 
 
 def size(lines: Sequence[ComparedRow]) -> tuple[float, float]:

@@ -1,21 +1,23 @@
 """results/README.md: claims about trained rows, each with its verdict at every scale that has any. Paper: all of it.
 
-It is made from the verdicts that the pages of the scales are made from; which scales it shows follows from them.
+It is made from the verdicts that the pages of the scales are made from; which scales it shows follows from them. What
+no run settles is alike at all of them, and stands here once.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import SCALE_ORDER
-from repro.claims.decisions import OF_PRINT, OF_SIGN, OF_SIZE, Outcome
+from repro.claims.decisions import EXCLUDED, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.judge import OUTCOMES, Judged, may_judge, may_judge_sizes, place_of_scale
-from repro.claims.statistics import ALPHA
-from repro.pages.claims import ABOUT, RULES, by_subject, group_of, settles, told_counts
+from repro.pages.claims import ABOUT, RULES, agreement, by_subject, group_of, settles, told_counts, untrained
 from repro.pages.claims import NAME as OF_CLAIMS
-from repro.pages.scale import NEITHER
+from repro.pages.scale_data import ScaleData, printed_of
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import (
+    Block,
     Code,
     Column,
     Heading,
@@ -35,11 +37,12 @@ from repro.render.several import several
 NAME = "README"
 TRAINED = "about trained rows"  # as `by_subject` calls them
 AGAINST = {OF_SIZE.no, OF_SIGN.no}  # of what the paper says
+NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 MEANINGS: dict[tuple[Outcome, ...], str] = {  # of the verdicts that rows may have
     (OF_SIZE.yes, OF_SIGN.yes): "the rows differ as the paper says",
     (OF_SIZE.no, OF_SIGN.no): "they differ the other way round",
-    (OF_SIZE.neither, OF_SIGN.neither): "neither is shown, which is not to say that they are alike",
-    OF_PRINT[:2]: "our number may be the printed one, which is no finding, or it may not",
+    (EXCLUDED,): "no sign is shown, and the rows differ less than the paper prints",
+    (OF_SIZE.neither, OF_SIGN.neither): "nothing is shown, which is not to say that they are alike",
     ("not testable here",): "what the claim needs does not hold at this scale",
     ("unstable",): "runs of its rows diverged",
 }
@@ -51,6 +54,14 @@ class AtScale(NamedTuple):
     scale: str
     shows: str  # what its pages may show: the sign of large effects
     judged: Sequence[Judged]
+    stated: Sequence[Judged] = ()
+    agreement: str = ""  # how its differences go with the printed ones, in a sentence
+
+    @classmethod
+    def of(cls, data: ScaleData) -> "AtScale":
+        """What is shown of a scale here."""
+        said = agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""
+        return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said)
 
 
 Verdicts = tuple[Judged, ...]  # of one claim, scale by scale
@@ -81,12 +92,12 @@ def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
             Text((_promise(shown), Link("How verdicts are made", rules), ".")),
             Heading("What came out"),
             Listing(tuple(_patterns(judged_here))),
-            Text(_untrained(shown)),
             Heading("Claim by claim"),
             _table(shown, judged_here),
             Text(_about_table(shown, judged_here)),
             Heading("What is not judged"),
             Listing((*_missing(shown, scales, lines), *_others(shown, scales))),
+            _untrained(shown[0]),
             Text(("A sweep makes only the pages of its scale: ", Code(f"{COMMAND} --own"), " makes this one again."))
             if is_own
             else (),
@@ -111,13 +122,11 @@ def _lines(shown: Sequence[AtScale]) -> list[Verdicts]:
 
 
 def _of_scale(one: AtScale) -> Words:
-    """laptop, which shows the sign of large effects: same sign 10, open 9, not judged 43. For 42 it is too small."""
-    trained = by_subject(one.judged)[TRAINED]
-    beyond = sum(not may_judge(one.scale, of.claim) for of in trained)
-    small = f"For {several(beyond, 'claim')} the scale is too small. " if beyond else ""
+    """laptop, which shows the sign of large effects: sign as printed 10, undetermined 9."""
+    trained = [of for of in by_subject(one.judged)[TRAINED] if _is_judged(of)]
     return (
         Link(one.scale, f"{one.scale}/README", to_page=True),
-        f", which shows {one.shows}: {told_counts(trained)} {small}",
+        f", which shows {one.shows}: {told_counts(trained)} {one.agreement} ".replace("  ", " "),
         Link("Each with its numbers", f"{one.scale}/{OF_CLAIMS}", to_page=True),
         ".",
     )
@@ -127,7 +136,7 @@ def _of_scale(one: AtScale) -> Words:
 
 
 def _meanings(lines: Iterable[Verdicts]) -> Iterator[Words]:
-    """same sign: the rows differ as the paper says: of the verdicts that occur."""
+    """sign as printed: the rows differ as the paper says: of the verdicts that occur."""
     there = {one.verdict for line in lines for one in line}
     for outcomes, meaning in MEANINGS.items():
         if told := [outcome for outcome in outcomes if outcome in there]:
@@ -139,7 +148,7 @@ def _promise(shown: Sequence[AtScale]) -> str:
     level, n, largest = 100 * ALPHA, len(shown), SCALE_ORDER[-1]
     together = f", and so to {level * n:g} % over these {n} together" if n > 1 else ""
     signs = (
-        f" Below {largest} it speaks of the sign of a difference, never of its size: model and text are others there."
+        f" Below {largest} it speaks of the sign of a difference: model and text are others there."
         if any(not may_judge_sizes(one.scale) for one in shown)
         else ""
     )
@@ -150,7 +159,7 @@ def _promise(shown: Sequence[AtScale]) -> str:
 
 
 def _patterns(lines: Iterable[Verdicts]) -> Iterator[Words]:
-    """same sign at every scale that judged them: 11 claims, 9 of them judged at more than one: C29a, ..."""
+    """sign as printed at every scale that judged them: 11 claims, 9 of them judged at more than one: C29a, ..."""
     groups: dict[tuple[Outcome, ...], list[Verdicts]] = {}
     for line in lines:
         found = {one.verdict for one in line if _is_judged(one)}
@@ -173,16 +182,20 @@ def _strong(outcomes: Sequence[Outcome], between: str) -> Sequence[Inline]:
     return [part for outcome in outcomes for part in (between, Strong(outcome))][1:]
 
 
-def _untrained(shown: Sequence[AtScale]) -> str:
-    """What became of the claims that no run settles; nothing where scales do not have it alike."""
-    told = {told_counts(of) for one in shown for subject, of in by_subject(one.judged).items() if subject != TRAINED}
-    n = sum(not one.claim.is_trained for one in shown[0].judged)
-    if not n or len(told) > 1:
-        return ""
-    return (
-        f"{several(n, 'more claim')} about arithmetic, code and layers, which need no trained row, came out alike at "
-        f"every scale: {told.pop()}"
-    )
+def _untrained(one: AtScale) -> Iterator[Block]:
+    """The claims and the statements that no run of a scale settles, by what does."""
+    for title, judged in (("claims", one.judged), ("statements of teaching texts, and ours,", one.stated)):
+        groups: dict[str, list[Judged]] = {}
+        for of in judged:
+            if not of.claim.is_trained:
+                groups.setdefault(ABOUT[of.claim.kind], []).append(of)
+        if groups:
+            n = sum(map(len, groups.values()))
+            yield Heading(f"What needs no trained row: {title}".rstrip(","))
+            yield Text(f"{n}, alike at every scale: {told_counts([of for group in groups.values() for of in group])}")
+        for about, members in groups.items():
+            yield Text((Strong(about),))
+            yield untrained(members, "what is said")
 
 
 # Claim by claim
@@ -207,7 +220,7 @@ def _cell(one: Judged, scale: str) -> Words:
     """The verdict, marked where it is one or the other; of a scale too small, which would do."""
     if _is_judged(one):
         return one.verdict if one.verdict in NEITHER else (Strong(one.verdict),)
-    return one.verdict if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
+    return "not run" if may_judge(scale, one.claim) else f"needs {one.claim.scale}"
 
 
 def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
@@ -221,9 +234,7 @@ def _about_table(shown: Sequence[AtScale], lines: Iterable[Verdicts]) -> str:
     if any(
         not _is_judged(line[i]) and may_judge(at.scale, line[i].claim) for line in lines for i, at in enumerate(shown)
     ):
-        said.append(
-            "Not judged: too few runs that count, or rows that do not compare; the page of the scale says which."
-        )
+        said.append("Not run: too few runs that count, or rows that do not compare; the page of the scale says which.")
     return " ".join(said)
 
 

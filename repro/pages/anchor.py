@@ -1,18 +1,37 @@
 """The anchor's scores beside those that its recipe's authors published, on the same text. Not of the paper."""
 
 import math
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from repro.pages.columns import numbers, spreads
 from repro.pages.words import explained_table
-from repro.render.page import Block, Column, Heading, Text
+from repro.render.page import Block, Column, Heading, Table, Text
+from repro.results.frame import runs_in, spread, widened
+from repro.results.record import Record
+from repro.results.sentences import read_counts
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from pandas import DataFrame, Series
 
 TABLE, ROW, CORPUS = "anchor", "tiny", "multi30k_tok"
 PUBLISHED = {"test": 41.02, "further/test_2017_flickr": 33.36}  # BLEU of one model, by the score's place in a frame
 SETS = {"test": "test_2016_flickr", "further/test_2017_flickr": "test_2017_flickr"}
+OF_TEST = "test/n-grams"  # of the columns below: no score of a task is called so
+NGRAMS = {  # what BLEU is made of, in per cent, beside that of the published model on test
+    "1-grams": 71.0,
+    "2-grams": 47.5,
+    "3-grams": 34.3,
+    "4-grams": 24.5,
+    "brevity": 99.9,
+}
+ABOUT_NGRAMS = (
+    "What BLEU is made of, in per cent: the precision of n-grams, and the penalty for translations that are shorter "
+    "than their references. Their search has a beam of 5, ours of 4 with the paper's length penalty."
+)
 ABOUT = (
     "Published is the text-only Transformer-tiny of Wu et al. (2021) on the same lower-cased text, in BLEU of tokens; "
     "ours is sacreBLEU, of tokens of its own. docs/deviations.md says what their recipe does and ours does not. "
@@ -39,7 +58,39 @@ def anchor_section(frame: "DataFrame") -> tuple[Block, ...]:
                 Column(group, "difference", numbers(rows[f"{place}/bleu"] - published, "+.1f")),
                 Column(group, "outcome", [_outcome(scored.iloc[0], place, published)], is_words=True),
             ]
-    return Heading("Beside the published scores"), *explained_table(columns), Text(ABOUT)
+    return Heading("Beside the published scores"), *explained_table(columns), Text(ABOUT), *_ngrams(rows)
+
+
+def with_ngrams(frame: "DataFrame", records: Iterable[Record], results: Path) -> "DataFrame":
+    """The frame with what BLEU on test is made of; nothing where a run has no counts, and no column of other tables."""
+    if TABLE not in {*frame["table"]}:
+        return frame
+    lines = []
+    for runs in runs_in(frame, records):
+        kept = [read_counts(results, run) for run in runs if run.table == TABLE]
+        known = [_parts(of["test"]["bleu"].summands.sum(axis=0)) for of in kept if of is not None]
+        whole = known if len(known) == len(runs) else []
+        values = {f"{OF_TEST}/{name}": [of[i] for of in whole] for i, name in enumerate(NGRAMS)}
+        lines.append({key: x for name, each in values.items() for key, x in spread(name, each).items()})
+    is_there = any(line[f"{OF_TEST}/brevity"] is not None for line in lines)
+    return widened(frame, lines, dtype=float) if is_there else frame
+
+
+def _parts(summands: "NDArray[np.float64]") -> list[float]:
+    """Precisions and brevity of one run, in per cent, of its sums over sentences."""
+    hypothesis, reference, *grams = map(float, summands)
+    precisions = [100 * right / of for right, of in zip(grams[:4], grams[4:], strict=True)]
+    return [*precisions, 100 * math.exp(min(0.0, 1 - reference / hypothesis))]
+
+
+def _ngrams(rows: "DataFrame") -> tuple[Block, ...]:
+    """Ours beside theirs; nothing where no counts are kept."""
+    if f"{OF_TEST}/brevity" not in rows or rows[f"{OF_TEST}/brevity"].isna().any():
+        return ()
+    columns: list[Column] = [Column("", "", ["ours", "published"])]
+    for name, published in NGRAMS.items():
+        columns.append(Column(SETS["test"], name, [*spreads(rows, f"{OF_TEST}/{name}", 1), f"{published:.1f}"]))
+    return Table(tuple(columns)), Text(ABOUT_NGRAMS)
 
 
 def _one_more(row: "Series", place: str) -> tuple[float, float]:

@@ -8,19 +8,18 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from repro.claims import tested
 from repro.claims.bootstrap import over_sentences
-from repro.claims.catalogue import CLAIMS
+from repro.claims.catalogue import CLAIMS, LISTED, STATEMENTS
 from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, judge, verdicts_of_print
 from repro.claims.layers import verdicts
-from repro.claims.statements import LADDER, LISTED, STATEMENTS
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
 from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
-from repro.pages.scale_data import ScaleData, scale_data
+from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
 from repro.pages.sheet import sheet
 from repro.pages.words import by_chance, explained_table
 from repro.render.latex import latex
@@ -45,6 +44,7 @@ class Document(NamedTuple):
     article: Page | None = None  # what an article may want of it
 
 
+VERDICTS = (claims.NAME, statements.NAME)
 Documents = dict[Path, Document]  # by the file without the end of its name
 
 
@@ -61,10 +61,11 @@ def build_scale(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED)
 
 
 def _pages_of_scale(data: ScaleData) -> Documents:
-    result_set, runs, frames, judged, evidence = data.result_set, data.runs, data.frames, data.judged, data.evidence
+    result_set, runs, frames = data.result_set, data.runs, data.frames
+    judged, stated = ((), ()) if data.is_exploration else (data.judged, data.stated)
     whole = frames.get(table3.NAME)
     pages = {
-        name: page_of_table(frame, runs.scale, name, judged, data.stated)
+        name: page_of_table(frame, runs.scale, name, judged, stated)
         for name, frame in frames.items()
         if name != table3.NAME
     }
@@ -72,20 +73,32 @@ def _pages_of_scale(data: ScaleData) -> Documents:
         pages[table3.NAME] = table3.page(whole, runs.scale, judged)
     there = _pages(result_set), _pictures(result_set)
     anchored = [block for frame in frames.values() for block in anchor_section(frame)]
-    of_scale = scale.page(runs, whole, judged, evidence, *there, anchor=anchored, is_own=result_set.own)
-    over = {
-        name: over_sentences(of, evidence, result_set.folder.parent)
-        for name, of in ((claims.NAME, judged), (statements.NAME, data.stated))
-    }
-    to_project = "../../.." if result_set.own else "../.."
-    of_claims = claims.page(judged, evidence, runs, over[claims.NAME], to_project=to_project)
-    of_statements = statements.page(
-        data.stated, evidence, runs, over[statements.NAME], ladder=frames.get(LADDER), to_project=to_project
-    )
+    of_scale = scale.page(data, whole, *there, anchor=anchored)
     made = {name: Document(pages[name], sheet(frame), pages[name]) for name, frame in frames.items()}
-    made |= {claims.NAME: Document(of_claims, claims.sheet(judged, over[claims.NAME])), scale.NAME: Document(of_scale)}
-    made |= {statements.NAME: Document(of_statements, claims.sheet(data.stated, over[statements.NAME]))}
+    if not data.is_exploration:
+        made |= _verdicts(data)
+    made[scale.NAME] = Document(of_scale)
     return {result_set.folder / name: document for name, document in made.items()}
+
+
+def _verdicts(data: ScaleData) -> dict[str, Document]:
+    """The two pages of claims and of statements; of exploration there is neither."""
+    results, frames = data.result_set.folder.parent, data.frames
+    shared: dict[str, Any] = {
+        "to_project": "../../.." if data.result_set.own else "../..",
+        "published": data.published,
+        "printed": printed_of(data.result_set),
+        "lengths": lengths_of(frames.values()),
+    }
+    over, stated_over = (over_sentences(of, data.evidence, results) for of in (data.judged, data.stated))
+    of_claims = claims.page(data.judged, data.evidence, data.runs, over, **shared)
+    of_texts = statements.page(
+        data.stated, data.evidence, data.runs, stated_over, ladder=frames.get(statements.LADDER), **shared
+    )
+    return {
+        claims.NAME: Document(of_claims, claims.sheet(data.judged, over)),
+        statements.NAME: Document(of_texts, claims.sheet(data.stated, stated_over)),
+    }
 
 
 def _pages(result_set: ResultSet) -> list[str]:
@@ -219,7 +232,7 @@ def build_pages(results: Path, result_sets: Iterable[ResultSet], *, own: bool = 
     for result_set in result_sets:
         if data := scale_data(result_set, judged_without_runs(result_set)):
             made |= _pages_of_scale(data)
-            known.append(across_scales.AtScale(data.runs.scale, data.runs.claim, data.judged))
+            known.append(across_scales.AtScale.of(data))
     whole = across_scales.page(known, is_own=own)
     return made | ({results / across_scales.NAME: Document(whole)} if whole else {})
 
@@ -240,6 +253,9 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
     """
     result_sets = read_results(results, own=own)
     made = texts(build_pages(results, result_sets, own=own))
+    for file in (one.folder / f"{name}.{end}" for one in result_sets for name in VERDICTS for end in ("md", "csv")):
+        if file.exists():
+            made.setdefault(file, "")  # of a scale that turned out to be exploration
     over_all = results / f"{across_scales.NAME}.md"
     if over_all.exists():
         if is_generated(read(over_all)):

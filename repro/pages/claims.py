@@ -1,21 +1,24 @@
-"""The verdicts on a page: the counts, then the claims table by table, then how they were judged. Paper: all of it."""
+"""The verdicts on a page: what can be answered at a scale, claim by claim, then what cannot. Paper: all of it."""
 
+import math
+import statistics
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from repro.claims.blocks import ALPHA
 from repro.claims.bootstrap import Place
-from repro.claims.claim import Claim, Endpoint
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, Outcome
-from repro.claims.evidence import Evidence, needed, why_apart
-from repro.claims.judge import OUTCOMES, Found, Judged, may_judge, may_judge_sizes
+from repro.claims.catalogue import SCALE_ORDER
+from repro.claims.claim import B0, BLEU, LOG_PPL, TABLE3, Claim, Endpoint
+from repro.claims.decisions import EXCLUDED, FIRST_SEED, OF_HOUSE, OF_PRINT, OF_SIGN, OF_SIZE, SEEDS, Outcome
+from repro.claims.evidence import Evidence, why_apart
+from repro.claims.judge import OUTCOMES, TOO_FEW, Found, Judged, may_judge, may_judge_sizes
 from repro.claims.lists import catalogue_digest
-from repro.claims.simulated import worst
-from repro.claims.statistics import ALPHA
+from repro.claims.published import NOTHING_PUBLISHED, Published
+from repro.claims.to_base import Distances, ToBase
 from repro.pages.cells import MINUS, with_minus
 from repro.pages.sheet import comma_separated
-from repro.pages.words import MADE_AGAIN
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -33,7 +36,8 @@ from repro.render.page import (
     joined,
     plain,
 )
-from repro.results.repeatable import repeatable
+from repro.render.several import several
+from repro.results.record import PaperNumbers
 from repro.results.resampled import RESAMPLES, Interval
 from repro.results.summary import Summary
 
@@ -57,6 +61,7 @@ ABOUT = {  # what each group of the page begins with, in the page's order
     "structural": "Settled by tests",
     "measured": "Measured on layers, or not settled yet",
     "qualitative": "Shown, not judged",
+    "point value": "Printed scores, which take the paper's own scale",
 }
 
 
@@ -72,24 +77,30 @@ OF_PAPER = Subject("The claims of the paper", "claims", "what the paper says")
 MARKS: dict[Outcome, str] = {
     **{words.yes: "✓" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
     **{words.no: "✗" for words in (OF_SIZE, OF_SIGN, OF_PRINT, OF_HOUSE)},
+    EXCLUDED: "↓",
     **{words.neither: "?" for words in (OF_SIZE, OF_SIGN)},
     "not testable here": "–",
     "unstable": "!",
 }
-EXPLORED = "°"
 RULES = "docs/claims.md"  # of the project: the procedure in full
 ABOUT_NUMBERS: Words = (
-    "A difference is above zero where it agrees with the claim: mean over seeds, [95 % t-interval]. ",
+    "A difference is above zero where it agrees with the claim: by rows + seeds, [95 % interval]. ",
     Strong("paper"),
-    " is the same from the numbers that the paper prints. A trend is the least-squares slope per doubling. ",
-    Strong("detectable"),
-    " is the size of a difference that this many runs find with a chance of 80 %",
+    " is the same from the numbers that the paper prints, ",
+    Strong("ratio"),
+    " ours over it. A trend is the least-squares slope per doubling. ",
+    Strong("found from"),
+    " is the size that would have been found with a chance of 80 %, where nothing was. Verdicts rest on wider "
+    "intervals than these, which allow for all that is judged on this page.",
 )
-ABOUT_BOUNDS = (
-    "With a verdict stand the bounds that it was decided by. They allow for all that is judged on this page, so "
-    "they are wider than the intervals: an interval may leave out 0 where the verdict is still open."
+ABOUT_LENGTH: Words = (
+    Strong("length"),
+    " is the difference of the lengths of translations over those of their references; it ",
+    Strong("decides"),
+    " where BLEU without its penalty for brevity has the other sign.",
 )
 OVER_SENTENCES, NO_SENTENCES = "over sentences", MappingProxyType[Place, Interval]({})
+NO_LENGTHS = MappingProxyType[str, float]({})
 ABOUT_SENTENCES: Words = (
     Strong(OVER_SENTENCES),
     " is the 95 % interval of the same difference by sacreBLEU's paired bootstrap: the same runs on sentences that are "
@@ -97,26 +108,19 @@ ABOUT_SENTENCES: Words = (
     Strong("wider"),
     " than the interval over seeds, more sentences would tell more than more seeds. Verdicts rest on the seeds.",
 )
-OF_POWER = ', and in brackets the chance of "reproduced" if the truth is what the paper prints'
-ABOUT_PROCEDURE = (
-    f"Seeds count from {FIRST_SEED} on, and only in runs that began when the claim was listed as it stands: "
-    f"{BASE_SEEDS} of the base, and "
-    + " or ".join(f"{look.seeds} of every other row (at {100 * look.alpha:g} %)" for look in LOOKS)
-    + ", as was declared before the runs; more seeds than a look takes change no verdict. The spread between seeds "
-    "is pooled over the rows; the base keeps its own, and so does a row whose spread is larger. While rows are "
-    "missing it is pooled over fewer, so a verdict may change as they come. All directions, trends and equivalences "
-    "that this scale may judge, on all scores, share the level of a look by Holm's procedure; claims that are not run"
-    " yet keep their place among them. Magnitudes and point values are consistent by a 95 % prediction interval, and "
-    "not consistent only by an interval at the level of the page; the best of a family is found by Hsu's comparison "
-    "with the best. A verdict on trained rows holds for the text and the model of this scale. In full: "
-)
 PROMISE = (
-    f"The rules are meant to keep the chance of any wrong verdict about trained rows on this page to "
-    f"{100 * ALPHA:g} %, over both looks together."
+    f"Judged by rows + seeds on seeds {FIRST_SEED} to {FIRST_SEED + SEEDS - 1} of every row, as declared before the "
+    f"runs; the chance of any wrong verdict about trained rows on this page is meant to be {100 * ALPHA:g} %."
+)
+AS_PUBLISHED = (
+    f"The verdicts are those published before {FIRST_SEED} was the first seed, by the rules of their time, which were "
+    f"meant to keep the chance of any wrong one on this page to {100 * ALPHA:g} %. The numbers are of the same runs by "
+    f"rows + seeds, an analysis that was chosen when they were known, so what it makes of them is exploration; seeds "
+    f"{FIRST_SEED} to {FIRST_SEED + SEEDS - 1} will confirm it or not."
 )
 BELOW = (
-    " At this scale a verdict speaks of the sign of a difference, never of its size: the model and the text are not "
-    "the paper's."
+    " At this scale a verdict speaks of the sign of a difference, or says that it is smaller than the printed one: the "
+    "model and the text are not the paper's."
 )
 
 
@@ -129,49 +133,98 @@ def page(
     to_project: str = "../..",
     of: Subject = OF_PAPER,
     answers: Sequence[Block] = (),
+    published: Published = NOTHING_PUBLISHED,
+    printed: Mapping[str, PaperNumbers] = MappingProxyType({}),
+    lengths: Mapping[str, float] = NO_LENGTHS,
 ) -> Page:
     """The verdicts of one scale; `to_project` leads from the page to the project's folder.
 
     `sentences` are the differences in BLEU with their intervals over sentences. `of` is what is judged, and `answers`
-    are what it comes to, before the tables.
+    are what it comes to, before the tables. `printed` is what the paper prints for rows, and `lengths` are those of
+    their translations.
     """
+    answered = [one for one in judged if is_answered(one, runs.scale)]
     groups: dict[str, list[Judged]] = {key: [] for key in ABOUT}
-    for one in judged:
+    for one in answered:
         groups[group_of(one.claim)].append(one)
-    groups = {key: members for key, members in groups.items() if members}
-    is_sized = may_judge_sizes(runs.scale)
+    is_of_paper = of is OF_PAPER
     return Page(
         made_from("the records in this folder"),
         blocks(
             Heading(f"{of.title} at scale {runs.scale}", 1),
-            Text(f"{len(judged)} {of.name}: {told_counts(judged)} {len(evidence.records)} of {runs.n} runs count."),
-            Text(promise(judged, evidence, runs.scale, of)),
+            Text(agreement(evidence, printed) if is_of_paper else ""),
+            Text(_told(answered, of)),
+            Text(promise(judged, runs.scale, published)),
+            differing(judged),
             exploration(evidence),
-            _counts(groups, of),
             answers,
             Text(sizes_here(runs)),
-            Text((*ABOUT_NUMBERS, f"{OF_POWER * is_sized}. ", ABOUT_BOUNDS)),
+            Text(ABOUT_NUMBERS) if answered else (),
+            Text(ABOUT_LENGTH if lengths and answered else ""),
             Text(ABOUT_SENTENCES if sentences else ""),
             (
                 part
                 for key, members in groups.items()
-                for part in (Heading(ABOUT[key]), *_section(members, sentences, of))
+                if members
+                for part in (Heading(ABOUT[key]), *_section(members, sentences, lengths, of))
             ),
+            _other_rows(answered, evidence, printed) if is_of_paper else (),
+            _not_answered(judged, evidence, runs.scale, of),
             Heading("How it was judged"),
-            Text((ABOUT_PROCEDURE, Link("how verdicts are made", f"{to_project}/{RULES}"), ".")),
-            Text(f"List of claims: {catalogue_digest()}."),
-            (Heading(MADE_AGAIN), Listing(tuple(repeatable(evidence.records)))) if evidence.records else (),
+            Text((Link("How verdicts are made", f"{to_project}/{RULES}"), f". List of claims: {catalogue_digest()}.")),
         ),
     )
 
 
-def promise(judged: Sequence[Judged], evidence: Evidence, scale: str, of: Subject = OF_PAPER) -> str:
+def _told(answered: Sequence[Judged], of: Subject) -> str:
+    """25 claims can be answered here: sign as printed 13, undetermined 9; 3 are explored only."""
+    settled = [one for one in answered if one.verdict != "not judged"]
+    only = f"{len(answered) - len(settled)} explored only" if len(settled) < len(answered) else ""
+    counts = told_counts(settled).rstrip(".") if settled else ""
+    said = "; ".join(filter(None, [counts, only]))
+    return f"{several(len(answered), of.name.removesuffix('s'))} can be answered here{f': {said}' * bool(said)}."
+
+
+def is_answered(one: Judged, scale: str) -> bool:
+    """Whether there is something to say of a claim about trained rows: it was judged, or has numbers to explore."""
+    if not one.claim.is_trained or not may_judge(scale, one.claim):
+        return False
+    return one.verdict != "not judged" or one.explored not in (None, "not judged")
+
+
+def agreement(evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> str:
+    """The sentence to begin with: how our differences to the base go with the printed ones; nothing without them."""
+    found = {one.name: Distances(evidence).agreement(printed, one) for one in (LOG_PPL, BLEU)}
+    known = {name: of for name, of in found.items() if of}
+    if not known:
+        return ""
+    said = " and ".join(f"{with_minus(f'{of.rank_correlation:.2f}')} in {name}" for name, of in known.items())
+    rows = max(of.rows for of in known.values())
+    return (
+        f"Over {rows} rows of Table 3, our differences to the base and those that the paper prints have a rank "
+        f"correlation of {said}."
+    )
+
+
+def promise(judged: Iterable[Judged], scale: str, published: Published = NOTHING_PUBLISHED) -> str:
     """What the verdicts about trained rows may be trusted with; of a page that has none only that."""
+    judged = list(judged)
     if not settles(judged):
-        return "Nothing about trained rows is judged here: no claim has all the runs that it needs."
-    below = BELOW * (not may_judge_sizes(scale))
-    trained = [one for one in judged if one.claim.is_trained]
-    return PROMISE + _simulated(scale, of) + below + _incomplete(trained, evidence, scale)
+        return f"{published.void}. " * bool(published.void) + (
+            "Nothing about trained rows is judged here: no claim has all the runs that it needs."
+        )
+    is_published = any(one.verdict != "not judged" and one.explored for one in judged)
+    return (AS_PUBLISHED if is_published else PROMISE) + BELOW * (not may_judge_sizes(scale))
+
+
+def differing(judged: Iterable[Judged]) -> Sequence[Block]:
+    """Where the analysis of today makes something else of published runs; nothing where it does not."""
+    lines = [
+        (Strong(one.claim.id), f" {one.sentence}: {one.verdict} as published, {one.explored} by rows + seeds.")
+        for one in judged
+        if one.verdict != "not judged" and one.explored not in (None, one.verdict)
+    ]
+    return (Text("Where the two differ:"), Listing(tuple(lines))) if lines else ()
 
 
 def settles(judged: Iterable[Judged]) -> bool:
@@ -189,36 +242,6 @@ def settled_claims(judged: Sequence[Judged]) -> Listing:
             for one in judged
             if one.claim.is_trained and one.verdict == verdict
         )
-    )
-
-
-def _simulated(scale: str, of: Subject) -> str:
-    """What became of the promise in simulations; of statements, which were not simulated, that."""
-    if of is not OF_PAPER:
-        return f" The same rules were simulated on the claims of the paper ({RULES}), not on these {of.name}."
-    if (found := worst(scale)) is None:
-        return f" {RULES} has what simulations of them show; none is of this scale and this list of claims."
-    return (
-        f" Pages were simulated under several known truths: of the worst ({found.truth}), drawn anew, "
-        f"{100 * found.share:.1f} % of {found.pages:,} held one ({RULES})."
-    )
-
-
-def _incomplete(trained: Iterable[Judged], evidence: Evidence, scale: str) -> str:
-    """How many rows have how many seeds, and what that means for verdicts; nothing where all have theirs."""
-    rows = dict.fromkeys(row for one in trained if may_judge(scale, one.claim) for row in one.claim.rows)
-    first, last = ([row for row in rows if evidence.count(row) >= needed(row, look)] for look in LOOKS)
-    if len(last) == len(rows):
-        return ""
-    counts = {
-        f"have all their seeds ({LOOKS[-1].seeds}; the base {BASE_SEEDS})": len(last),
-        f"those of the first look ({LOOKS[0].seeds})": len(first) - len(last),
-        "too few or none": len(rows) - len(first),
-    }
-    told = ", ".join(f"{n} {which}" for which, n in counts.items() if n)
-    return (
-        f" The page is incomplete: of the {len(rows)} rows that this scale may judge {told}. Verdicts may change as "
-        "rows come, since the spread between seeds is pooled over those that are there."
     )
 
 
@@ -255,56 +278,46 @@ def told_counts(judged: Iterable[Judged]) -> str:
     return ", ".join(f"{outcome} {counts[outcome]}" for outcome in OUTCOMES if counts[outcome]) + "."
 
 
-def _counts(groups: Mapping[str, Sequence[Judged]], of_page: Subject) -> Table:
-    """How many claims of each group came out how, and of all."""
-    counts = {ABOUT[key]: Counter(one.verdict for one in members) for key, members in groups.items()}
-    total = sum(counts.values(), Counter())
+def untrained(members: Sequence[Judged], said: str) -> Table:
+    """The claims of one group that no run settles, with what does."""
+    claims = [one.claim for one in members]
     return Table(
         (
-            Column("", of_page.name, [*counts, (Strong("all"),)]),
-            *(
-                Column("", outcome, [*(f"{of[outcome] or ''}" for of in counts.values()), (Strong(total[outcome]),)])
-                for outcome in OUTCOMES
-                if total[outcome]
-            ),
-        ),
-        frozenset({len(counts)}),
+            Column("", "claim", [claim.id for claim in claims]),
+            Column("", "section", [claim.where for claim in claims], is_words=True),
+            Column("", said, [one.sentence for one in members], is_words=True),
+            Column("", "verdict", [(Strong(one.verdict),) for one in members], is_words=True),
+            Column("", "by", [_by(one) for one in members], is_words=True),
+        )
     )
-
-
-def _section(members: Sequence[Judged], sentences: Mapping[Place, Interval], of: Subject) -> Iterator[Block]:
-    """The claims of one group; of trained rows their numbers too, and why those that are judged came out so."""
-    claims = [one.claim for one in members]
-    what = Column("", of.said, [one.sentence for one in members], is_words=True)
-    names = Column("", "claim", [claim.id for claim in claims])
-    verdict = Column("", "verdict", [_verdict(one) for one in members], is_words=True)
-    if not claims[0].is_trained:
-        where = Column("", "section", [claim.where for claim in claims], is_words=True)
-        yield Table((names, where, what, verdict, Column("", "by", [_by(one) for one in members], is_words=True)))
-        return
-    kind = Column("", "kind", [claim.kind for claim in claims], is_words=True)
-    yield Table((names, what, kind, Column("", "n", [_seeds(one) for one in members]), verdict))
-    if numbers := tuple(claim_numbers(members, sentences)):
-        yield Table((names, *numbers))
-        yield Text(about_marks(numbers, {found.verdict.outcome for member in members for found in member.found}))
-    yield Listing(tuple(f"{one.claim.id}: {with_minus(one.reason)}." for one in members if _is_judged(one)))
-
-
-def _is_judged(one: Judged) -> bool:
-    return one.verdict != "not judged"
-
-
-def _verdict(one: Judged) -> Words:
-    """The verdict; of trained rows that are not judged the reason as well, which else stands below or beside it."""
-    if _is_judged(one):  # of which the reason stands below
-        return (Strong(one.verdict),)
-    return f"{one.verdict}: {with_minus(one.reason)}" if one.claim.is_trained else one.verdict
 
 
 def _by(one: Judged) -> Words:
     """What settles it, what that says, and what a reader must know of it."""
-    tests = joined([(Code(test),) for test in one.claim.tests], ", ")
+    tests = joined([(Code(test.rpartition("::test_")[2]),) for test in one.claim.tests], ", ")
     return (*tests, ": " * bool(tests), with_minus(one.reason), f". {one.claim.note}" * bool(one.claim.note))
+
+
+def _section(
+    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float], of: Subject
+) -> Iterator[Block]:
+    """The claims of one group with their numbers."""
+    what = (
+        Column("", "claim", [one.claim.id for one in members]),
+        Column("", of.said, [one.sentence for one in members], is_words=True),
+        Column("", "n", [_seeds(one) for one in members]),
+        Column("", "verdict", [_verdict(one) for one in members], is_words=True),
+    )
+    yield Table((*what, *claim_numbers(members, sentences, lengths)))
+    against = [(one, f" {one.claim.note}".rstrip()) for one in members if one.claim.note]
+    yield Listing(tuple(f"{one.claim.id}:{note}" for one, note in against))
+
+
+def _verdict(one: Judged) -> Words:
+    """The verdict; of a claim that is not judged yet what exploration makes of it."""
+    if one.verdict == "not judged":
+        return f"not judged; explored: {one.explored}"
+    return Strong(one.verdict), f"; explored: {one.explored}" * (one.explored not in (None, one.verdict))
 
 
 def _seeds(one: Judged) -> str:
@@ -313,67 +326,167 @@ def _seeds(one: Judged) -> str:
     return str(counts[0]) if len({*counts}) == 1 else f"{min(counts)} to {max(counts)}"
 
 
-def claim_numbers(members: Sequence[Judged], sentences: Mapping[Place, Interval]) -> Iterator[Column]:
-    """On each endpoint ours with its intervals and mark, the paper's, and what could have been detected.
+def claim_numbers(
+    members: Sequence[Judged], sentences: Mapping[Place, Interval], lengths: Mapping[str, float] = NO_LENGTHS
+) -> Iterator[Column]:
+    """On each endpoint ours with its interval and mark, the paper's, and what could have been found.
 
     Nothing where no claim has a number, as one that names the best of several rows.
     """
-    if not _has_numbers(members):
-        return
     for endpoint in dict.fromkeys(one.endpoint for member in members for one in member.found):
-        cells = []
-        for member in members:
-            found = {one.endpoint: one for one in member.found}.get(endpoint)
-            cells.append(_cells_of(found, is_score=member.claim.kind == "point value") if found else ("", "", ""))
-        ours, *others = zip(*cells, strict=True)
-        yield Column(endpoint.name, "ours", ours)
-        over = [_over_sentences(member, endpoint, sentences) for member in members]
-        if any(over):
-            yield Column(endpoint.name, OVER_SENTENCES, over)
-        for heading, texts in zip(("paper", "detectable"), others, strict=True):
-            yield Column(endpoint.name, heading, texts)
+        found = [{one.endpoint: one for one in member.found}.get(endpoint) for member in members]
+        if not any(one and (one.value is not None or one.printed is not None) for one in found):
+            continue
+        yield Column(endpoint.name, "ours", [_ours(one) for one in found])
+        columns = {
+            OVER_SENTENCES: [_over_sentences(member, endpoint, sentences) for member in members],
+            "length": [_length(member.claim, one, lengths) for member, one in zip(members, found, strict=True)],
+            "paper": [_number(one.printed, endpoint) if one else "" for one in found],
+            "ratio": [_ratio(one.value, one.printed) if one else "" for one in found],
+            "found from": [_detectable(one) for one in found],
+        }
+        for heading, texts in columns.items():
+            if any(texts):
+                yield Column(endpoint.name, heading, texts)
 
 
-def _has_numbers(members: Iterable[Judged]) -> bool:
-    """Whether there is a difference or a mean to show, ours or the paper's."""
-    return any(one.value is not None or one.printed is not None for member in members for one in member.found)
+def _number(value: float | None, endpoint: Endpoint) -> str:
+    return "" if value is None else format(value, f"+z.{endpoint.decimals}f").replace("-", MINUS)
+
+
+def _ours(found: Found | None) -> str:
+    if found is None:
+        return ""
+    text = _number(found.value, found.endpoint)
+    if found.low is not None:
+        text += f" [{_number(found.low, found.endpoint)}, {_number(found.high, found.endpoint)}]"
+    return f"{text} {MARKS.get(found.verdict.outcome, '')}".strip()
+
+
+def _ratio(ours: float | None, printed: float | None) -> str:
+    return "" if ours is None or not printed else f"{ours / printed:.1f}".replace("-", MINUS)
+
+
+def _detectable(found: Found | None) -> str:
+    """Of what was not found."""
+    if found is None or found.verdict.outcome not in (OF_SIGN.neither, OF_SIZE.neither, EXCLUDED):
+        return ""
+    size = found.verdict.detectable
+    return "" if size is None else f"{size:.{found.endpoint.decimals}f}"
+
+
+def _length(claim: Claim, found: Found | None, lengths: Mapping[str, float]) -> str:
+    """The difference of lengths beside one of BLEU on dev, and whether it decides."""
+    if found is None or found.endpoint != BLEU or len(claim.rows) != 2 or not {*claim.rows} <= lengths.keys():
+        return ""
+    better, worse = (lengths[row] for row in claim.rows)
+    text = f"{better - worse:+.3f}".replace("-", MINUS)
+    return f"{text}, decides" if found.value and _by_length(found, better, worse) else text
+
+
+def _by_length(found: Found, better: float, worse: float) -> bool:
+    """Whether BLEU without its penalty for brevity has the other sign: of a difference of logarithms."""
+    if not found.means or min(found.means) <= 0:
+        return False
+    ours, other = (math.log(mean) - min(0.0, 1 - 1 / of) for mean, of in zip(found.means, (better, worse), strict=True))
+    return (ours - other) * (found.value or 0.0) < 0
 
 
 def _over_sentences(one: Judged, endpoint: Endpoint, sentences: Mapping[Place, Interval]) -> str:
     """[-0.3, +1.2], narrower: than that over seeds; nothing where the translations are not kept."""
     if (interval := sentences.get((one.claim.id, endpoint.name))) is None:
         return ""
-    low, high = (format(end, f"+z.{endpoint.decimals}f").replace("-", MINUS) for end in (interval.low, interval.high))
+    text = f"[{_number(interval.low, endpoint)}, {_number(interval.high, endpoint)}]"
     found = next(found for found in one.found if found.endpoint == endpoint)
     if found.low is None or found.high is None:
-        return f"[{low}, {high}]"
+        return text
     is_wider = interval.high - interval.low > found.high - found.low
-    return f"[{low}, {high}], {'wider' if is_wider else 'narrower'}"
-
-
-def _cells_of(found: Found, *, is_score: bool) -> tuple[str, str, str]:
-    form = f"{'' if is_score else '+'}z.{found.endpoint.decimals}f"
-
-    def text(number: float | None) -> str:
-        return "" if number is None else format(number, form).replace("-", MINUS)
-
-    interval = f" [{text(found.low)}, {text(found.high)}]" if found.low is not None else EXPLORED * found.explored
-    ours = f"{text(found.value)}{interval} {MARKS.get(found.verdict.outcome, '')}".strip()
-    smallest, power = found.verdict.detectable, found.verdict.power
-    detectable = "" if smallest is None else f"{smallest:.{found.endpoint.decimals}f}"
-    return ours, text(found.printed), f"{detectable} ({100 * power:.0f} %)".strip() if power is not None else detectable
+    return f"{text}, {'wider' if is_wider else 'narrower'}"
 
 
 def about_marks(numbers: Iterable[Column], outcomes: Container[Outcome]) -> str:
-    """✓ same sign, ✗ opposite sign: the marks that occur, in the words that occur."""
+    """✓ sign as printed, ✗ opposite sign: the marks that occur, in the words that occur."""
     shown = {plain(text)[-1:] for column in numbers for text in column.texts}
     said: dict[str, list[str]] = {}
     for outcome, mark in MARKS.items():
         if mark in shown and outcome in outcomes:
             said.setdefault(mark, []).append(outcome)
     texts = [f"{mark} {' or '.join(of)}" for mark, of in said.items()]
-    texts += [f"{EXPLORED} mean of runs that do not count"] if EXPLORED in shown else []
     return f"{', '.join(texts)}." if texts else ""
+
+
+# Rows that no claim compares, and claims that nothing answers
+
+
+def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping[str, PaperNumbers]) -> Iterator[Block]:
+    """The rows of Table 3 with runs that no claim here compares with the base, against it."""
+    told = {row for one in answered if len(one.claim.rows) == 2 for row in one.claim.rows if B0 in one.claim.rows}
+    distances = Distances(evidence)
+    rows = {row: [distances(row, one) for one in (LOG_PPL, BLEU)] for row in TABLE3 if row not in told and row != B0}
+    rows = {row: found for row, found in rows.items() if any(found)}
+    if not rows or B0 not in printed:
+        return
+    columns = [Column("", "row", [row.split("/", 1)[1] for row in rows])]
+    for i, endpoint in enumerate((LOG_PPL, BLEU)):
+        ours = [found[i] for found in rows.values()]
+        theirs = [_printed_difference(endpoint, printed, row) for row in rows]
+        columns += [
+            Column(endpoint.name, "ours", [_to_base(one, endpoint) for one in ours]),
+            Column(endpoint.name, "paper", [_number(one, endpoint) for one in theirs]),
+            Column(
+                endpoint.name,
+                "ratio",
+                [_ratio(one and one.value, other) for one, other in zip(ours, theirs, strict=True)],
+            ),
+        ]
+    yield Heading("Rows that no claim here compares")
+    yield Text("Each less the base, above zero where the row is better; printed differences this small ask more runs.")
+    yield Table(tuple(columns))
+
+
+def _printed_difference(endpoint: Endpoint, printed: Mapping[str, PaperNumbers], row: str) -> float | None:
+    ours, base = (endpoint.printed(printed[one]) if one in printed else None for one in (row, B0))
+    return None if ours is None or base is None else ours - base
+
+
+def _to_base(one: ToBase | None, endpoint: Endpoint) -> str:
+    if one is None:
+        return ""
+    text = _number(one.value, endpoint)
+    low, high = one.over_seeds or (None, None)
+    return text if low is None else f"{text} [{_number(low, endpoint)}, {_number(high, endpoint)}]"
+
+
+def _not_answered(judged: Iterable[Judged], evidence: Evidence, scale: str, of: Subject) -> Sequence[Block]:
+    """Which claims need a larger scale, which rows were not run and how long that takes."""
+    open_ = [one for one in judged if one.claim.is_trained and not is_answered(one, scale)]
+    larger: dict[str, list[str]] = {}
+    for one in open_:
+        if not may_judge(scale, one.claim):
+            larger.setdefault(one.claim.scale, []).append(one.claim.id)
+    lines = [
+        f"Needs {which}{' or a larger scale' * (which != SCALE_ORDER[-1])}: {', '.join(ids)}."
+        for which, ids in larger.items()
+    ]
+    small = [one for one in open_ if may_judge(scale, one.claim)]
+    if waiting := [one.claim.id for one in small if one.reason.startswith(TOO_FEW)]:
+        lines.append(f"{TOO_FEW.capitalize()}: {', '.join(waiting)}.")
+    lines += [
+        f"{one.claim.id} {one.sentence}: {with_minus(one.reason)}."
+        for one in small
+        if not one.reason.startswith(TOO_FEW)
+    ]
+    wanted = dict.fromkeys(row for one in small for row in one.claim.rows)
+    there = {f"{record.table}/{record.row}" for record in evidence.everything}
+    if missing := [row.split("/", 1)[1] for row in wanted if row not in there]:
+        hours = [
+            (run.cost["train_seconds"] + run.cost["decode_seconds"]) * run.stamp["n_threads"] / 3600
+            for run in evidence.records
+            if f"{run.table}/{run.row}" == B0
+        ]
+        cost = f", about {SEEDS * len(missing) * statistics.fmean(hours):.1f} core-hours" if hours else ""
+        lines.append(f"Not run: {', '.join(missing)}; {SEEDS} seeds of each are {SEEDS * len(missing)} runs{cost}.")
+    return (Heading(f"What is not answered of the {of.name}"), Listing(tuple(lines))) if lines else ()
 
 
 def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SENTENCES) -> str:
@@ -383,7 +496,7 @@ def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SEN
     """
     columns = (
         "claim where kind sentence rows endpoint n value low high sentences_low sentences_high paper level detectable "
-        "power outcome verdict reason"
+        "outcome verdict explored reason"
     )
     nothing, lines = dict.fromkeys(columns.split()), list[dict[str, Any]]()
     for one in judged:
@@ -395,6 +508,7 @@ def sheet(judged: Iterable[Judged], sentences: Mapping[Place, Interval] = NO_SEN
             "sentence": one.sentence,
             "rows": " ".join(claim.rows),
             "verdict": one.verdict,
+            "explored": one.explored,
         }
         for found in one.found:
             over = sentences.get((claim.id, found.endpoint.name))
@@ -415,7 +529,6 @@ def _sheet_cells(found: Found) -> dict[str, Any]:
         "paper": found.printed,
         "level": found.level,
         "detectable": found.verdict.detectable,
-        "power": found.verdict.power,
         "outcome": found.verdict.outcome,
         "reason": found.verdict.reason,
     }

@@ -1,15 +1,15 @@
 """results/<scale>/README.md: tables, verdicts and figures of one scale on one page. Paper: sections 4 and 6."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from repro.claims.decisions import BASE_SEEDS, OF_SIGN, OF_SIZE
-from repro.claims.evidence import Evidence
 from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
-from repro.pages.claims import by_subject, exploration, promise, settled_claims, settles, sizes_here
-from repro.pages.words import MADE_AGAIN, departure_notes, explained_table, made_again, notes
+from repro.pages.claims import agreement, differing, exploration, promise, settled_claims, settles, sizes_here
+from repro.pages.scale_data import ScaleData, printed_of
+from repro.pages.words import departure_notes, explained_table
 from repro.render.origin import made_from
 from repro.render.page import (
     Block,
@@ -30,7 +30,6 @@ from repro.render.page import (
 from repro.render.several import several
 from repro.results.frame import FIGURES
 from repro.results.places import PUBLISHED, RETIRED
-from repro.results.summary import Summary
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,16 +62,14 @@ PICTURES = {  # by the name of the file: what a reader sees. The paper's first, 
     "head_similarity": "How similar the heads of our base model are on the sentences that its runs kept, within a "
     "layer and between layers (section 3.2.2)",
     "differences": "Each row of Table 3 against the base, beside what the paper prints. Each interval is of one row by "
-    "itself, at 95 %; verdicts ask for wider ones, since they are many, so one that leaves out 0 may be open",
+    "itself, at 95 %; verdicts ask for wider ones, since they are many, so one that leaves out 0 may be undetermined",
     "parse_tree": "One sentence of ours as our parser brackets it, and its gold tree; Table 4 says how well it parses",
     "quality_and_cost": "Quality against the cost of training",
 }
 ABOUT_REASONS = (
-    "The brackets have the claim's number and what its rows showed on each score: bounds, at the level of the verdict, "
-    "of a difference or a slope that is positive where the paper is right. log PPL is the natural logarithm "
-    "of PPL."
+    "In brackets the claim's number and what its rows showed on each score: bounds, at the level of the verdict, of a "
+    "difference or a slope that is positive where the paper is right."
 )
-NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
 OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
     "curves_": "How the rows of {} learned",
     "operations_": "Dev loss of the rows of {} over updates and over FLOPs of training",
@@ -81,86 +78,61 @@ OF_A_TABLE = {  # by how the name of the file begins, which ends with the table
 
 
 def page(
-    runs: Summary,
+    data: ScaleData,
     frame: "DataFrame | None",
-    judged: Sequence[Judged],
-    evidence: Evidence,
     pages: Sequence[str],
     pictures: Collection[str],
     *,
     anchor: Sequence[Block] = (),
-    is_own: bool,
 ) -> Page:
     """Of one scale: its runs, Table 3, the verdicts, the other pages by name, and the pictures that are there.
 
-    `anchor` is what the runs of a published recipe say; `is_own` says that the records are one's own, not the published
-    ones.
+    `frame` is Table 3, and `anchor` what the runs of a published recipe say.
     """
-    settled = settled_claims(judged)
+    runs = data.runs
     return Page(
         made_from("the records beside it"),
         blocks(
             Heading((Emphasis("Attention Is All You Need"), f" at scale {runs.scale}"), 1),
+            Text(agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""),
             Text(
                 (
                     f"{several(runs.n, 'run')} of {several(runs.n_rows, 'row')}, {runs.hours:,.1f} hours in all. ",
-                    *_standing(runs, judged, evidence),
+                    *_standing(data),
                 )
             ),
             anchor,
-            _table3(frame, judged) if frame is not None else (),
-            Heading("Verdicts on the paper's claims"),
-            Text(promise(judged, evidence, runs.scale)),
-            exploration(evidence),
-            _counts(judged),
-            Text(sizes_here(runs)),
-            Text(f"{ABOUT_REASONS}{about_wide(judged)}" if settled.items else ""),
-            settled,
-            Text(
-                (
-                    "Every claim with its numbers and its verdict: ",
-                    Link(f"{CLAIMS}.md", CLAIMS, to_page=True),
-                    ".",
-                )
-            ),
+            _table3(frame, () if data.is_exploration else data.judged) if frame is not None else (),
+            () if data.is_exploration else _verdicts(data),
             Heading("Tables"),
             Listing(tuple(_links(pages, runs.scale, frame is not None))),
-            _figures(pictures, runs.scale, is_own),
+            _figures(pictures, runs.scale, data.result_set.own),
         ),
     )
 
 
-def _standing(runs: Summary, judged: Iterable[Judged], evidence: Evidence) -> Words:
+def _standing(data: ScaleData) -> Words:
     """What the runs may show; where none is evidence, or they are too few for every claim, only that."""
-    if not evidence.records:
+    if data.is_exploration:
         return "All of it is ", Strong("exploration"), ": no run counts as evidence, so nothing is settled here."
-    if not settles(judged):
+    if not settles(data.judged):
         return ("No claim about trained rows has all the runs that it needs, so nothing is settled here.",)
-    return "A page of this scale shows ", Strong(runs.claim), ", and says so where the paper claims more."
+    return "A page of this scale shows ", Strong(data.runs.claim), ", and says so where the paper claims more."
 
 
-def about_wide(judged: Iterable[Judged]) -> str:
-    """Why an interval is wide where it rests on the seeds of a row that differ much; nothing where none does."""
-    rest = [
-        (found.df, one.claim, found)
-        for one in judged
-        for found in one.found
-        if one.verdict != "not judged"
-        and found.verdict.outcome in NEITHER
-        and found.wider
-        and found.df is not None
-        and found.df < BASE_SEEDS - 1
-    ]
-    if not rest:
-        return ""
-    df, claim, found = min(rest, key=lambda one: one[0])
-    seeds = dict(zip(claim.rows, found.runs, strict=True))
-    rows = " and ".join(f"the {seeds[row]} seeds of {row.split('/', 1)[1]}" for row in found.wider)
-    others = f" {len(rest) - 1} more rest on fewer than {BASE_SEEDS - 1}." if len(rest) > 1 else ""
-    return (
-        " A wide interval says how little is known, not how large an effect may be: "
-        f"that of {claim.id} ({found.endpoint.name}) rests on {df:.1f} degrees of freedom, since {rows} differ more "
-        f"than those of other rows do, and then their own spread counts.{others}"
+def _verdicts(data: ScaleData) -> tuple[Block, ...]:
+    """How many claims about trained rows came out how, and which."""
+    settled = settled_claims(data.judged)
+    return blocks(
+        Heading("Verdicts on the paper's claims"),
+        Text(promise(data.judged, data.runs.scale, data.published)),
+        differing(data.judged),
+        exploration(data.evidence),
+        Text(sizes_here(data.runs)),
+        _counts(data.judged) if settled.items else (),
+        Text(ABOUT_REASONS if settled.items else ""),
+        settled,
+        Text(("Each with its estimate beside the print: ", Link(f"{CLAIMS}.md", CLAIMS, to_page=True), ".")),
     )
 
 
@@ -168,28 +140,23 @@ def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
     return blocks(
         Heading("Table 3"),
         explained_table(table3.page_columns(frame, judged)[0]),
+        Text("What departs from the paper's recipe:"),
+        departure_notes(frame),
         Text(
             (
-                "What the rows change, here and at the paper's size: ",
+                "What the rows change, notes, and how reproducible the runs are: ",
                 Link(f"{table3.NAME}.md", table3.NAME, to_page=True),
                 ".",
             )
         ),
-        Text("What departs from the paper's recipe:"),
-        departure_notes(frame),
-        notes(frame, Text("Notes on the table:")),
-        Text(f"{MADE_AGAIN}:"),
-        made_again(frame),
     )
 
 
 def _counts(judged: Sequence[Judged]) -> Table:
-    """How many claims came out how."""
-    groups = by_subject(judged)
-    counts = [[f"{sum(one.verdict == v for one in group)}" for group in groups.values()] for v in OUTCOMES]
-    shown = [(verdict, *count) for verdict, count in zip(OUTCOMES, counts, strict=True) if set(count) != {"0"}]
-    headings = ("verdict", *groups)
-    return Table(tuple(Column("", heading, [line[i] for line in shown]) for i, heading in enumerate(headings)))
+    """How many claims about trained rows came out how."""
+    counts = Counter(one.verdict for one in judged if one.claim.is_trained and one.verdict != "not judged")
+    shown = [outcome for outcome in OUTCOMES if counts[outcome]]
+    return Table((Column("", "verdict", shown), Column("", "claims", [f"{counts[outcome]}" for outcome in shown])))
 
 
 def _links(pages: Sequence[str], scale: str, has_table3: bool) -> Iterable[Words]:

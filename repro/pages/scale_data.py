@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from repro.claims.catalogue import CLAIMS, STATEMENTS
 from repro.claims.evidence import Evidence
 from repro.claims.judge import NOTHING_MEASURED, Judged, LayerOutcomes, evidence_of, judge
-from repro.claims.statements import STATEMENTS
-from repro.pages import table3
+from repro.claims.published import NOTHING_PUBLISHED, Published, read_published
+from repro.pages import anchor, table3
 from repro.pages.columns import has_systems
 from repro.pages.verdicts import tell_exploration
 from repro.pages.words import EXPLORED
@@ -16,9 +17,9 @@ from repro.results.brackets import read_brackets
 from repro.results.curves import with_comparisons
 from repro.results.frame import ResultSet
 from repro.results.further_tests import read_further, with_further
-from repro.results.lengths import with_lengths
+from repro.results.lengths import RATIO, with_lengths
 from repro.results.parts import SPLIT, with_brackets, with_parts
-from repro.results.record import BASE, Record, path
+from repro.results.record import BASE, PaperNumbers, Record, path
 from repro.results.sentences import read_counts, read_places
 from repro.results.summary import Summary, summary
 
@@ -36,7 +37,13 @@ class ScaleData:
     evidence: Evidence
     judged: Sequence[Judged]  # the claims of the paper
     stated: Sequence[Judged]  # what teaching texts say
+    published: Published = NOTHING_PUBLISHED
     cache: Path | None = None  # the folder in which text is generated again for those who show it; None: no text is
+
+    @property
+    def is_exploration(self) -> bool:
+        """Whether no run of it counts, so that it has no page of claims, nor of statements."""
+        return not self.evidence.records and not self.published.void
 
 
 def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) -> ScaleData | None:
@@ -54,9 +61,10 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         for name, frame in zip((*names, table3.NAME), (*single, whole), strict=True)
         if frame is not None
     }
-    evidence = evidence_of(result_set.everything, result_set.rows)
+    published = NOTHING_PUBLISHED if result_set.own else read_published(result_set.folder, result_set.everything)
+    evidence = evidence_of(result_set.everything, result_set.rows, published)
     for frame in frames.values():
-        frame.attrs[EXPLORED] = not evidence.records
+        frame.attrs[EXPLORED] = not evidence.records and not published.void
         if not result_set.own:
             tell_exploration(frame, evidence)
     return ScaleData(
@@ -64,9 +72,26 @@ def scale_data(result_set: ResultSet, layers: LayerOutcomes = NOTHING_MEASURED) 
         runs=runs,
         frames=frames,
         evidence=evidence,
-        judged=judge(evidence, result_set.rows, layers),
-        stated=judge(evidence, result_set.rows, layers, STATEMENTS),
+        judged=judge(evidence, result_set.rows, layers, CLAIMS, published),
+        stated=judge(evidence, result_set.rows, layers, STATEMENTS, published),
+        published=published,
     )
+
+
+def printed_of(result_set: ResultSet) -> dict[str, PaperNumbers]:
+    """By "table/row" what the paper prints, of rows that were run and of those that were not."""
+    listed = {f"{table}/{row}": one.paper for (table, row), one in result_set.rows.items()}
+    return listed | {f"{one.table}/{one.row}": one.paper for one in result_set.everything}
+
+
+def lengths_of(frames: "Iterable[DataFrame]") -> dict[str, float]:
+    """By "table/row" how long its translations of dev are over their references, where their counts are kept."""
+    found: dict[str, float] = {}
+    for frame in frames:
+        if RATIO in frame:
+            names = frame["table"] + "/" + frame["row"]
+            found |= {name: float(of) for name, of in zip(names, frame[RATIO], strict=True) if of == of}
+    return found
 
 
 def check_beside(records: Iterable[Record], results: Path) -> None:
@@ -86,4 +111,5 @@ def _with_details(frame: "DataFrame", records: Sequence[Record], results: Path) 
     if "dev/f1" in frame.columns:
         return with_brackets(frame, records, results)
     frame = with_lengths(with_further(frame, records, results), records, results)
+    frame = anchor.with_ngrams(frame, records, results)
     return with_comparisons(with_parts(frame, records, results), records) if has_systems(frame) else frame

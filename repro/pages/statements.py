@@ -5,14 +5,13 @@ last, of which nothing was listed before its runs, is answered by what the ladde
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repro.claims.bootstrap import Place
 from repro.claims.claim import B0
-from repro.claims.decisions import OF_SIGN, OF_SIZE, Outcome
+from repro.claims.decisions import EXCLUDED, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.evidence import Evidence
 from repro.claims.judge import SETTLES_NOTHING, Found, Judged
-from repro.claims.statements import ALIGNED, LADDER, SIMPLE, STATIC
 from repro.pages import claims
 from repro.pages.columns import numbers, spreads
 from repro.render.page import Block, Heading, Listing, Page, Strong, Words
@@ -24,8 +23,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NAME = "statements"
-UNDECIDED = (OF_SIZE.neither, OF_SIGN.neither)
-OF_TEXTS = claims.Subject("Statements of teaching texts", "statements", "what is said")
+UNDECIDED = (OF_SIZE.neither, OF_SIGN.neither, EXCLUDED)
+OF_TEXTS = claims.Subject("Statements of teaching texts, and ours", "statements", "what is said")
+LADDER = "ladder"
+SIMPLE, STATIC, ALIGNED = (f"{LADDER}/{row}" for row in ("simple", "static, mean", "soft alignment"))
 
 
 class Part(NamedTuple):
@@ -64,14 +65,13 @@ def page(
     sentences: Mapping[Place, Interval] = claims.NO_SENTENCES,
     *,
     ladder: "DataFrame | None" = None,
-    to_project: str = "../..",
+    **shared: Any,
 ) -> Page:
     """The verdicts of one scale, with intervals over sentences and what the ladder's table shows.
 
-    `to_project` leads to the project's folder.
+    `shared` is as the page of claims has it. "As printed" is here "as said".
     """
-    answered = answers(judged, ladder)
-    return claims.page(judged, evidence, runs, sentences, to_project=to_project, of=OF_TEXTS, answers=answered)
+    return claims.page(judged, evidence, runs, sentences, of=OF_TEXTS, answers=answers(judged, ladder), **shared)
 
 
 def answers(judged: Sequence[Judged], ladder: "DataFrame | None" = None) -> tuple[Block, ...]:

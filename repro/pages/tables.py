@@ -75,7 +75,7 @@ def page(
             explained_table([row, *test, *took], ruled),
             lengths_section(frame, ruled),
             further_section(frame, ruled),
-            ending(frame, Text(made), facts(frame)),
+            ending(frame, Text(made), facts(frame), whole="table3" if name.startswith("table3_") else ""),
         ),
     )
 

@@ -53,17 +53,14 @@ ABOUT_DIVERGED: Words = (Strong("diverged"), " runs are counted, but enter no me
 ABOUT_EXPLORATORY: Words = (
     Strong(EXPLORATORY),
     " runs are in means, intervals and differences of this table, but in no verdict: ",
-    Link("claims.md", "claims", to_page=True),
-    " and ",
-    Link("statements.md", "statements", to_page=True),
-    " have the numbers without them.",
+    Link("claims", "claims", to_page=True),
+    " has the numbers without them.",
 )
 ABOUT_VERDICT: Words = (
     Strong("verdict"),
-    " is the outcome of the claims that compare the row with the base, and may rest on one score alone; blank where no "
-    "claim does. Why one was not judged, and the numbers behind the others, are in ",
-    Link("claims.md", "claims", to_page=True),
-    ".",
+    " is the outcome of the ",
+    Link("claims", "claims", to_page=True),
+    " that compare the row with the base, and may rest on one score alone; blank where no claim does.",
 )
 ABOUT_STATEMENTS: Words = (
     Strong("statements"),
@@ -220,8 +217,18 @@ def made_again(frame: "DataFrame") -> Text | Listing:
     return Listing(tuple(lines)) if lines else Text("No run yet.")
 
 
-def ending(frame: "DataFrame", *made: Block) -> Iterator[Block]:
-    """What ends the page of a table: departures, notes, how it was made if more is said, how far it can be again."""
+def ending(frame: "DataFrame", *made: Block, whole: str = "") -> Iterator[Block]:
+    """What ends the page of a table: departures, notes, how it was made if more is said, how far it can be again.
+
+    Of a part of a table all but how it was made stands on the page of the `whole`.
+    """
+    if whole:
+        yield Heading("How it was made")
+        yield from made
+        yield Text(
+            ("Departures from the paper's recipe, notes, and ", Link(MADE_AGAIN.lower(), whole, to_page=True), ".")
+        )
+        return
     yield Heading("Departures from the paper's recipe")
     yield departure_notes(frame)
     yield from notes(frame, Heading("Notes"))

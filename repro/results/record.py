@@ -273,6 +273,9 @@ def _digits(name: str) -> str:
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
+PRINTED_RANGES = (("ppl", 1.0, math.inf), ("bleu", 0.0, 100.0), ("f1", 0.0, 100.0), ("params", 0.0, math.inf))
+
+
 def _check_numbers(record: Record) -> None:
     """Hold scores and shares against their ranges, and PPL against NLL. Raises ValueError."""
     parts: dict[str, Named] = {f"scores.{split}": record.scores[split] for split in SPLITS}
@@ -286,6 +289,8 @@ def _check_numbers(record: Record) -> None:
         _check_range(accuracy, 0.0, 1.0, f"{where}.accuracy")
         if nll is not None and ppl is not None and (ppl <= 0 or abs(math.log(ppl) - nll) > SAME_PPL):
             raise ValueError(f"record.{where}.ppl: expected exp(nll), whose logarithm is {nll}, got {ppl}")
+    for name, least, most in PRINTED_RANGES:
+        _check_range(cast("float | None", record.paper.get(name)), least, most, f"paper.{name}")
     _check_range(record.cost["padding"], 0.0, 1.0, "cost.padding")
     for name, share in record.corpus.get("repeats", {}).items():
         _check_range(cast("float", share), 0.0, 1.0, f"corpus.repeats.{name}")

@@ -48,7 +48,7 @@ UPDATES: dict[str, Any] = {"tickCount": 6, "grid": False}
 
 def differences_section(data: ScaleData) -> Section | None:
     """The forest plot; None where no row can be compared with the base."""
-    distances = Distances(data.evidence, [*data.judged, *data.stated])
+    distances = Distances(data.evidence)
     lines = differences_to_base(comparable(data), distances, data.result_set.folder.parent)
     if not lines:
         return None
@@ -71,7 +71,7 @@ def differences_section(data: ScaleData) -> Section | None:
         'none, and the point is of all runs; <span class="key over">95 % interval over sentences</span> where '
         'translations were kept; <span class="key of-paper">what the paper prints</span>. '
         "The intervals are wide or narrow for different reasons: too few seeds, too few sentences. Verdicts rest on "
-        "wider bounds, which allow for all that is judged: a bar may leave out 0 where the verdict is open. Click a "
+        "wider bounds, which allow for all that is judged: a bar that leaves out 0 may be undetermined. Click a "
         "row to open it, or its name; with the keyboard, Tab leads to the points, arrows from one to the next, and "
         "Enter opens one.</p>"
     )

@@ -30,7 +30,7 @@ def overview_section(data: ScaleData) -> Section:
     for subject, claims in by_subject(data.judged).items():
         said = Markup('<p class="tally"><strong>{} claims {}:</strong> {}</p>')
         body += said.format(len(claims), subject, outcome_counts(claims))
-    body += Markup("<p>{}</p>").format(promise(data.judged, data.evidence, runs.scale))
+    body += Markup("<p>{}</p>").format(promise(data.judged, runs.scale, data.published))
     if here := sizes_here(runs):
         body += Markup("<p>{}</p>").format(here)
     if apart := exploration(data.evidence):
@@ -69,6 +69,6 @@ def _grounds(one: Judged) -> str:
 
 
 def outcome_counts(judged: Iterable[Judged]) -> Markup:
-    """✓ same sign 12, ? open 3."""
+    """✓ sign as printed 12, ? undetermined 3."""
     counts = Counter(one.verdict for one in judged)
     return Markup(" ").join(outcome_html(outcome, f"{counts[outcome]}") for outcome in OUTCOMES if counts[outcome])

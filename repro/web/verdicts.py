@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from repro.claims.bootstrap import Place, over_sentences
-from repro.claims.judge import Judged, may_judge_sizes
-from repro.claims.statements import LADDER
+from repro.claims.judge import Judged
 from repro.pages import claims, statements
 from repro.pages.cells import with_minus
 from repro.pages.scale_data import ScaleData
@@ -28,7 +27,7 @@ def claims_section(data: ScaleData) -> Section:
 def statements_section(data: ScaleData) -> Section:
     """What teaching texts say."""
     over = over_sentences(data.stated, data.evidence, data.result_set.folder.parent)
-    answered = statements.answers(data.stated, data.frames.get(LADDER))
+    answered = statements.answers(data.stated, data.frames.get(statements.LADDER))
     return _section(data, statements.NAME, "Statements", data.stated, statements.OF_TEXTS, over, answered)
 
 
@@ -50,8 +49,7 @@ def _section(
     )
     body += Markup(html(map(lower, answered)))
     if any(one.found for one in judged):
-        of_power = f"{claims.OF_POWER * may_judge_sizes(data.runs.scale)}. "
-        said = Text((*claims.ABOUT_NUMBERS, of_power, claims.ABOUT_BOUNDS))
+        said = Text(claims.ABOUT_NUMBERS)
         body += Markup(html(blocks(said, Text(claims.ABOUT_SENTENCES if over else ""))))
     body += Markup('<div class="grid" data-facets="verdict table kind" data-items=".item">')
     for name, members in groups.items():

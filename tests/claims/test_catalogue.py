@@ -4,13 +4,12 @@ import ast
 import re
 from dataclasses import replace
 from pathlib import Path
-from string import ascii_lowercase
 
 import pytest
 from printed_rows import PRINTED
 
-from repro.claims.catalogue import CLAIMS, SCALE_ORDER
-from repro.claims.claim import ACCURACY, BLEU, F1, LOG_PPL, RNN_SILVER, RNN_WSJ, TABLE3, Claim
+from repro.claims.catalogue import CLAIMS, LISTED, SCALE_ORDER
+from repro.claims.claim import ACCURACY, BLEU, F1, LOG_PPL, TABLE3, Claim
 from repro.claims.lists import catalogue_digest
 from repro.runs.scales import SCALES
 
@@ -21,14 +20,12 @@ def test_every_claim_of_the_paper_is_there_once() -> None:
     ids = [one.id for one in CLAIMS]
     assert len(ids) == len({*ids})
     assert {int(re.fullmatch(r"C(\d\d)[a-z]?", id)[1]) for id in ids} >= set(range(1, 37))  # type: ignore[index]
-    assert ids == sorted(ids, key=ids.index)
-    for number in {id[:3] for id in ids}:
-        letters = [id[3:] for id in ids if id.startswith(number)]
-        assert letters in ([""], list(ascii_lowercase)[: len(letters)])
+    assert ids == sorted(ids), "in the paper's order"
 
 
-def test_every_row_of_the_experiments_is_looked_at_and_no_other() -> None:
-    assert {row for one in CLAIMS for row in one.rows} == {*PRINTED}
+def test_every_row_of_the_experiments_is_looked_at() -> None:
+    of_table2 = {row for row in PRINTED if row.startswith("table2/") and row.endswith("en-fr")}  # printed scores alone
+    assert {row for one in LISTED for row in one.rows if row in PRINTED} == {*PRINTED} - of_table2
     assert {*TABLE3} == {row for row in PRINTED if not row.startswith(("table2/", "table4/"))}
 
 
@@ -57,14 +54,13 @@ def test_the_scales_are_those_of_the_suite() -> None:
 def is_printed(one: Claim) -> bool:
     """Whether the paper prints a number for it.
 
-    Of the accuracy it only says that it improves, and of recurrent parsers without attention that they do badly.
+    Of the accuracy it only says that it improves.
     """
-    without_attention = {RNN_WSJ, RNN_SILVER} & {*one.rows}
-    return one.kind == "direction" and one.endpoints != (ACCURACY,) and not without_attention
+    return one.kind == "direction" and one.endpoints != (ACCURACY,)
 
 
 def test_a_direction_is_what_the_paper_prints() -> None:
-    assert [one.id for one in CLAIMS if one.kind == "direction" and not is_printed(one)] == ["C27f", "C33a", "C33b"]
+    assert [one.id for one in CLAIMS if one.kind == "direction" and not is_printed(one)] == ["C27f"]
     for one in CLAIMS:
         if is_printed(one):
             better, worse = (PRINTED[row] for row in one.rows)
@@ -81,13 +77,13 @@ def test_a_laptop_judges_large_effects_only() -> None:
                 for endpoint in one.endpoints
             ]
             assert all(large), one.id
-        if one.kind in ("magnitude", "point value", "equivalence"):
+        if one.kind == "equivalence":
             assert one.scale == "paper", one.id
 
 
 def test_the_hash_is_that_of_what_decides() -> None:
     assert re.fullmatch("[0-9a-f]{16}", catalogue_digest())
-    reworded = (replace(CLAIMS[0], sentence="another"), *CLAIMS[1:])
+    reworded = (replace(CLAIMS[0], says="another"), *CLAIMS[1:])
     assert catalogue_digest(reworded) == catalogue_digest(CLAIMS)
     wider = tuple(replace(one, endpoints=(replace(BLEU, margin=0.5),)) if one.id == "C19" else one for one in CLAIMS)
     assert catalogue_digest(wider) != catalogue_digest(CLAIMS)

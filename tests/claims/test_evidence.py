@@ -9,7 +9,7 @@ import pytest
 from paper_runs import changed, paper_run, that_counts
 
 from repro.claims.claim import B0
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED, LOOKS
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.claims.evidence import Evidence, gather, unlike, why_apart
 from repro.model.ablations.norms import PreNorm
 from repro.model.config import BASE, written
@@ -37,8 +37,8 @@ def seeds(evidence: Evidence) -> list[int]:
 
 
 def test_the_first_declared_seeds_count() -> None:
-    found = gather([run(6), run(4), run(5)], {LIST})
-    assert seeds(found) == [4, 5, 6]
+    found = gather([run(11), run(9), run(10)], {LIST})
+    assert seeds(found) == [9, 10, 11]
     assert not found.apart
 
 
@@ -69,106 +69,136 @@ def test_the_first_declared_seeds_count() -> None:
 )
 def test_what_does_not_count_is_set_apart_by_name(spoiled: Callable[[Record], Record], why: str) -> None:
     # the last of three seeds: the two before it count
-    found = gather([run(4), run(5), spoiled(run(6))], {LIST})
-    assert seeds(found) == [4, 5]
-    assert [(one.record.seed, one.why) for one in found.apart] == [(6, why)]
+    found = gather([run(9), run(10), spoiled(run(11))], {LIST})
+    assert seeds(found) == [9, 10]
+    assert [(one.record.seed, one.why) for one in found.apart] == [(11, why)]
 
 
 def test_seeds_that_were_looked_at_before_do_not_count() -> None:
-    found = gather([run(seed) for seed in range(1, 7)], {LIST})
-    assert seeds(found) == [4, 5, 6]
+    found = gather([run(seed) for seed in range(6, 12)], {LIST})
+    assert seeds(found) == [9, 10, 11]
     assert why_apart(found.apart) == [
-        f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales and claims were chosen: "
-        "h=1 (seeds 1 to 3)"
+        f"3 of seeds below {FIRST_SEED}, whose runs were looked at when scales, claims and analysis were chosen: "
+        "h=1 (seeds 6 to 8)"
     ]
 
 
 def test_after_a_gap_nothing_counts() -> None:
-    found = gather([run(4), run(5), run(7), run(8)], {LIST})
-    assert seeds(found) == [4, 5]
-    assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 4 on: h=1 (seeds 7 to 8)"]
+    found = gather([run(9), run(10), run(12), run(13)], {LIST})
+    assert seeds(found) == [9, 10]
+    assert why_apart(found.apart) == ["2 after a gap in the seeds, which count from 9 on: h=1 (seeds 12 to 13)"]
 
 
 def test_a_run_set_apart_leaves_a_gap() -> None:
     # who throws a seed away that displeases keeps only those before it
-    found = gather([run(4), replace(run(5), claims=None), run(6), run(7), run(8)], {LIST})
-    assert seeds(found) == [4]
+    found = gather([run(9), replace(run(10), claims=None), run(11), run(12), run(13)], {LIST})
+    assert seeds(found) == [9]
 
 
 def test_seeds_that_are_no_repetitions_of_the_newest_do_not_count() -> None:
-    bf16 = {**run(4).settings, "precision": "bf16"}
-    old = [replace(run(seed), settings=bf16, stamp={**run(seed).stamp, "started": "a"}) for seed in (4, 5)]
-    new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (6, 7)]
-    base = run(4, "base", "base", stamp={**run(4).stamp, "n_threads": 2})  # another row, which nobody compares with
+    bf16 = {**run(9).settings, "precision": "bf16"}
+    old = [replace(run(seed), settings=bf16, stamp={**run(seed).stamp, "started": "a"}) for seed in (9, 10)]
+    new = [replace(run(seed), stamp={**run(seed).stamp, "started": "b"}) for seed in (11, 12)]
+    base = run(9, "base", "base", stamp={**run(9).stamp, "n_threads": 2})  # another row, which nobody compares with
     found = gather([base, *old, *new], {LIST})
-    assert [(record.row, record.seed) for record in found.records] == [("base", 4)]
-    assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seeds 4 to 5)"
+    assert [(record.row, record.seed) for record in found.records] == [("base", 9)]
+    assert why_apart(found.apart)[0] == "2 unlike the newest run of their row in precision: h=1 (seeds 9 to 10)"
 
 
 def test_a_run_has_the_hyper_parameters_that_its_row_makes() -> None:
     of_row = Listed(0, PaperNumbers(ppl=None, bleu=None, params=None), None, written({**vars(BASE), "n_heads": 1}))
-    right, wrong = run(4, hyper=changed(n_heads=1)), run(5, hyper=changed(n_heads=2))
+    right, wrong = run(9, hyper=changed(n_heads=1)), run(10, hyper=changed(n_heads=2))
     found = gather([right, wrong], {LIST}, {("table3_A", "h=1"): of_row})
-    assert seeds(found) == [4]
+    assert seeds(found) == [9]
     assert found.apart[0].why == "with hyper-parameters that differ from their row's"
     unknown = gather([right], {LIST}, {("table3_A", "h=4"): of_row})
     assert unknown.apart[0].why == "of rows that their experiment does not have"
-    assert seeds(gather([right], {LIST}, {("table3_A", "h=1"): of_row._replace(here=None)})) == [4]
+    assert seeds(gather([right], {LIST}, {("table3_A", "h=1"): of_row._replace(here=None)})) == [9]
 
 
 def test_a_seed_copied_as_several_counts_not_even_once() -> None:
-    copied = replace(run(4), seed=5, run="0" * 16)  # another name, the same weights
-    found = gather([run(4), copied], {LIST})
+    copied = replace(run(9), seed=10, run="0" * 16)  # another name, the same weights
+    found = gather([run(9), copied], {LIST})
     assert not found.records
-    weights = run(4).determinism["weights"][:16]  # type: ignore[index]
+    weights = run(9).determinism["weights"][:16]  # type: ignore[index]
     assert [one.why for one in found.apart] == [f"with the same weights {weights}, so copies of one run"] * 2
-    renamed = replace(run(4), determinism={**SHOWN, "weights": "others"}, seed=5)
-    assert [one.why[:18] for one in gather([run(4), renamed], {LIST}).apart] == ["with the same run "] * 2
-    as_row = replace(run(4), row="h=2", hyper=changed(n_heads=2))
-    assert seeds(gather([run(4), as_row, run(5)], {LIST})) == []  # and after the gap nothing counts
+    renamed = replace(run(9), determinism={**SHOWN, "weights": "others"}, seed=10)
+    assert [one.why[:18] for one in gather([run(9), renamed], {LIST}).apart] == ["with the same run "] * 2
+    as_row = replace(run(9), row="h=2", hyper=changed(n_heads=2))
+    assert seeds(gather([run(9), as_row, run(10)], {LIST})) == []  # and after the gap nothing counts
 
 
-def test_copies_that_hide_their_weights_do_not_reach_the_second_look() -> None:
+def test_copies_that_hide_their_weights_do_not_count() -> None:
     # three runs, and one of them twice more under other names: the page would say n = 5
     hidden: Any = {**SHOWN, "weights": None}
-    copies = [replace(run(4), seed=seed, run=f"{seed}" * 16, determinism=hidden) for seed in (7, 8)]
-    found = gather([run(4), run(5), run(6), *copies], {LIST})
-    assert seeds(found) == [4, 5, 6]
+    copies = [replace(run(9), seed=seed, run=f"{seed}" * 8, determinism=hidden) for seed in (12, 13)]
+    found = gather([run(9), run(10), run(11), *copies], {LIST})
+    assert seeds(found) == [9, 10, 11]
     assert why_apart(found.apart) == [
-        "2 finished without a digest of their weights, by which copies are known: h=1 (seeds 7 to 8)"
+        "2 finished without a digest of their weights, by which copies are known: h=1 (seeds 12 to 13)"
     ]
 
 
 def test_two_tables_may_show_one_run() -> None:
-    again = replace(run(4), table="mine", row="one head")
-    assert len(gather([run(4), again], {LIST}).records) == 2
+    again = replace(run(9), table="mine", row="one head")
+    assert len(gather([run(9), again], {LIST}).records) == 2
 
 
 def test_runs_without_weights_are_no_copies_of_each_other() -> None:
-    nothing: Any = dict.fromkeys(run(4).scores["dev"])
+    nothing: Any = dict.fromkeys(run(9).scores["dev"])
     diverged = [
         run(seed, determinism={**SHOWN, "weights": None}, status="diverged", scores={"dev": nothing, "test": nothing})
-        for seed in (4, 5)
+        for seed in (9, 10)
     ]
-    assert seeds(gather(diverged, {LIST})) == [4, 5]
+    assert seeds(gather(diverged, {LIST})) == [9, 10]
 
 
-def test_a_look_takes_the_declared_number_of_the_base_and_of_the_others() -> None:
-    base = [run(seed, "base", "base") for seed in range(4, 4 + BASE_SEEDS + 2)]
-    found = gather([*base, *(run(seed) for seed in range(4, 8))], {LIST})
-    first, second = (found.at(look) for look in LOOKS)
-    assert {row: [record.seed for record in of] for row, of in first.items()} == {
-        B0: [*range(4, 12)],
-        "table3_A/h=1": [4, 5, 6],
-    }
-    assert {*second} == {B0}
-    assert found.count("table3_A/h=1") == 4
-    short = gather([*base[: BASE_SEEDS - 1], *(run(seed) for seed in range(4, 9))], {LIST})
-    assert {*short.at(LOOKS[1])} == {"table3_A/h=1"}
+def test_five_seeds_of_every_row_are_judged() -> None:
+    last = FIRST_SEED + SEEDS
+    base = [run(seed, "base", "base") for seed in range(FIRST_SEED, last + 2)]
+    found = gather([*base, *(run(seed) for seed in range(FIRST_SEED, last - 1))], {LIST})
+    taken = {row: [record.seed for record in of] for row, of in found.taken().items()}
+    assert taken == {B0: [*range(FIRST_SEED, last)]}, "h=1 lacks one"
+    assert found.count("table3_A/h=1") == SEEDS - 1
+
+
+def ordered(seed: int, row: str, order: str) -> Record:
+    shown: Any = {**run(seed, row).determinism, "order": order}  # type: ignore[dict-item]
+    return run(seed, row, determinism=shown)
+
+
+def test_a_run_in_another_order_than_its_seed_is_renumbered_and_settles_nothing() -> None:
+    rows = [ordered(seed, row, f"o{seed}") for seed in (9, 10) for row in ("h=1", "h=4", "h=16")]
+    assert not gather(rows, {LIST}).apart
+    swapped = [*rows[:-1], ordered(10, "h=16", "o9")]
+    assert why_apart(gather(swapped, {LIST}).apart) == [
+        "1 in another order than the other rows of their seed: h=16 (seed 10)"
+    ]
+    two = [ordered(9, "h=1", "o9"), ordered(9, "h=4", "o10")]
+    assert len(gather(two, {LIST}).apart) == 2, "nobody can tell which is which"
+    longer = replace(ordered(9, "h=16", "another"), hyper=changed(steps=300_000))
+    shown: Any = {**longer.determinism, "weights": "others"}
+    longer = replace(longer, cost={**longer.cost, "steps": 300_000}, row="big", run="0" * 16, determinism=shown)
+    assert not gather([*rows, longer], {LIST}).apart, "as many updates have an order of their own"
+
+
+def test_seeds_that_have_one_order_are_copies() -> None:
+    same = [ordered(seed, row, "o9") for seed in (9, 10) for row in ("h=1", "h=4")]
+    assert why_apart(gather(same, {LIST}).apart) == [
+        "4 of seeds that have one order of the data, 9, 10: h=1 (seeds 9 to 10), h=4 (seeds 9 to 10)"
+    ]
+
+
+def test_runs_of_published_verdicts_count_whatever_their_seed_and_list() -> None:
+    older = replace(run(4), claims=None)
+    found = gather([older, run(9)], {LIST}, published={older.run})
+    assert ([one.seed for one in found.published], [one.seed for one in found.fresh]) == ([4], [9])
+    assert not found.apart
+    assert {row: [one.seed for one in of] for row, of in found.explored().items()} == {"table3_A/h=1": [4]}
 
 
 def test_what_rows_differ_in_besides_their_own_numbers() -> None:
-    base, heads = run(4, "base", "base"), run(4, hyper=changed(n_heads=1))
+    base, heads = run(9, "base", "base"), run(9, hyper=changed(n_heads=1))
     assert unlike({B0: [base], "table3_A/h=1": [heads]}) == []
     assert unlike({B0: [base], "x": [replace(heads, pair="en-fr")]}) == ["language pair"]
     text: Any = {**heads.corpus, "sha256": "ff"}
@@ -182,7 +212,7 @@ def test_what_rows_differ_in_besides_their_own_numbers() -> None:
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_rows_are_compared_on_the_same_sentences_scored_alike(split: str) -> None:
     # also where one of a row's seeds alone was scored otherwise; test is what Table 2 and F1 are judged on
-    base, heads = run(4, "base", "base"), [run(seed, hyper=changed(n_heads=1)) for seed in (4, 5)]
+    base, heads = run(9, "base", "base"), [run(seed, hyper=changed(n_heads=1)) for seed in (9, 10)]
     assert unlike({B0: [base], "x": heads}) == []
     scored: Any = {**base.scores, split: {**base.scores["dev"], "bleu_published_signature": "tok:none"}}
     assert unlike({B0: [base], "x": [heads[0], replace(heads[1], scores=scored)]}) == ["scorer"]
@@ -193,10 +223,10 @@ def test_rows_are_compared_on_the_same_sentences_scored_alike(split: str) -> Non
 def test_a_row_with_a_system_of_its_own_is_of_the_same_world_as_the_base() -> None:
     # by the stamps that such runs have, not by made-up ones
     def stamped(system: Any) -> Any:
-        return {**run(4).stamp, **{name: of for name, of in provenance(system=system).items() if "fingerprint" in name}}
+        return {**run(9).stamp, **{name: of for name, of in provenance(system=system).items() if "fingerprint" in name}}
 
     base, rival, variant = (
-        replace(run(4), stamp=stamped(system), system=system and f"{system}") for system in (None, Simple, PRE_NORM)
+        replace(run(9), stamp=stamped(system), system=system and f"{system}") for system in (None, Simple, PRE_NORM)
     )
     assert rival.stamp["fingerprint"] != base.stamp["fingerprint"]
     assert unlike({B0: [base], "ladder/simple": [rival]}) == []

@@ -28,7 +28,7 @@ def test_the_list_of_today_is_noted() -> None:
 def test_a_list_holds_its_claims_as_they_were() -> None:
     first = CLAIMS[0]
     assert held(catalogue_digest(), first)
-    assert held(catalogue_digest(), replace(first, sentence="in other words"))
+    assert held(catalogue_digest(), replace(first, says="in other words"))
     assert not held(catalogue_digest(), replace(first, endpoints=(replace(BLEU, margin=7.0),)))
     assert not held("0" * 16, first)
     assert not held(None, first)

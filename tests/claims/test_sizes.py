@@ -6,9 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from paper_runs import direction
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, K16, Claim, direction
+from repro.claims.claim import B0, K16, Claim
 from repro.claims.judge import evidence_of, judge
 from repro.claims.sizes import filled, printed_sizes
 from repro.model.config import BASE, Hyper
@@ -17,7 +18,7 @@ from repro.results.record import PaperNumbers
 from repro.runs.scales import SCALES
 
 ROOT = Path(__file__).parents[2]
-SIZED = [claim for claim in CLAIMS if "{" in claim.template]
+SIZED = [claim for claim in CLAIMS if "{" in claim.says]
 
 
 @pytest.fixture(scope="module")

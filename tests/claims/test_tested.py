@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import structural
-from repro.claims.statements import LISTED
+from repro.claims.catalogue import CLAIMS, LISTED
+from repro.claims.claim import Claim
 from repro.claims.tested import (
     COMMAND,
     FILE,
@@ -50,7 +49,7 @@ def ran(*outcomes: Any) -> SuiteRun:
 def test_a_claim_holds_where_all_its_tests_passed(
     outcomes: Sequence[str], holds: bool, verdict: str, reason: str
 ) -> None:
-    claim = structural("C99", "1", "x", "a", "b", holds=holds)
+    claim = Claim(id="C99", where="1", says="x", kind="structural", tests=("tests/a", "tests/b"), holds=holds)
     assert verdicts_of_tests([claim], ran(*outcomes)) == {"C99": (verdict, reason)}
 
 

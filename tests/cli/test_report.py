@@ -7,7 +7,7 @@ import pytest
 from report_records import fill
 
 from repro.claims import tested
-from repro.claims.statements import LISTED
+from repro.claims.catalogue import LISTED
 from repro.claims.tested import Ran, SuiteRun, named_tests, read_outcomes
 from repro.cli.report import main
 

@@ -3,26 +3,24 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from paper_runs import changed, paper_run, perplexity, that_counts
 
-from repro.claims.decisions import BASE_SEEDS, FIRST_SEED
+from repro.claims.decisions import FIRST_SEED, SEEDS
 from repro.cli import report
 from repro.pages import build
 from repro.results.frame import Listed, ResultSet, note_rows, record_folders
 from repro.results.record import path
 
 ROOT = Path(__file__).parents[2]
-NOBODY: Mapping[str, float] = {}
 
 
-def fill(results: Path, scale: str = "laptop", n_seeds: int = 3, spread: Mapping[str, float] = NOBODY) -> None:
-    """Rows of which those named differ by so much BLEU more from seed to seed."""
-    for seed in range(FIRST_SEED, FIRST_SEED + max(n_seeds, BASE_SEEDS)):
+def fill(results: Path, scale: str = "laptop", n_seeds: int = SEEDS) -> None:
+    """The base and two rows."""
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
         settings = paper_run().settings | {"claim": "the sign of large effects"}
         for i, row in enumerate(("d_k=16", "d_k=32") if seed < FIRST_SEED + n_seeds else (), start=1):
             hyper = changed(d_k=16 * i)
@@ -34,7 +32,6 @@ def fill(results: Path, scale: str = "laptop", n_seeds: int = 3, spread: Mapping
                 i - 1,
                 seed,
                 scale,
-                spread.get(row, 0.0),
                 settings=settings,
                 hyper=hyper,
                 paper=paper,
@@ -42,11 +39,12 @@ def fill(results: Path, scale: str = "laptop", n_seeds: int = 3, spread: Mapping
         fill_one(results, "base", "base", -1, seed, scale, settings=settings)
 
 
-def fill_one(
-    results: Path, row: str, table: str, position: int, seed: int, scale: str, spread: float = 0.0, **other: object
-) -> None:
+def fill_one(results: Path, row: str, table: str, position: int, seed: int, scale: str, **other: object) -> None:
     worse = {"base": 0, "d_k=16": 9, "d_k=32": 3}[row]
-    own = {"bleu": 60.0 - worse + (0.1 + spread) * seed, **perplexity(1.5 + worse / 10 + seed / 1000)}
+    own = {
+        "bleu": 60.0 - worse + 0.1 * seed + 0.01 * (worse * seed % 7),
+        **perplexity(1.5 + worse / 10 + seed / 1000 + (worse * seed % 7) / 1e4),
+    }
     score = paper_run().scores["dev"] | own
     scores = {"dev": score, "test": score}
     record = paper_run(row, table, position=position, seed=seed, scale=scale, scores=scores, **other)
@@ -76,22 +74,22 @@ def test_every_link_and_picture_is_there(tmp_path: Path) -> None:
 def test_it_says_what_was_judged_and_what_to_run(tmp_path: Path) -> None:
     fill(tmp_path)
     text = made(tmp_path)[tmp_path / "laptop/README.md"]
-    assert "14 runs of 3 rows" in text
+    assert "15 runs of 3 rows" in text
     assert "shows **the sign of large effects**" in text
-    assert re.search(r"- \*\*same sign\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
+    assert re.search(r"- \*\*sign as printed\*\*: .*\(C29a; ", text), "nine BLEU and 0.9 nats are beyond all noise"
     assert "`python experiments/figures.py --results-dir results --scale laptop` draws them" in text
     assert "table2: no runs at this scale" in text
-    assert "about trained rows |" in text
-    assert re.search(r"\| not judged +\| +[1-9]\d* \|", text), "nothing settled them, and no heading says so"
+    assert re.search(r"\| sign as printed +\| +[1-9]\d* \|", text)
+    assert "not judged" not in text.partition("## Verdicts")[2], "what was not answered stands on the page of claims"
 
 
 def test_a_page_of_one_run_says_so_and_that_others_are_missing(tmp_path: Path) -> None:
     record = paper_run(scale="laptop", settings=paper_run().settings | {"claim": "the sign of large effects"})
     record.save(path(tmp_path, record))
     note_rows(tmp_path / "laptop", {("table3_E", "learned"): Listed(0, paper_run().paper)})
-    text = made(tmp_path)[tmp_path / "laptop/README.md"]
-    assert "1 run of 1 row, 0.0 hours" in text
-    assert "\n\nNotes on the table:\n\n- No finished run to show: learned.\n" in text, "no departure from the recipe"
+    texts = made(tmp_path)
+    assert "1 run of 1 row, 0.0 hours" in texts[tmp_path / "laptop/README.md"]
+    assert "## Notes\n\n- No finished run to show: learned.\n" in texts[tmp_path / "laptop/table3.md"]
 
 
 def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) -> None:
@@ -110,19 +108,6 @@ def test_a_page_of_exploration_says_so_on_top_of_all_its_tables(tmp_path: Path) 
     texts = {file.name: text for file, text in made(tmp_path).items() if file.suffix == ".md"}
     assert "A table of this scale shows the sign of large effects." in texts["table3_B.md"]
     assert "xploration" not in texts["table3.md"]
-
-
-def test_a_wide_interval_is_explained_by_what_it_rests_on(tmp_path: Path) -> None:
-    fill(tmp_path)
-    assert "A wide interval" not in made(tmp_path)[tmp_path / "laptop/README.md"]
-    shutil.rmtree(tmp_path)
-    fill(tmp_path, spread={"d_k=16": 2.0})
-    text = made(tmp_path)[tmp_path / "laptop/README.md"]
-    assert re.search(
-        r"log PPL is the natural logarithm of PPL\. A wide interval says how little is known, not how large an effect "
-        r"may be: that of C29a \(BLEU\) rests on 2\.\d degrees of freedom, since",
-        text,
-    )
 
 
 def test_a_scale_without_records_has_no_page(tmp_path: Path) -> None:

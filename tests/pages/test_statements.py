@@ -2,10 +2,10 @@
 
 import pandas as pd
 
+from repro.claims.catalogue import STATEMENTS
 from repro.claims.claim import BLEU, LOG_PPL
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
-from repro.claims.statements import STATEMENTS
 from repro.pages.statements import QUESTIONS, answers
 from repro.render.page import Heading, Listing, plain
 from repro.results.frame import spread
@@ -49,22 +49,22 @@ def test_every_part_of_a_question_is_a_listed_statement_that_rows_settle() -> No
 def test_an_answer_says_what_is_worse_what_is_better_and_what_nobody_knows() -> None:
     found = lines(
         judged("S25a", "opposite sign", -0.02, 0.4),
-        judged("S25b", "same sign", 0.5, 12.5),
-        judged("S25c", "open", 0.01, -0.1),
+        judged("S25b", "sign as printed", 0.5, 12.5),
+        judged("S25c", "undetermined", 0.01, -0.1),
         judged("S13a", "not judged"),
-        judged("S13b", "same sign", 0.2, 4.0, of_bleu="open"),
+        judged("S13b", "sign as printed", 0.2, 4.0, of_bleu="undetermined"),
     )
     assert found == [
         "Is softmax needed? Worse: ReLU weights (0.500 log PPL worse; 12.50 BLEU worse; S25b). Better: sigmoid weights "
         "in its place (0.020 log PPL better; 0.40 BLEU worse; S25a). Not told apart: the scores themselves as weights "
         "(S25c).",
         "Does a Transformer need scaled scores in order to learn? Worse: no scale, at d_k = d_model (0.200 log PPL "
-        "worse; BLEU open; S13b). Not known yet: no scale, at the base's d_k (S13a).",
+        "worse; BLEU undetermined; S13b). Not known yet: no scale, at the base's d_k (S13a).",
     ]
 
 
 def test_a_statement_that_says_better_turns_the_word() -> None:
-    [found] = lines(judged("S24a", "same sign", 0.9), judged("S24b", "same sign", 1.2, 30.0))
+    [found] = lines(judged("S24a", "sign as printed", 0.9), judged("S24b", "sign as printed", 1.2, 30.0))
     assert found == (
         "What would a decoder without a mask do? Worse: its translations (1.200 log PPL worse; 30.00 BLEU worse; "
         "S24b). Better: its next token, where the reference that it reads has that token in it (0.900 log PPL better; "
@@ -75,7 +75,7 @@ def test_a_statement_that_says_better_turns_the_word() -> None:
 def test_a_verdict_without_numbers_that_count_has_none_beside_it() -> None:
     [found] = lines(judged("S25a", "not judged", 0.3, 4.0))  # of runs that only explore
     assert found == "Is softmax needed? Not known yet: sigmoid weights in its place (S25a)."
-    assert answers([judged("S18", "open")]) == (), "of no question"
+    assert answers([judged("S18", "undetermined")]) == (), "of no question"
 
 
 def ladder(**rows: tuple[list[float], list[float]]) -> pd.DataFrame:

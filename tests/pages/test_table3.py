@@ -193,7 +193,7 @@ def test_an_interval_that_would_reach_below_zero_is_not_shown() -> None:
 
 def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_on(tmp_path: Path) -> None:
     rows = {"base": {"position": -1}, "h=4": {"table": "table3_A", "position": 0}}
-    counting = [that_counts(paper_run(row, seed=seed, **of)) for row, of in rows.items() for seed in (4, 5, 6)]
+    counting = [that_counts(paper_run(row, seed=seed, **of)) for row, of in rows.items() for seed in (9, 10, 11)]
     explored = [
         paper_run(row, seed=seed, **of) for row, of in rows.items() for seed in (1, 2) if (row, seed) != ("h=4", 2)
     ]
@@ -202,10 +202,10 @@ def test_runs_that_settle_nothing_are_told_apart_from_those_that_verdicts_rest_o
     page = made(tmp_path)[tmp_path / "paper/table3.md"]
     cells = {of[1].strip(): of[2].strip() for of in (line.split("|") for line in page.split("\n")) if len(of) > 5}
     assert (cells["base"], cells["(A) h=4 (here 8)"]) == ("5 (2 exploratory)", "4 (1 exploratory)")
-    assert "in no verdict: [claims.md](claims.md) and [statements.md](statements.md) have the numbers" in page
+    assert "in no verdict: [claims](claims.md) has the numbers" in page
     assert (
-        "- Exploratory, in means and in no verdict: 3 begun before such lists were kept: "
-        "base (seeds 1 to 2), h=4 (seed 1)." in page
+        "- Exploratory, in means and in no verdict: 3 of seeds below 9, whose runs were looked at when scales, "
+        "claims and analysis were chosen: base (seeds 1 to 2), h=4 (seed 1)." in page
     )
 
 
@@ -215,7 +215,7 @@ def test_where_nothing_counts_no_run_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_ones_own_seeds_are_all_alike(tmp_path: Path) -> None:
-    for record in (that_counts(paper_run(seed=4)), paper_run(seed=1)):
+    for record in (that_counts(paper_run(seed=9)), paper_run(seed=1)):
         record.save(path(tmp_path / "own", record))
     own = ResultSet.read_own(tmp_path / "own/paper", tmp_path / "published")
     assert "exploratory" not in build.texts(build.build_scale(own))[tmp_path / "own/paper/table3.md"]

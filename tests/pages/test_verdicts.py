@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paper_runs import paper_run
+from paper_runs import direction, paper_run, that_counts
 
 from repro.claims.catalogue import CLAIMS
-from repro.claims.claim import B0, BASE_DE, BIG_DE, D256, H1, H4, Claim, direction, magnitude, trend
-from repro.claims.decisions import Outcome
+from repro.claims.claim import B0, D256, H1, H4, Claim
+from repro.claims.decisions import FIRST_SEED, Outcome
 from repro.claims.judge import Judged
 from repro.pages import build, table2, table3, tables
 from repro.pages.cells import with_minus
@@ -41,9 +41,9 @@ HEADS = (("table3_A", "h=1"), ("table3_A", "h=4"))
 
 
 def test_a_row_has_the_words_of_its_own_claims() -> None:
-    assert shown(frame(*HEADS), judged(worse(H1), "same sign"), judged(worse(D256), "open")) == {
+    assert shown(frame(*HEADS), judged(worse(H1), "sign as printed"), judged(worse(D256), "undetermined")) == {
         "base": "",
-        "h=1": "same sign",
+        "h=1": "sign as printed",
         "h=4": "",
     }
 
@@ -54,26 +54,28 @@ def test_the_base_may_be_the_worse_of_the_two() -> None:
 
 
 def test_several_claims_have_their_names_where_their_words_differ() -> None:
-    said: tuple[tuple[str, Outcome], ...] = (("C1", "same sign"), ("C2", "open"), ("C3", "same sign"))
+    said: tuple[tuple[str, Outcome], ...] = (
+        ("C1", "sign as printed"),
+        ("C2", "undetermined"),
+        ("C3", "sign as printed"),
+    )
     found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), word) for name, word in said))
-    assert found["h=1"] == "C1: same sign, C2: open, C3: same sign"
-    found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), "open") for name in ("C1", "C2")))
-    assert found["h=1"] == "open"
+    assert found["h=1"] == "C1: sign as printed, C2: undetermined, C3: sign as printed"
+    found = shown(frame(*HEADS), *(judged(replace(worse(H1), id=name), "undetermined") for name in ("C1", "C2")))
+    assert found["h=1"] == "undetermined"
 
 
 def test_claims_about_other_pairs_and_trends_say_nothing_of_a_row() -> None:
     among_others = direction("C3", "6.2", "One head is worse than four", H4, H1, scale="laptop")
-    along = trend("C4", "6.2", "More is better", {H1: 1, B0: 8})
-    found = judged(among_others, "same sign"), judged(along, "same sign")
+    along = Claim(id="C4", where="6.2", says="More is better", kind="trend", rows=(H1, B0), sizes=(1, 8))
+    found = judged(among_others, "sign as printed"), judged(along, "sign as printed")
     assert not verdict_columns(frame(*HEADS), found)
 
 
-def test_a_row_said_to_be_alike_has_its_verdict_and_sizes_are_told_where_they_were_judged() -> None:
-    alike = Claim(id="C6", where="6.2", sentence="Four do as well", kind="equivalence", rows=(B0, H4))
-    as_much = magnitude("C7", "6.2", "One head loses as much", B0, H1)
-    unknown = judged(worse(H1), "same sign"), judged(as_much, "not judged"), judged(alike, "not judged")
-    assert shown(frame(*HEADS), *unknown) == {"base": "", "h=1": "same sign", "h=4": "not judged"}
-    assert shown(frame(*HEADS), unknown[0], judged(as_much, "reproduced"))["h=1"] == "C1: same sign, C7: reproduced"
+def test_a_row_said_to_be_alike_has_its_verdict() -> None:
+    alike = Claim(id="C6", where="6.2", says="Four do as well", kind="equivalence", rows=(B0, H4))
+    found = judged(worse(H1), "sign as printed"), judged(alike, "not judged")
+    assert shown(frame(*HEADS), *found) == {"base": "", "h=1": "sign as printed", "h=4": "not judged"}
 
 
 def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_about() -> None:
@@ -81,24 +83,25 @@ def test_statements_of_other_texts_have_their_names_with_each_row_that_they_are_
     of_two = direction("S2", "6.2", "One head is worse than four", H4, H1, scale="laptop")
     unknown = replace(worse(H4), id="S3")
     [column] = statement_columns(
-        frame(*HEADS), [judged(of_base, "open"), judged(of_two, "same sign"), judged(unknown, "not judged")]
+        frame(*HEADS),
+        [judged(of_base, "undetermined"), judged(of_two, "sign as printed"), judged(unknown, "not judged")],
     )
-    assert column.texts == ["", "S1: open, S2: same sign", "S2: same sign"]
+    assert column.texts == ["", "S1: undetermined, S2: sign as printed", "S2: sign as printed"]
     assert not statement_columns(frame(*HEADS), [judged(unknown, "not judged")])
 
 
 def test_rows_of_table_2_are_compared_with_the_base_of_their_pair() -> None:
-    big = direction("C5", "6.1", "Big is better", BIG_DE, BASE_DE, scale="captions")
+    big = direction("C5", "6.1", "Big is better", "table2/big en-de", "table2/base en-de", scale="captions")
     of_2 = frame(("table2", "base en-de"), ("table2", "big en-de"))
-    assert shown(of_2, judged(big, "same sign")) == {"base": "", "base en-de": "", "big en-de": "same sign"}
+    assert shown(of_2, judged(big, "sign as printed")) == {"base": "", "base en-de": "", "big en-de": "sign as printed"}
     [column] = [
-        column for column in table2.own_columns(of_2, [judged(big, "same sign")]) if column.heading == "verdict"
+        column for column in table2.own_columns(of_2, [judged(big, "sign as printed")]) if column.heading == "verdict"
     ]
-    assert list(column.texts) == ["", "", "same sign"]
+    assert list(column.texts) == ["", "", "sign as printed"]
 
 
 def test_every_page_of_a_table_has_the_column_and_says_what_it_is() -> None:
-    of = [judged(worse(H1), "same sign")]
+    of = [judged(worse(H1), "sign as printed")]
     pages = [
         tables.page(frame(*HEADS), "laptop", "table3_A", of),
         table3.page(frame(*HEADS), "laptop", of),
@@ -106,17 +109,15 @@ def test_every_page_of_a_table_has_the_column_and_says_what_it_is() -> None:
     ]
     for page in pages:
         text = markdown(page)
-        assert text.count("| same sign") == 1
-        assert "**verdict** is the outcome of the claims that compare the row with the base" in text
-        assert "[claims.md](claims.md)" in text
-        assert "## How reproducible these runs are" in text
+        assert text.count("| sign as printed") == 1
+        assert "**verdict** is the outcome of the [claims](claims.md) that compare the row with the base" in text
     without = tables.page(frame(*HEADS), "laptop", "table3_A")
     assert "verdict" not in markdown(without)
 
 
 def test_the_pages_of_a_scale_have_their_verdicts(tmp_path: Path) -> None:
     for of, row in (("base", "base"), *HEADS):
-        record = paper_run(row, of, position=-1 if of == "base" else 0, scale="laptop")
+        record = that_counts(paper_run(row, of, position=-1 if of == "base" else 0, scale="laptop", seed=FIRST_SEED))
         record.save(path(tmp_path, record))
     made = build.texts(build.build_scale(ResultSet.read(tmp_path / "laptop")))
     for name in ("README", "table3", "table3_A"):

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paper_runs import direction
 from playwright.sync_api import expect
 
-from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint, direction, trend
+from repro.claims.claim import B0, BLEU, H1, H4, LOG_PPL, Claim, Endpoint
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.pages.build import read_results
@@ -31,18 +32,20 @@ def test_a_finding_names_the_scores_that_decide_it_and_what_says_otherwise(data:
             endpoint=endpoint, runs=(5, 8), verdict=Verdict(outcome=outcome, reason=""), value=1.0, steps=steps
         )
 
-    one = judged("C1", "one is worse", "same sign")
-    deeper = replace(one, claim=trend("C2", "6.2", "more is better", {H1: 1, H4: 4, B0: 8}))
+    one = judged("C1", "one is worse", "sign as printed")
+    deeper = replace(
+        one, claim=Claim(id="C2", where="6.2", says="more is better", kind="trend", rows=(H1, H4, B0), sizes=(1, 4, 8))
+    )
     claims = [
-        replace(one, found=(found(LOG_PPL, "same sign"), found(BLEU, "same sign"))),
-        replace(one, found=(found(LOG_PPL, "same sign"), found(BLEU, "open"))),
-        replace(deeper, found=(found(BLEU, "same sign", (2.0, -0.5)),)),
+        replace(one, found=(found(LOG_PPL, "sign as printed"), found(BLEU, "sign as printed"))),
+        replace(one, found=(found(LOG_PPL, "sign as printed"), found(BLEU, "undetermined"))),
+        replace(deeper, found=(found(BLEU, "sign as printed", (2.0, -0.5)),)),
     ]
     body = overview_section(replace(data, judged=claims)).body
     said = [re.sub("<[^>]*>", "", line) for line in re.findall('<li>(<a href="#claim.*?)</li>', body)]
     assert said == [
         "one is worse (log PPL and BLEU)",
-        "one is worse (log PPL; BLEU open)",
+        "one is worse (log PPL; BLEU undetermined)",
         "more is better (BLEU, though −0.50 from h=4 to base)",
     ]
 
@@ -63,15 +66,15 @@ def lists(body: str) -> list[list[str]]:
 def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleData) -> None:
     claims = [
         judged("C1", "one is worse", "opposite sign"),
-        judged("C2", "two is worse", "same sign"),
-        judged("C3", "three < two", "same sign"),
-        judged("C4", "four is worse", "open"),
+        judged("C2", "two is worse", "sign as printed"),
+        judged("C3", "three < two", "sign as printed"),
+        judged("C4", "four is worse", "undetermined"),
         judged("C5", "five is worse", "not judged"),
         judged("C6", "six is six", "consistent", kind="arithmetic", rows=(), endpoints=()),
     ]
     body = overview_section(replace(data, judged=claims)).body
     assert lists(body) == [
-        ["✓ same sign as the paper says", "claim-C2", "claim-C3"],
+        ["✓ sign as printed as the paper says", "claim-C2", "claim-C3"],
         ["✗ opposite sign the other way round", "claim-C1"],
     ]
     assert "three &lt; two</a>" in body
@@ -79,12 +82,12 @@ def test_claims_that_came_out_stand_first_and_lead_to_their_numbers(data: ScaleD
 
 
 def test_where_nothing_came_out_there_is_no_list(data: ScaleData) -> None:
-    claims = [judged("C4", "four is worse", "open")]
+    claims = [judged("C4", "four is worse", "undetermined")]
     assert "findings" not in overview_section(replace(data, judged=claims)).body
 
 
 def test_a_finding_opens_its_claim(data: ScaleData, opened: Any, tmp_path: Path) -> None:
-    found = [replace(one, verdict="same sign") for one in data.judged if one.claim.is_trained][:2]
+    found = [replace(one, verdict="sign as printed") for one in data.judged if one.claim.is_trained][:2]
     assert len(found) == 2
     (tmp_path / "report.html").write_text(scale_report(replace(data, judged=found)), "utf-8")
     page = opened(tmp_path / "report.html", width=360)

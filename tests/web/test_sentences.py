@@ -202,7 +202,7 @@ def test_of_a_row_the_first_run_that_counts_is_shown(told: tuple[ScaleData, Corp
     data = told[0]
     base, again, one_head = compared(data)
     assert (base.record.seed, again.record.seed) == (1, 2)
-    counting = replace(data, evidence=replace(data.evidence, records=[again.record]))
+    counting = replace(data, evidence=replace(data.evidence, fresh=[again.record]))
     assert [side.record for side in compared(counting)] == [again.record, base.record, one_head.record]
 
 

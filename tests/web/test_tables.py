@@ -257,7 +257,7 @@ def test_the_index_begins_with_what_settles_most() -> None:
 
 @pytest.mark.parametrize(("scale", "said"), [("laptop", "only the order"), ("paper", "the order")])
 def test_the_lead_says_what_results_of_a_size_can_show(scale: str, said: str) -> None:
-    judged = SimpleNamespace(claim=SimpleNamespace(is_trained=True), verdict="open")
+    judged = SimpleNamespace(claim=SimpleNamespace(is_trained=True), verdict="undetermined")
     data: Any = SimpleNamespace(
         runs=SimpleNamespace(scale=scale, claim="the order"),
         evidence=SimpleNamespace(records=[1]),
@@ -280,10 +280,10 @@ def test_the_index_says_what_is_exploration_and_what_is_evidence(made: Path, n: 
     assert "6 runs of 3 rows" in explored
     assert "Exploration: no run counts as evidence. Text:" in explored
     assert data.runs.claim not in explored, "it shows nothing of it"
-    evidence = replace(data.evidence, records=result_set.everything[:n])
+    evidence = replace(data.evidence, fresh=result_set.everything[:n])
     assert f"{counted} as evidence, which settles no claim yet." in index_report([replace(data, evidence=evidence)])
     one = next(one for one in data.judged if one.claim.is_trained)
-    settled = replace(data, evidence=evidence, judged=[replace(one, verdict="open")])
+    settled = replace(data, evidence=evidence, judged=[replace(one, verdict="undetermined")])
     claim = data.runs.claim.replace("<", "&lt;").replace(">", "&gt;")
     assert f"{counted} as evidence, which may show {claim}." in index_report([settled])
 

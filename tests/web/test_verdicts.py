@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paper_runs import direction
 from playwright.sync_api import expect
 
-from repro.claims.claim import B0, BLEU, H1, LOG_PPL, direction
+from repro.claims.claim import B0, BLEU, H1, LOG_PPL
 from repro.claims.decisions import Outcome, Verdict
 from repro.claims.judge import Found, Judged
 from repro.web.verdicts import _item
@@ -24,7 +25,7 @@ def text_of(on_ppl: Outcome, on_bleu: Outcome, verdict: Outcome) -> str:
     return " ".join(re.sub("<[^>]*>", " ", item).split())
 
 
-@pytest.mark.parametrize("outcome", ["open", "same sign", "opposite sign"])
+@pytest.mark.parametrize("outcome", ["undetermined", "sign as printed", "opposite sign"])
 def test_a_verdict_is_said_once(outcome: Outcome) -> None:
     text = text_of(outcome, outcome, outcome)
     assert text.count(outcome) == 1
@@ -32,13 +33,13 @@ def test_a_verdict_is_said_once(outcome: Outcome) -> None:
 
 
 def test_the_mark_of_another_outcome_is_explained() -> None:
-    text = text_of("same sign", "open", "same sign")
-    assert text.count("same sign") == 1
-    assert "? open." in text
+    text = text_of("sign as printed", "undetermined", "sign as printed")
+    assert text.count("sign as printed") == 1
+    assert "? undetermined." in text
 
 
 def test_the_facts_of_a_claim_have_their_names() -> None:
-    text = text_of("open", "open", "open")
+    text = text_of("undetermined", "undetermined", "undetermined")
     assert "kind: direction; in the paper: 6.2 (A)" in text
     assert " 8, 5 " in text, "runs of each row"
 
