@@ -13,6 +13,8 @@ from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, held_interrupts, 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
     "data": "fetch, import, prepare or inspect text",
+    "runs": "list your runs: row, seed, score, size, when",
+    "compare": "how two runs differ: settings, scores, sentences",
     "translate": "translate a text with a finished run",
     "parse": "parse sentences with a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
@@ -63,6 +65,14 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli import ui
 
             return ui.main
+        case "runs":
+            from repro.cli import runs
+
+            return runs.main
+        case "compare":
+            from repro.cli import compare
+
+            return compare.main
     with held_interrupts():  # NumPy comes with it
         from repro.cli import decode
 
