@@ -316,7 +316,7 @@ def test_columns_in_a_terminal_by_hand() -> None:
         "字   20.0  +1",
         "",
     ]
-    assert [len(line) <= 100 for line in terminal(page).split("\n")] == [True] * 9
+    assert [len(line) <= 80 for line in terminal(page).split("\n")] == [True] * 9
 
 
 def column(group: str, heading: str) -> Column:
