@@ -3,12 +3,11 @@
 Each command is a function of its words that gives an exit code: 0 done, 1 failed or differs, 2 not understood.
 """
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, held_interrupts, ours, python, release, script
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, guess, held_interrupts, ours, python, release, script
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
@@ -103,9 +102,8 @@ def _version() -> str:
 
 
 def _unknown(word: str) -> str:
-    near = difflib.get_close_matches(word, COMMANDS, n=1)
-    guess = f"; did you mean {near[0]}?" if near else "."
-    return f"{word} is not a command{guess} Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+    there = f"Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+    return f"{word} is not a command{guess(word, COMMANDS)} {there}"
 
 
 def console() -> NoReturn:

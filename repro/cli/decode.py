@@ -3,7 +3,7 @@
 python -m repro translate best news.en > news.de
 python -m repro parse runs/<id> sentences.txt > trees.mrg
 python -m repro score runs/<id> news.en news.de --backend ctranslate2
-python -m repro export <id> --to huggingface exported
+python -m repro export <id> --format huggingface exported
 """
 
 import argparse
@@ -66,7 +66,7 @@ def score(argv: Sequence[str] | None = None) -> int:
 def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = _parser("export", export.__doc__)
-    parser.add_argument("--to", choices=FORMATS, required=True, help="format to write")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
     parser.add_argument(
         "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
     )
@@ -194,5 +194,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: _opened(_said(options), options), options.to, options.folder)
-    print(f"{options.folder}: run {run.run} for {options.to}; README.md there says how to open it")
+    export_run(run, lambda: _opened(_said(options), options), options.format, options.folder)
+    print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")

@@ -23,7 +23,7 @@ WORDS = {
     "data inspect": "grammar-en-de",
     "translate": "latest",
     "score": "latest a b",
-    "export": "latest there --to=safetensors",
+    "export": "latest there --format=safetensors",
     "report": "",
     "publish": "",
     "tracking sync": "",

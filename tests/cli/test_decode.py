@@ -94,7 +94,7 @@ def test_a_run_is_opened_by_a_word_and_named(
 def test_a_word_that_means_no_run_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str, said: str
 ) -> None:
-    assert main(["export", typed, "--to=ctranslate2", str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
+    assert main(["export", typed, "--format=ctranslate2", str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
     assert said in capsys.readouterr().err
 
 
@@ -232,7 +232,7 @@ def test_an_exported_model_is_whole_and_says_whose_it_is(
 ) -> None:
     pytest.importorskip("ctranslate2")
     folder = tmp_path / "exported"
-    assert asked(run, "export", "--to=ctranslate2", folder) == 0
+    assert asked(run, "export", "--format=ctranslate2", folder) == 0
     assert {"model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "example.py"} <= {
         path.name for path in folder.iterdir()
     }
@@ -278,12 +278,12 @@ def test_an_export_that_failed_half_way_is_repeated(
         raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(ctranslate, "export", half)
-    assert asked(run, "export", "--to=ctranslate2", folder) == 2
+    assert asked(run, "export", "--format=ctranslate2", folder) == 2
     assert "no room" in capsys.readouterr().err
     assert names(folder.parent) == ({"exported"} if empty else set())
     assert not empty or names(folder) == set()
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", "--to=ctranslate2", folder) == 0
+    assert asked(run, "export", "--format=ctranslate2", folder) == 0
     assert names(folder) == WHOLE
 
 
@@ -300,14 +300,14 @@ def test_an_export_is_recognised_where_whole_and_named_where_damaged(
     for n, spoil in enumerate(["", "model.bin", "manifest.json", "tokenizer.json"], start=1):
         if spoil:
             (folder / spoil).write_bytes(b"damaged, and longer")
-            assert asked(run, "export", "--to=ctranslate2", folder) == 2
+            assert asked(run, "export", "--format=ctranslate2", folder) == 2
             said = capsys.readouterr().err
             assert str(folder / spoil) in said
             assert "Delete the folder" in said
             assert (folder / spoil).read_bytes() == b"damaged, and longer"  # nothing that lies there is taken away
             shutil.rmtree(folder)
         for _ in range(2):
-            assert asked(run, "export", "--to=ctranslate2", folder) == 0
+            assert asked(run, "export", "--format=ctranslate2", folder) == 0
             assert len(made) == n
         assert names(folder) == WHOLE
         assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
@@ -318,11 +318,11 @@ def test_what_an_export_does_not_know_is_let_be(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 0
+    assert asked(run, "export", "--format=ctranslate2", tmp_path / "exported") == 0
     of_another = (tmp_path / "exported" / "run.json").read_text("utf-8").replace(run.folder.name, "f" * 16)
     for content in (of_another, "[]", "{}", "\xff"):
         (tmp_path / "exported" / "run.json").write_text(content, "utf-8")
-        assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 2
+        assert asked(run, "export", "--format=ctranslate2", tmp_path / "exported") == 2
         assert "Delete it, or name another." in capsys.readouterr().err
         assert (tmp_path / "exported" / "run.json").read_text("utf-8") == content
 
@@ -339,7 +339,7 @@ def test_what_an_export_does_not_know_is_let_be(
             ("score", "{good}", "{full}"),
             "full: expected a file of sentences, one per line; got a folder. Name another.",
         ),
-        (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
+        (("export", "--format=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
 def test_bad_input_is_named_before_the_model_is_built(
@@ -364,7 +364,7 @@ def test_bad_input_is_named_before_the_model_is_built(
 def test_a_full_disk_has_an_exit_code_of_its_own(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("safetensors", "huggingface"):
         with files_of(1_000):
-            assert asked(run, "export", f"--to={form}", tmp_path / "exported") == 74
+            assert asked(run, "export", f"--format={form}", tmp_path / "exported") == 74
         assert "cannot be written to: File too large" in capsys.readouterr().err
         assert names(tmp_path) == set()
 
