@@ -140,8 +140,15 @@ def python() -> str:
 
 def ours(*words: str) -> str:
     """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed."""
-    called = Path(sys.argv[0]).stem == "repro"
+    called = Path(sys.argv[0]).stem == "repro" or _is_at_hand()
     return " ".join(["repro" if called else f"{python()} -m repro", *map(shlex.quote, words)])
+
+
+def _is_at_hand() -> bool:
+    """Whether `repro` of an installed package is where the shell looks: files that `repro run` starts are not told."""
+    found = shutil.which("repro")
+    beside = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
+    return beside and (PACKAGE / EXPERIMENTS).is_dir()
 
 
 def script(name: str) -> str:
