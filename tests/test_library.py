@@ -159,7 +159,7 @@ def test_a_system_of_a_program_is_opened_with_the_class_that_made_it(
     record = repro.run(Row("toy", lambda base: base, Paper(), system=deep), scale="smoke", steps=1)
     said = capsys.readouterr().out
     assert "compare the runs in MLflow" in said
-    assert "translate" not in said, "no command opens it"
+    assert "repro translate" not in said, "no command opens it"
     with pytest.raises(ValueError, match=rf"Run {record.run} is a toy_system.Toy\(depth=2\), a row of a program. Give"):
         repro.load("latest")
     with pytest.raises(ValueError, match=r"is a toy_system.Toy\(depth=2\), got toy_system.Toy. Give the system"):

@@ -149,8 +149,6 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
         print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
-    if found and found[1]:
-        print(f"Its charts:\n{address}{view_path(*found, charts=True)}", flush=True)
     # without a desktop the browser would be one of text, in this very terminal
     if browser and (sys.platform == "darwin" or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
         webbrowser.open(link)
