@@ -82,15 +82,14 @@ def _scores(ours: Record, theirs: Record) -> Iterator[tuple[str, str, str, str]]
     for split in ("dev", "test"):
         for name in dict.fromkeys(("ppl", ours.about["scores"][0], theirs.about["scores"][0])):
             digits = 2 if name == "ppl" else 1
-            yield _numbers(f"{split} {name.upper()}", *(one.score(split, name) for one in (ours, theirs)), digits)
-    yield _numbers("parameters (M)", *(one.params["here"] / 1e6 for one in (ours, theirs)), 2)
-    yield _numbers("training (s)", *(one.cost["train_seconds"] for one in (ours, theirs)), 0)
+            yield _numbers(f"{split} {name.upper()}", digits, ours.score(split, name), theirs.score(split, name))
+    yield _numbers("parameters (M)", 2, ours.params["here"] / 1e6, theirs.params["here"] / 1e6)
+    yield _numbers("training (s)", 0, ours.cost["train_seconds"], theirs.cost["train_seconds"])
 
 
-def _numbers(name: str, ours: float | None, theirs: float | None, digits: int) -> tuple[str, str, str, str]:
-    if ours is None or theirs is None:
-        return name, *("none" if one is None else f"{one:.{digits}f}" for one in (ours, theirs)), ""
-    return name, f"{ours:.{digits}f}", f"{theirs:.{digits}f}", _signed(theirs - ours, digits)
+def _numbers(name: str, digits: int, ours: float | None, theirs: float | None) -> tuple[str, str, str, str]:
+    first, second = ("none" if one is None else f"{one:.{digits}f}" for one in (ours, theirs))
+    return name, first, second, "" if ours is None or theirs is None else _signed(theirs - ours, digits)
 
 
 def _texts(
