@@ -22,7 +22,7 @@ from repro.runs import streams
 from repro.storage.atomic import DiskError
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
-ALIKE = 0.7  # of two words: base and bse are, h=1 and h=5 are not
+ALIKE = 0.75  # of two words: base and bse are, h=1 and h=5, here and nowhere are not
 FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: a service's, of what cannot be understood, a disk's; runs: `sweep.py`
 
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
