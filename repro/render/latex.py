@@ -48,8 +48,9 @@ TEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
     **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$", "×": r"$\times$", "·": r"$\cdot$"},
-    **{"√": r"$\surd$", "–": "--", "—": "---", "─": "---", "…": r"\dots{}", "†": r"\dag{}", "✓": "+", "✗": "$-$"},
-    **{"“": "``", "”": "''", "’": "'"},
+    **{"√": r"$\surd$", "✓": r"$\oplus$", "✗": r"$\otimes$", "…": r"\dots{}", "†": r"\dag{}"},
+    **{"–": r"\textendash{}", "—": r"\textemdash{}", "─": r"\rule{1em}{.4pt}"},
+    **{"“": r"\textquotedblleft{}", "”": r"\textquotedblright{}", "’": r"\textquoteright{}"},
 }
 WHOLE = "ÆæØøßıŁłŒœ"  # letters without an accent that every font of LaTeX has
 OGONEK = "\N{COMBINING OGONEK}"

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from repro.render.escape import shown
+from repro.render.grid import width
 from repro.results.latest import BEST
 from repro.results.record import Record
 from repro.results.sentences import has_sentences
@@ -19,7 +21,7 @@ from repro.training.peer import Peer
 if TYPE_CHECKING:
     from repro.runs.run import Run
 
-SHOWN, LONGEST = 3, 74  # sentences, and the letters that each has at most: a line each
+SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
 # options that say nothing of what comes next
 ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
 OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
@@ -33,19 +35,24 @@ def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
     run, record = max(scored, key=lambda one: one[1].score("dev", "bleu") or 0.0)
     pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
     lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
-    short = [(source, made) for (source, _), made in lines if max(len(source), len(made)) <= LONGEST]
+    short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
     if short:
         yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
     for source, made in short[:SHOWN]:
         yield f"  {source}\n    {made}"
 
 
+def _places(line: str) -> int:
+    """That a line takes in a terminal, which is shown what it would obey by its name."""
+    return width(shown(line))
+
+
 def pages(folder: Path | None, report: Path | None) -> list[str]:
     """Where to read what came out: of the tables in `folder`, and of the report where one was made."""
     if folder is None:
         return ["No table yet."]
-    shown = {"A report for the browser": report, "Tables and verdicts": folder / "README.md"}
-    return ["", *(f"{what}:\n  {where}" for what, where in shown.items() if where), ""]
+    there = {"A report for the browser": report, "Tables and verdicts": folder / "README.md"}
+    return ["", *(f"{what}:\n  {where}" for what, where in there.items() if where), ""]
 
 
 def what_next(

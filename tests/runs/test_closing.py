@@ -56,5 +56,5 @@ def test_the_first_command_ends_in_something_good(tmp_path: Path) -> None:
     ]
     assert [end.index(part) for part in order] == sorted(end.index(part) for part in order)
     assert (tmp_path / "results/own/report.html").is_file()
-    commands = [line for line in end.split("\n") if line.startswith("    ") and "repro" in line]
+    commands = [line for line in end.split("\n") if line.startswith("    ") and "python" in line]
     assert [line for line in end.split("\n") if len(line) > 80 and line not in commands] == []
