@@ -20,6 +20,8 @@ LOG = logging.getLogger("mkdocs.hooks.site_build")  # a warning here ends a stri
 ENTRANCES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "results/laptop/claims.md")
 MOVED = {"README.md": "start.md"}  # index.md is the first page
 FORMULAS = "explorables.html"  # made of the section of the report; formulas.md shows it
+REPORTS = ("laptop", "captions-bf16")  # scales whose whole report is a page: report-laptop.html
+ORIGIN = "Made by tox -e docs."
 REFERENCE = "Reference"  # the entry of the navigation that is filled here
 LINK = re.compile(r"(\]\()(?!https?://|mailto:|#)([^)#\s]+)((?:#[^)\s]*)?\))")
 FENCE = re.compile(r"^\s*(```+|~~~+)")
@@ -90,7 +92,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, place, abs_src_path=str(ROOT / path), inclusion=level))
     for module in modules():
         files.append(File.generated(config, reference(module), content=reference_page(module)))
-    files.append(File.generated(config, FORMULAS, content=formulas(), inclusion=InclusionLevel.NOT_IN_NAV))
+    made = {FORMULAS: formulas(), **{f"report-{scale}.html": report(scale) for scale in REPORTS}}
+    for place, content in made.items():
+        files.append(File.generated(config, place, content=content, inclusion=InclusionLevel.NOT_IN_NAV))
     for entry in config.nav or []:
         if isinstance(entry, dict) and REFERENCE in entry:
             entry[REFERENCE] = reference_navigation()
@@ -202,11 +206,26 @@ def reference_navigation() -> list[Any]:
 
 def formulas() -> str:
     """The report's section of formulas as a page of its own, of what is published at laptop scale."""
-    from repro.pages.build import judged_without_runs, read_results
-    from repro.pages.scale_data import scale_data
     from repro.web.explorables import explorables_section
     from repro.web.report import report_html
 
-    [result_set] = [one for one in read_results(ROOT / "results", own=False) if one.folder.name == "laptop"]
-    data = scale_data(result_set, judged_without_runs(result_set))
-    return report_html([explorables_section(data)], title="The formulas of the paper", origin="Made by tox -e docs.")
+    return report_html([explorables_section(_published("laptop"))], title="The formulas of the paper", origin=ORIGIN)
+
+
+def report(scale: str) -> str:
+    """The report of what is published at a scale."""
+    from repro.web.files import lead
+    from repro.web.report import report_html
+    from repro.web.sections import sections_of
+
+    data = _published(scale)
+    title = f"Attention Is All You Need at scale {scale}"
+    return report_html(sections_of(data), title=title, lead=lead(data), origin=ORIGIN)
+
+
+def _published(scale: str) -> Any:
+    from repro.pages.build import judged_without_runs, read_results
+    from repro.pages.scale_data import scale_data
+
+    [result_set] = [one for one in read_results(ROOT / "results", own=False) if one.folder.name == scale]
+    return scale_data(result_set, judged_without_runs(result_set))

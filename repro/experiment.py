@@ -169,7 +169,9 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             )
         from repro.runs.sweep import Sweep
 
-        return Sweep(name, tables, whole, scale, options, peer, again).run(signals)
+        # a program is answered at once
+        report = _report if argv is None else None
+        return Sweep(name, tables, whole, scale, options, peer, again, report).run(signals)
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ImportError) as error:
@@ -177,6 +179,13 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
             raise
         print(f"error: {error}", file=sys.stderr)
         return code_of(error)
+
+
+def _report(results: Path, cache: Path) -> Path:
+    """Write the reports of one's own results, and give the page that leads to them."""
+    from repro.web.files import write_reports
+
+    return write_reports(results, own=True, cache=cache)[-1]
 
 
 def _show(

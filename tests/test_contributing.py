@@ -1,15 +1,19 @@
-"""The worked example of CONTRIBUTING.md is right: its blocks are put where it says, and its command makes the table."""
+"""The worked example is right: blocks of CONTRIBUTING.md and docs/extending.md, put where they say, make the table."""
 
+import inspect
 import os
 import re
 import shutil
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from repro.model.config import Hyper
+from repro.model.transformer import Transformer
 from repro.results import record
 
 ROOT = Path(__file__).parent.parent
@@ -24,7 +28,7 @@ class Block(NamedTuple):
 
 def blocks() -> list[Block]:
     """All blocks with a mark, in order."""
-    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    page = "".join((ROOT / name).read_text("utf-8") for name in ("CONTRIBUTING.md", "docs/extending.md"))
     found = re.findall(r"^<!-- example: ([^\n]*) -->\n```\w+\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
     assert len(found) == page.count("<!-- example:"), "a mark stands on the line before its block"
     return [Block(*one) for one in found]
@@ -63,7 +67,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_kind_of_addition_has_its_block() -> None:
     assert [block.do for block in blocks()] == [
         "new file experiments/feed_forward.py",
-        'in experiments/feed_forward.py after "ROWS = ["',
         "new file repro/model/last_word.py",
         'in experiments/feed_forward.py after "from repro.experiment import Paper, Row, main"',
         'in experiments/feed_forward.py after "ROWS = ["',
@@ -78,6 +81,19 @@ def test_each_kind_of_addition_has_its_block() -> None:
         'in repro/runs/scales.py after "_ALL = ("',
         "shell",
     ]
+
+
+def test_the_readme_has_the_same_file() -> None:
+    [shown] = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    assert shown == blocks()[0].text
+
+
+def test_each_field_of_a_row_and_each_seam_is_named() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    wanted = [field.name for field in fields(Hyper)] + [
+        name for name, one in inspect.signature(Transformer).parameters.items() if one.kind is one.KEYWORD_ONLY
+    ]
+    assert [name for name in wanted if f"`{name}`" not in page] == []
 
 
 def test_the_example_makes_its_table(checkout: Path) -> None:

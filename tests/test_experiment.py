@@ -325,6 +325,9 @@ SHARED_OUT_UNEVENLY = Row(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        (["--rows", "bse"], "expected some of base, h=1, h=4, h=16, h=32; did you mean base?"),
+        (["--on", "slrum"], "expected here, slurm, ray or ray://HOST:PORT; did you mean slurm?"),
+        (["--scale", "labtop"], "single_gpu, paper; did you mean laptop?"),
         (["--rows", "h=5"], "Unknown row 'h=5' of table3_A; expected some of base, h=1, h=4, h=16, h=32."),
         (["--scale", "giant"], "Unknown scale 'giant'; expected one of smoke, laptop"),
         (["--corpus", "europarl"], "Unknown corpus 'europarl'; expected one of grammar"),

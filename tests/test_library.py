@@ -159,7 +159,7 @@ def test_a_system_of_a_program_is_opened_with_the_class_that_made_it(
     record = repro.run(Row("toy", lambda base: base, Paper(), system=deep), scale="smoke", steps=1)
     said = capsys.readouterr().out
     assert "compare the runs in MLflow" in said
-    assert "translate" not in said, "no command opens it"
+    assert "repro translate" not in said, "no command opens it"
     with pytest.raises(ValueError, match=rf"Run {record.run} is a toy_system.Toy\(depth=2\), a row of a program. Give"):
         repro.load("latest")
     with pytest.raises(ValueError, match=r"is a toy_system.Toy\(depth=2\), got toy_system.Toy. Give the system"):
@@ -169,7 +169,7 @@ def test_a_system_of_a_program_is_opened_with_the_class_that_made_it(
     with pytest.raises(ValueError, match=r"row 'toy' of own has none"):
         loaded.attention("the cat", "die Katze")
     capsys.readouterr()
-    assert decode.export([record.run, "--to", "safetensors", str(tmp_path / "out")]) == 2
+    assert decode.export([record.run, "--format", "safetensors", str(tmp_path / "out")]) == 2
     assert "put the row into an experiment file" in capsys.readouterr().err
 
 
@@ -343,6 +343,21 @@ def test_scores_of_a_sentence_do_not_depend_on_its_company(loaded: Loaded) -> No
     together = loaded.score([*LINES, *LINES[::-1]], [*LINES, *LINES])
     alone = [loaded.score([source], [target]).log_probs[0] for source, target in zip(LINES, LINES, strict=True)]
     assert together.log_probs[: len(LINES)] == pytest.approx(alone, rel=1e-5)
+
+
+def test_attention_is_drawn(loaded: Loaded, tmp_path: Path) -> None:
+    found = loaded.attention("the cat sees a dog", "sees a cat")
+    for figure, title, weights in (
+        (found.plot(), f"cross, layer {loaded.hyper.n_layers}, mean of the heads", found.weights["cross", 3].mean(0)),
+        (found.plot("encoder", layer=1, head=2), "encoder, layer 1, head 2", found.weights["encoder", 1][1]),
+    ):
+        [axes] = figure.axes
+        assert axes.get_title() == title
+        assert (axes.images[0].get_array() == weights).all()
+    figure.savefig(tmp_path / "attention.png")
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(found.source_tokens)
+    with pytest.raises(ValueError, match="expected a head, from 1 on"):
+        found.plot("middle")
 
 
 def test_attention_is_that_of_the_model_and_names_its_tokens(loaded: Loaded, made: Run) -> None:

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parent.parent
-MADE = {"explorables.html"}  # of the site, by docs/site_build.py
+MADE = {"explorables.html", "report-laptop.html", "report-captions-bf16.html"}  # of the site, by docs/site_build.py
 REFERENCES = re.compile(r'<(?:[^>"]|"[^"]*")*?\s(?:src|href)="(?!\w+:|/|#)([^"#?]+)')  # the relative ones
 NEEDS = "needs the extra [docs]: pip install -c constraints.txt -e '.[docs]'"
 
@@ -116,8 +116,10 @@ def test_the_site_is_built_strictly_and_asks_nobody(
     assert config.strict
     [hooks] = config.hooks.values()
     monkeypatch.setattr(hooks, "modules", lambda: ["repro/model/attention.py", "repro/model/loss.py"])
+    monkeypatch.setattr(hooks, "report", lambda scale: f"<p>{scale}</p>")  # `tests/web` opens reports
     build(config)
     pages = {page.relative_to(tmp_path / "site").as_posix(): page for page in (tmp_path / "site").rglob("*.html")}
+    assert pages["report-captions-bf16.html"].read_text("utf-8") == "<p>captions-bf16</p>"
     assert {"index.html", "start.html", "gpu.html", "results/laptop/claims.html", "explorables.html"} <= pages.keys()
     for name, page in pages.items():
         asked = re.findall(

@@ -3,16 +3,17 @@
 Each command is a function of its words that gives an exit code: 0 done, 1 failed or differs, 2 not understood.
 """
 
-import difflib
 import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, held_interrupts, ours, python, release, script
+from repro.runs.command import BAD_INPUT, DISTRIBUTION, ended, guess, held_interrupts, ours, python, release, script
 
 COMMANDS = {
     "run": "make a table: train its rows, translate, score, show it",
     "data": "fetch, import, prepare or inspect text",
+    "runs": "list your runs: row, seed, score, size, when",
+    "compare": "how two runs differ: settings, scores, sentences",
     "translate": "translate a text with a finished run",
     "parse": "parse sentences with a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
@@ -66,6 +67,14 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli import ui
 
             return ui.main
+        case "runs":
+            from repro.cli import runs
+
+            return runs.main
+        case "compare":
+            from repro.cli import compare
+
+            return compare.main
     with held_interrupts():  # NumPy comes with it
         from repro.cli import decode
 
@@ -96,9 +105,8 @@ def _version() -> str:
 
 
 def _unknown(word: str) -> str:
-    near = difflib.get_close_matches(word, COMMANDS, n=1)
-    guess = f"; did you mean {near[0]}?" if near else "."
-    return f"{word} is not a command{guess} Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+    there = f"Commands are {', '.join(COMMANDS)}; {ours('--help')} explains them."
+    return f"{word} is not a command{guess(word, COMMANDS)} {there}"
 
 
 def console() -> NoReturn:

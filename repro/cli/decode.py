@@ -1,20 +1,22 @@
 """Put a finished run to use: translate or parse with it, score with it, hand it to others.
 
-python -m repro translate latest news.en > news.de
+python -m repro translate best news.en > news.de
 python -m repro parse runs/<id> sentences.txt > trees.mrg
 python -m repro score runs/<id> news.en news.de --backend ctranslate2
-python -m repro export <id> --to huggingface exported
+python -m repro export <id> --format huggingface exported
 """
 
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from repro.data.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, tokens_of
-from repro.results.latest import run_folder
+from repro.results.latest import NAMED, run_folder
+from repro.results.record import Record
 from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
@@ -76,7 +78,7 @@ def score(argv: Sequence[str] | None = None) -> int:
 def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
     parser = _parser("export", export.__doc__)
-    parser.add_argument("--to", choices=FORMATS, required=True, help="format to write")
+    parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
     parser.add_argument(
         "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
     )
@@ -86,7 +88,7 @@ def export(argv: Sequence[str] | None = None) -> int:
 def _parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
     parser = Parser(prog=ours(name), description=does)
-    parser.add_argument("run", help="a finished run: latest, its folder, its id or the beginning of it")
+    parser.add_argument("run", help=f"a finished run: {', '.join(NAMED)}, its folder, its id or the beginning of it")
     add_options(
         parser, "runs_dir", "cache_dir", runs_dir="where runs are kept", cache_dir="where older runs' tokenizers are"
     )
@@ -128,9 +130,35 @@ def _translate(options: argparse.Namespace) -> None:
     _check_files(options.source)
     folder = _said(options)
     lines = list(read_lines(options.source))  # what is no text is named before the model is built
+    _warn_of_unseen(finished(folder), lines)
     trained = _opened(folder, options)
     for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
+
+
+def _warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
+    """Say which share of the words a run on generated text never saw: to others than those it has no answer."""
+    if run.corpus["name"] != "grammar":
+        return
+    from repro.data.grammar.generate import sentences
+
+    held_out, column = run.corpus["n_test"] + run.corpus["n_dev"], ("en", "de", "fr").index(run.pair.split("-")[0])
+    trained = islice(sentences(0), held_out, held_out + run.corpus["n_train"])
+    known = {word for triple in trained for word in _words(triple[column])}
+    words = [word for line in lines for word in _words(line)]
+    if unseen := [word for word in words if word not in known]:
+        print(
+            f"{len(unseen):,} of {len(words):,} words ({len(unseen) / len(words):.0%}) never stood in the generated "
+            f"text that this run learned from, such as {unseen[0]!r}: what it makes of them means nothing.\n"
+            f"A sentence of its kind: {next(sentences(0))[column]}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+def _words(line: str) -> list[str]:
+    """Words without the marks around them, in small letters: a sentence begins with a capital."""
+    return [word for word in (one.strip(".,?!").lower() for one in line.split()) if word]
 
 
 def _check_files(*files: Path) -> None:
@@ -178,5 +206,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: _opened(_said(options), options), options.to, options.folder)
-    print(f"{options.folder}: run {run.run} for {options.to}; README.md there says how to open it")
+    export_run(run, lambda: _opened(_said(options), options), options.format, options.folder)
+    print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")

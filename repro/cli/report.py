@@ -2,7 +2,7 @@
 
 python -m repro report              make every published file under results/ again, that over all scales too
 python -m repro report --check      exit 1 with a diff where a file is not what its records say
-python -m repro report --html       write a report for the browser: one file a scale, and results/report.html
+python -m repro report --html       write reports for the browser: one file a scale, results/report.html, and your own
 python -m repro report --own        the same for your own results, in results/own/
 python -m repro report --tests      run the tests that settle claims, and note what came out in results/tests.json
 """
@@ -48,8 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.tests and options.check:
         parser.error("--tests and --check: expected one of them, got both; --check writes nothing. Run --tests first.")
     try:
-        if options.html and scales(results):
-            return _report(results, own=options.own, cache=options.cache_dir)
+        if options.html and (there := [place for place in _shown(options, results) if scales(place)]):
+            for place in there:
+                _report(place, own=options.own or place == OWN, cache=options.cache_dir)
+            return 0
         failed = _tested(options.results or PUBLISHED) if options.tests else False
         texts = {} if options.html else build_all(results, own=options.own)
         if not any(texts.values()) and not options.tests:
@@ -59,18 +61,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.exit(code_of(error), f"error: {error}\n")
 
 
+def _shown(options: argparse.Namespace, results: Path) -> list[Path]:
+    """Of which folders a report is made: where none was named, of what is published and of your own."""
+    return [results] if options.results or options.own else [PUBLISHED, OWN]
+
+
 def _where(options: argparse.Namespace) -> str:
     """Where records are instead, or how they are made."""
     own_alone = not options.own and not options.results and any(OWN.glob("*/*/*.json"))
     return f"Your own are in {OWN}: add --own." if own_alone else "Run an experiment first."
 
 
-def _report(results: Path, *, own: bool, cache: Path) -> int:
+def _report(results: Path, *, own: bool, cache: Path) -> None:
     """Write the reports, and say where they are."""
     from repro.web.files import write_reports
 
     print(*write_reports(results, own=own, cache=cache), sep="\n")
-    return 0
 
 
 def _tested(results: Path) -> bool:

@@ -5,14 +5,13 @@ python -m repro run table3_A --scale smoke  what `python experiments/table3_A.py
 """
 
 import ast
-import difflib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from repro.results.places import experiment_files
-from repro.runs.command import BAD_INPUT, ours
+from repro.runs.command import BAD_INPUT, guess, ours
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -39,9 +38,7 @@ def unknown_experiment(name: str) -> str | None:
     files = experiments()
     if name in files:
         return None
-    near = difflib.get_close_matches(name, files, n=1)
-    guess = f"; did you mean {near[0]}?" if near else "."
-    return f"{name} is not an experiment{guess} There are {', '.join(files) or 'none'}."
+    return f"{name} is not an experiment{guess(name, files)} There are {', '.join(files) or 'none'}."
 
 
 def listing(files: Mapping[str, Path]) -> str:

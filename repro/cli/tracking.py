@@ -7,9 +7,10 @@
 Runs of another machine: copy their folders into runs/ and sync.
 """
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
+from repro.render.several import several
 from repro.results.frame import record_folders
 from repro.results.latest import run_folder
 from repro.results.record import BASE
@@ -17,11 +18,10 @@ from repro.runs.command import Parser, code_of, ours
 from repro.runs.options import add_options
 from repro.tracking.client import RUNS, check_store, connect, reason, say
 from repro.tracking.mirror import restore, sync
-from repro.tracking.records import show_record
+from repro.tracking.records import PublishedRuns
 from repro.tracking.run_folder import describe
-from repro.tracking.views import install_view, view_of
+from repro.tracking.views import View, install_view, view_of
 
-Bring = Callable[[str, Path], dict[str, str]]
 OWN = "own"  # the part of results/ that git ignores
 
 
@@ -55,7 +55,6 @@ def main(argv: list[str] | None = None) -> int:
             restore(wanted.tracking_uri, wanted.run, wanted.folder)
             print(f"{wanted.folder} restored from {wanted.tracking_uri}")
             return 0
-        bring: Bring = show_record if wanted.results else mirrored
         if wanted.results:
             places = published(wanted.results, wanted.folders, runs)
         else:
@@ -69,7 +68,9 @@ def main(argv: list[str] | None = None) -> int:
             connect(wanted.tracking_uri)
         except Exception as error:  # it would fail for each of them
             raise ConnectionError(reason(error, runs)) from error
-        return _bring_all(wanted.tracking_uri, places, bring, runs)
+        if wanted.results:
+            return _bring_published(wanted.tracking_uri, places, runs)
+        return _bring_all(wanted.tracking_uri, places, runs)
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -96,19 +97,52 @@ def mirrored(uri: str, folder: Path) -> dict[str, str]:
     return tags
 
 
-def _bring_all(uri: str, places: list[Path], bring: Bring, runs: Path) -> int:
-    """Bring each run folder or record, then save the view of each table among them; 1 if one of these failed."""
-    failed, views = 0, {}
+def _bring_all(uri: str, places: list[Path], runs: Path) -> int:
+    """Bring each run folder, then save the view of each table among them; 1 if one of these failed."""
+    failed, views = 0, Views()
     for place in places:
         try:
-            tags = bring(uri, place)
+            tags = mirrored(uri, place)
             print(f"{place}  {tags.get('row', '')}, seed {tags.get('seed', '?')}: in {uri}", flush=True)
-            for table in tags.get("tables", tags.get("table", "")).split():
-                if table != BASE:
-                    view = view_of(tags, table, tags.get("title", table))
-                    views[view.key] = view
+            views.add(tags)
         except Exception as error:  # the next one may well be sound
             say(f"{place}: {reason(error, runs)}")
             failed = 1
-    installed = [install_view(uri, view, runs=runs) for _, view in sorted(views.items())]
-    return 1 if None in installed else failed
+    return views.install(uri, runs) or failed
+
+
+def _bring_published(uri: str, files: list[Path], runs: Path) -> int:
+    """Bring each record, then save the view of each table among them, and say how to look; 1 if one of these failed."""
+    there, failed, views = PublishedRuns(uri), 0, Views()
+    for file in files:
+        try:
+            views.add(there.bring(file))
+        except Exception as error:  # the next one may well be sound
+            say(f"{file}: {reason(error, runs)}")
+            failed += 1
+    there.settle()
+    failed_view = views.install(uri, runs)
+    print(f"{several(len(files) - failed, 'published run')} of {several(len(views.tables), 'table')} in {uri}.")
+    for table, scale in sorted(views.tables.items(), key=lambda one: (not one[0].startswith("table3"), one))[:1]:
+        print(f"To look at one:\n  {ours('ui', '--published', '--table', table, '--scale', scale)}")
+    return 1 if failed else failed_view
+
+
+class Views:
+    """The views of the tables that some runs are of, each once."""
+
+    def __init__(self) -> None:
+        self.views: dict[str, View] = {}
+        self.tables: dict[str, str] = {}  # by name, with a scale that has it
+
+    def add(self, tags: Mapping[str, str]) -> None:
+        """Take those of a run with these tags."""
+        for table in tags.get("tables", tags.get("table", "")).split():
+            if table != BASE:
+                view = view_of(tags, table, tags.get("title", table))
+                self.views[view.key], self.tables[table] = view, view.scale
+
+    def install(self, uri: str, runs: Path) -> int:
+        """Save them; 1 if one could not be saved."""
+        installed = [install_view(uri, view, runs=runs) for _, view in sorted(self.views.items())]
+        return int(None in installed)

@@ -141,12 +141,14 @@ def show(address: str, scale: str, table: str, browser: bool, published: bool = 
             print(f"You have no runs of {table} at scale {scale} in MLflow yet; this is what is published.")
     if (found is None or (published and found[1] is None)) and (PUBLISHED / scale).is_dir():
         print(f"To bring in the published runs, type: {ours('tracking', 'sync', '--results', f'results/{scale}')}")
+    unknown = unknown_experiment(table)
+    if unknown and (found is None or found[1] is None):
+        raise ValueError(unknown)
     if found is None:
-        how = unknown_experiment(table) or _unknown_scale(scale) or f"Type: {python()} {script(table)} --scale {scale}"
+        how = _unknown_scale(scale) or f"Type: {python()} {script(table)} --scale {scale}"
         print(f"There are no runs at scale {scale} yet. {how}")
     elif found[1] is None:
-        why = unknown_experiment(table) or "Its experiment saves one when it ends."
-        print(f"{table} has no saved view at scale {scale}. {why} All runs:")
+        print(f"{table} has no saved view at scale {scale}. Its experiment saves one when it ends. All runs:")
     link = address + (view_path(*found) if found else "/")
     print(link, flush=True)
     # without a desktop the browser would be one of text, in this very terminal

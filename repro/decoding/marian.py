@@ -57,7 +57,7 @@ def export_marian(model: TranslationSystem, tokenizer: Tokenizer, folder: Path) 
 
 def refuse_marian(model: TranslationSystem) -> None:
     """Raise ValueError for a model that is not the Transformer as printed, with d_k = d_v = d_model / h."""
-    other = "Export it with --to safetensors, which keeps any row"
+    other = "Export it with --format safetensors, which keeps any row"
     if not isinstance(model, Transformer) or not model.in_ctranslate2:
         raise ValueError(f"MarianMT is the Transformer as printed, and this one has other parts. {other}.")
     if "source_positions.weight" in model.state_dict():

@@ -4,9 +4,7 @@ Records make frames and verdicts, once; those make pages, which are data; a writ
 code host, LaTeX for an article, and what a terminal shows. For a browser there is the report (`repro/web/`).
 """
 
-import re
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,13 +15,11 @@ from repro.claims.judge import NOTHING_MEASURED, LayerOutcomes, evidence_of, jud
 from repro.claims.layers import verdicts
 from repro.pages import across_scales, claims, outputs_2017, scale, statements, table1, table3, tables
 from repro.pages.anchor import anchor_section
-from repro.pages.columns import closing
 from repro.pages.of_table import is_like_others, page_of_table, shown_at_the_end
 from repro.pages.scale_data import ScaleData, lengths_of, printed_of, scale_data
 from repro.pages.sheet import sheet
-from repro.pages.words import by_chance, explained_table
 from repro.render.latex import latex
-from repro.render.markdown import block, markdown
+from repro.render.markdown import markdown
 from repro.render.origin import COMMAND, is_generated
 from repro.render.page import Page
 from repro.render.terminal import terminal
@@ -246,7 +242,7 @@ def read_results(results: Path, *, own: bool = False) -> list[ResultSet]:
 
 
 def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
-    """Every file that is made of the records under `results`, the table in the README of their project among them.
+    """Every file that is made of the records under `results`.
 
     An empty text is of a file that was made once, and is made of nothing now. Raises ValueError where the page over
     all scales would replace a page that nobody made from records.
@@ -262,32 +258,7 @@ def build_all(results: Path, *, own: bool = False) -> dict[Path, str]:
             made.setdefault(over_all, "")
         elif over_all in made:
             raise ValueError(f"{over_all}: expected the page that {COMMAND} makes, got one of somebody. Move it.")
-    readme = results.parent / "README.md"
-    if readme.exists() and not own:
-        made[readme] = quote(read(readme), {result_set.folder.name: result_set for result_set in result_sets})
     return made
-
-
-def quote(document: str, published: Mapping[str, ResultSet]) -> str:
-    """Renew what stands between `<!-- closing table: SCALE TABLE seed N -->` and `<!-- end -->`.
-
-    It is the table that the experiment shows at its end, to somebody who gets what was published with that seed.
-    """
-
-    def grid(mark: re.Match[str]) -> str:
-        result_set = published.get(mark["scale"])
-        if result_set is None:
-            return f"{mark['begin']}{mark['end']}"
-        one = {
-            name: [record for record in records if record.seed == int(mark["seed"])]
-            for name, records in result_set.tables.items()
-        }
-        frame = replace(result_set, tables=one, own=True, published=result_set).frame([mark["table"]])
-        shown = map(block, (*explained_table(closing(frame)), *by_chance(frame))) if frame is not None else []
-        return mark["begin"] + "\n\n".join(shown) + "\n" + mark["end"]
-
-    begin = r"(?P<begin><!-- closing table: (?P<scale>\S+) (?P<table>\S+) seed (?P<seed>\d+) -->\n)"
-    return re.sub(rf"{begin}.*?(?P<end><!-- end -->)", grid, document, flags=re.DOTALL)
 
 
 def read(file: Path) -> str:

@@ -3,6 +3,7 @@ r"""A page as LaTeX to \input into a table: its tables as tabulars, all else tha
 The rules are those of booktabs where the document loads it. Nothing that a name holds is a command.
 """
 
+import itertools
 import re
 import textwrap
 import unicodedata
@@ -16,6 +17,7 @@ from repro.render.page import (
     Column,
     Emphasis,
     Formula,
+    Heading,
     Inline,
     Link,
     Listing,
@@ -23,10 +25,10 @@ from repro.render.page import (
     Picture,
     Strong,
     Table,
+    Text,
     Verbatim,
     Words,
     inlines,
-    parts,
     plain,
     spans,
 )
@@ -36,14 +38,19 @@ BOOKTABS = (  # what stands before a tabular, for documents that do not load boo
     *(rf"\providecommand{{\{rule}}}{{\hline}}" for rule in ("toprule", "midrule", "bottomrule")),
     r"\ifx\cmidrule\undefined\def\cmidrule(#1)#2{\cline{#2}}\fi",
 )
-SIZE = r"Made for \footnotesize with \tabcolsep at 3pt; the widest tables need more than one column of an article."
+SIZE = r"Made for \footnotesize with \tabcolsep at 3pt: each tabular is at most as wide as the text of an article."
+LINE, LETTER, BETWEEN = 345.0, 4.4, 6.0  # points: the text of an article, a letter of \footnotesize, two \tabcolsep
+LONGEST = 26  # letters of a cell of words: longer ones are broken
 MARKS: dict[type[str], str] = {Strong: "textbf", Emphasis: "emph", Code: "texttt"}
 TEX = {
     **{character: f"\\{character}" for character in "{}$&#%_"},
     **{character: f"{{{character}}}" for character in "[]*"},  # which a command before them would take
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", '"': "''"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"},
-    **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$"},
+    **{"Δ": r"$\Delta$", "ε": r"$\epsilon$", "±": r"$\pm$", MINUS: "$-$", "×": r"$\times$", "·": r"$\cdot$"},
+    **{"√": r"$\surd$", "✓": r"$\oplus$", "✗": r"$\otimes$", "…": r"\dots{}", "†": r"\dag{}"},
+    **{"–": r"\textendash{}", "—": r"\textemdash{}", "─": r"\rule{1em}{.4pt}"},
+    **{"“": r"\textquotedblleft{}", "”": r"\textquotedblright{}", "’": r"\textquoteright{}"},
 }
 WHOLE = "ÆæØøßıŁłŒœ"  # letters without an accent that every font of LaTeX has
 OGONEK = "\N{COMBINING OGONEK}"
@@ -52,17 +59,52 @@ GREEK = {"Δ": r"\Delta", "ε": r"\epsilon"}
 
 def latex(page: Page) -> str:
     """The whole page; between two tables stands a blank of medium height."""
-    lines = [*_comment(page.origin), *_comment(SIZE), *BOOKTABS]
+    lines = [*_comment(page.origin), *_comment(SIZE), *_caption(page), *BOOKTABS]
     n_tables = 0
     for block in page.blocks:
         if isinstance(block, Table):
-            for part in parts(block):
+            for part in fitting(block):
                 lines += [r"\par\medskip"] if n_tables else []
                 lines += tabular(part)
                 n_tables += 1
         else:
             lines += _said(block)
     return "\n".join([*lines, ""])
+
+
+def _caption(page: Page) -> Iterable[str]:
+    """What the document may say of it: a line to be taken out of its comment."""
+    heading = next((block for block in page.blocks if isinstance(block, Heading)), None)
+    said = next((block for block in page.blocks if isinstance(block, Text)), None)
+    told = ". ".join(tex_line(block.words).rstrip(".") for block in (heading, said) if block)
+    yield from [rf"% \caption{{{told}.}}"] if told else []
+
+
+def fitting(table: Table) -> Iterable[Table]:
+    """The table in as many parts as lines of text ask for; the first column leads each, and groups stay together."""
+    names, *others = table.columns
+    runs = [[*run] for _, run in itertools.groupby(others, key=lambda column: column.group or id(column))]
+    part, left = [names], LINE - _width(names)
+    for run in runs:
+        wide = sum(map(_width, run))
+        if wide > left and len(part) > 1:
+            yield Table(tuple(part), table.ruled)
+            part, left = [names], LINE - _width(names)
+        part, left = [*part, *run], left - wide
+    yield Table(tuple(part), table.ruled)
+
+
+def _width(column: Column) -> float:
+    """Of a column in points, about."""
+    letters = max(map(len, map(plain, (column.heading, *column.texts))))
+    return min(letters, LONGEST if column.is_words else letters) * LETTER + BETWEEN
+
+
+def _kind(column: Column, is_first: bool) -> str:
+    """How LaTeX sets a column: words to the left, broken where they are long; numbers to the right."""
+    if column.is_words and max(map(len, map(plain, column.texts)), default=0) > LONGEST and not is_first:
+        return f"p{{{LONGEST * LETTER:.0f}pt}}"
+    return "l" if column.is_words or is_first else "r"
 
 
 def tabular(table: Table) -> Iterable[str]:
@@ -75,7 +117,7 @@ def tabular(table: Table) -> Iterable[str]:
         groups.append(rf"\multicolumn{{{span}}}{{c}}{{{tex_text(group)}}}")
         rules += [rf"\cmidrule(lr){{{end + 1}-{end + span}}}"] if group else []
         end += span
-    yield rf"\begin{{tabular}}{{{''.join('l' if left else 'r' for left in is_left)}}}"
+    yield rf"\begin{{tabular}}{{{''.join(_kind(column, not i) for i, column in enumerate(table.columns))}}}"
     yield r"\toprule"
     yield from (" & ".join(groups) + r" \\", " ".join(rules)) if rules else ()
     yield from (heading, r"\midrule")

@@ -19,7 +19,7 @@ from repro.render.page import (
     spans,
 )
 
-LINE = 100  # characters of a line
+LINE = 80  # characters of a line
 
 
 def terminal(page: Page) -> str:

@@ -1,18 +1,43 @@
-"""Which run is meant by what was typed: `latest`, a folder, an id or the beginning of one."""
+"""Which run is meant by what was typed: `best`, `base`, `latest`, a folder, an id or the beginning of one."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from repro.results import record
+from repro.results.record import BASE, Record
 
 LATEST = "latest"  # the run that was finished last
+BEST = "best"  # the highest score on dev among runs that can be compared with that one
+NAMED = (BEST, BASE, LATEST)
 SHOWN = 5  # ids that a message names
+
+
+class Ended(NamedTuple):
+    """A run that came to its end."""
+
+    folder: Path
+    ended: float  # when, in seconds
+    record: Record
+
+    @property
+    def score(self) -> float | None:
+        """The first score of its task, on dev: BLEU or F1."""
+        return self.record.score("dev", self.record.about["scores"][0])
+
+
+def ended_runs(runs: Path) -> Iterator[Ended]:
+    """Every run with a record, the newest first; each is read when it is asked for."""
+    files = runs.glob("*/record.json") if os.path.isdir(runs) else ()  # also of what is too long for a name
+    for ended, file in sorted(((file.stat().st_mtime_ns, file) for file in files), reverse=True):
+        yield Ended(file.parent, ended / 1e9, record.load(file))
 
 
 def run_folder(typed: str, runs: Path) -> Path:
     """The folder of the run that is meant; a ValueError says why none is, or which of several may be."""
-    if typed == LATEST:
-        return _latest(runs)
+    if typed in NAMED:
+        return _named(typed, runs)
     if os.sep in typed or os.path.isdir(typed):  # also of what is too long for a name
         return Path(typed)
     there = runs.glob("*") if os.path.isdir(runs) else ()
@@ -21,8 +46,8 @@ def run_folder(typed: str, runs: Path) -> Path:
         return found[0]
     if not found:
         raise ValueError(
-            f"{runs} holds no run {typed or 'without a name'}; expected {LATEST}, the folder of a run, its id or the "
-            "beginning of it. If it is elsewhere, name the folder of runs (--runs-dir, or runs_dir in Python)."
+            f"{runs} holds no run {typed or 'without a name'}; expected {', '.join(NAMED)}, the folder of a run, its "
+            "id or the beginning of it. Of runs elsewhere, name the folder (--runs-dir, or runs_dir in Python)."
         )
     more = ", ..." if len(found) > SHOWN else ""
     raise ValueError(
@@ -31,14 +56,26 @@ def run_folder(typed: str, runs: Path) -> Path:
     )
 
 
-def _latest(runs: Path) -> Path:
-    """The folder of the newest record of a run that came to its end; one that diverged has nothing to work with."""
-    files = runs.glob("*/record.json") if os.path.isdir(runs) else ()  # also of what is too long for a name
-    newest_first = sorted(files, key=lambda file: file.stat().st_mtime_ns, reverse=True)
-    for file in newest_first:
-        if record.load(file).status == "finished":
-            return file.parent
-    raise ValueError(
-        f"{runs} holds no finished run, so there is no {LATEST}. Run an experiment first, or name another folder of "
-        "runs (--runs-dir, or runs_dir in Python)."
-    )
+def _named(word: str, runs: Path) -> Path:
+    """The newest finished run, the newest of the base row, or the best of those that compare with the newest.
+
+    One that diverged has nothing to work with.
+    """
+    done = (one for one in ended_runs(runs) if one.record.status == "finished")
+    if word == BASE:
+        done = (one for one in done if one.record.row == BASE)
+    if (newest := next(done, None)) is None:
+        row = " of the base row" if word == BASE else ""
+        raise ValueError(
+            f"{runs} holds no finished run{row}, so there is no {word}. Run an experiment first, or name another "
+            "folder of runs (--runs-dir, or runs_dir in Python)."
+        )
+    if word != BEST:
+        return newest.folder
+    alike = [one for one in done if _world(one.record) == _world(newest.record)]
+    return max([newest, *alike], key=lambda one: one.score or 0.0).folder
+
+
+def _world(run: Record) -> tuple[str, str, str, str]:
+    """What two runs share whose scores can be compared."""
+    return run.scale, run.pair, run.corpus["sha256"], run.about["scores"][0]

@@ -22,6 +22,7 @@ from repro.runs import streams
 from repro.storage.atomic import DiskError
 
 DISTRIBUTION = "attention-repro"  # what pip knows this package by
+ALIKE = 0.75  # of two words: base and bse are, h=1 and h=5, here and nowhere are not
 FAILED, BAD_INPUT, DISK = 1, 2, 74  # exit codes: a service's, of what cannot be understood, a disk's; runs: `sweep.py`
 
 GONE_FOLDER = "the working directory is gone; expected one that is there. Type cd and a folder, then the same command."
@@ -85,10 +86,15 @@ def unknown_option(words: Iterable[str], known: Iterable[str]) -> str | None:
         name = word.partition("=")[0]
         if name.startswith("--") and name != "--" and name not in options:
             near = [option for option in options if option.startswith(name)]
-            near = near or difflib.get_close_matches(name, options, n=1)
-            guess = f"; did you mean {' or '.join(near)}?" if near else "."
-            return f"{name} is not an option{guess} --help lists all."
+            meant = f"; did you mean {' or '.join(near)}?" if near else guess(name, options)
+            return f"{name} is not an option{meant} --help lists all."
     return None
+
+
+def guess(word: str, known: Iterable[str]) -> str:
+    """How a sentence ends that says of a word that it is none of those that are known: with the one that is meant."""
+    near = difflib.get_close_matches(word, [*known], n=1, cutoff=ALIKE)
+    return f"; did you mean {near[0]}?" if near else "."
 
 
 def command_line(options: Mapping[str, Any]) -> str:
@@ -112,8 +118,15 @@ def python() -> str:
 
 def ours(*words: str) -> str:
     """How the user types one of our commands: `python -m repro ui`, or `repro ui` where that is what was typed."""
-    called = Path(sys.argv[0]).stem == "repro"
+    called = Path(sys.argv[0]).stem == "repro" or _is_at_hand()
     return " ".join(["repro" if called else f"{python()} -m repro", *map(shlex.quote, words)])
+
+
+def _is_at_hand() -> bool:
+    """Whether `repro` of an installed package is where the shell looks: files that `repro run` starts are not told."""
+    found = shutil.which("repro")
+    beside = found is not None and os.path.dirname(found) == os.path.dirname(sys.executable)
+    return beside and (PACKAGE / EXPERIMENTS).is_dir()
 
 
 def script(name: str) -> str:

@@ -78,7 +78,7 @@ def _for_ctranslate2(trained: Trained, folder: Path) -> None:
     if not trained.model.in_ctranslate2:
         raise ValueError(
             "CTranslate2 knows the Transformer as printed, and this row is another system or has other parts. Export "
-            "it with --to safetensors, which keeps any row."
+            "it with --format safetensors, which keeps any row."
         )
     trained.tokenizer.save(folder / TOKENIZER)
     export(trained.model, folder)

@@ -77,7 +77,7 @@ def _exported_tensors(folder: Path) -> "dict[str, Tensor] | None":
     if origin["format"] != "safetensors":
         raise ValueError(
             f"{folder} is an export to {origin['format']}, for others to open. Give the run itself, or export it with "
-            "--to safetensors."
+            "--format safetensors."
         )
     contents = (folder / TENSORS).read_bytes()
     if hashlib.sha256(contents).hexdigest() != origin["weights"]:

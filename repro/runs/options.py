@@ -18,7 +18,7 @@ from repro.model.special_tokens import SPECIAL
 from repro.results.frame import ROWS_FILE
 from repro.results.places import OWN, PACKAGE, PUBLISHED
 from repro.results.record import short
-from repro.runs.command import Parser, folder_named, ours
+from repro.runs.command import Parser, folder_named, guess, ours
 from repro.runs.processors import processors
 from repro.runs.scales import SCALES, Scale
 from repro.runs.speed.hardware import CARDS, card_of, check_price
@@ -31,6 +31,7 @@ Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
 CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
+PLACES = ("here", "slurm", "ray")
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
 MOST_SEEDS = 10_000  # each is a run of every row, which is listed before the first one begins
@@ -283,11 +284,13 @@ def chosen_scale(options: Options) -> Scale:
     """The scale with the budget and the text that the options ask for. Raises ValueError for what cannot be."""
     _refuse_kinds(options)
     if options.scale not in SCALES:
-        raise ValueError(f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}.")
+        raise ValueError(
+            f"Unknown scale {options.scale!r}; expected one of {', '.join(SCALES)}{guess(options.scale, SCALES)}"
+        )
     scale = SCALES[options.scale]
     corpus = options.corpus or ("folder" if options.data_dir and scale.corpus == "grammar" else scale.corpus)
     if corpus not in CORPORA:
-        raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}.")
+        raise ValueError(f"Unknown corpus {corpus!r}; expected one of {', '.join(CORPORA)}{guess(corpus, CORPORA)}")
     _refuse_numbers(options)
     _refuse_forecasts(options)
     own = replace(scale, corpus=corpus).subwords(options.pair)
@@ -385,7 +388,7 @@ def _refuse_kinds(options: Options) -> None:
 
 def _refuse_numbers(options: Options) -> None:
     if not WHERE.fullmatch(options.on):
-        raise ValueError(f"--on {options.on}: expected here, slurm, ray or ray://HOST:PORT.")
+        raise ValueError(f"--on {options.on}: expected here, slurm, ray or ray://HOST:PORT{guess(options.on, PLACES)}")
     for name in AT_LEAST_1:
         if getattr(options, name) is not None and getattr(options, name) < 1:
             raise ValueError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(options, name)}.")

@@ -73,8 +73,8 @@ class Progress:
         self.bars.stop()
 
     def say(self, text: str) -> None:
-        """A line that stays."""
-        self.console.print(shown(text), markup=False, soft_wrap=True)
+        """A line that stays: a terminal breaks it between words, and a file has it whole."""
+        self.console.print(shown(text), markup=False, soft_wrap=not self.live)
         self.console.file.flush()
 
     def lane(self) -> "Lane":

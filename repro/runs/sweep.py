@@ -3,30 +3,27 @@
 import functools
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from signal import SIGTERM
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from repro.claims.decisions import FIRST_SEED, LOOKS
 from repro.pages.build import console, write_scale
 from repro.pages.scale_data import check_beside
 from repro.render.several import several
 from repro.results.frame import ResultSet, note_rows
-from repro.results.latest import LATEST
 from repro.results.places import PUBLISHED
 from repro.results.provenance import is_committed
 from repro.results.record import Record, path
-from repro.runs import command
 from repro.runs.board import board
 from repro.runs.cards import refuse_cards
+from repro.runs.closing import pages, translations, what_next
 from repro.runs.executors.chosen import chosen
 from repro.runs.executors.executor import BUSY, DIVERGED, Executor, Made, Work, made_by
 from repro.runs.forecast import Estimate, duration, estimates
 from repro.runs.further_tests import keep_further
 from repro.runs.inside import keep_inside
-from repro.runs.launch import started_again
 from repro.runs.line_lengths import refuse_long_lines
 from repro.runs.options import USUAL, Options, check_place, refuse_published
 from repro.runs.outputs import keep_outputs
@@ -37,7 +34,6 @@ from repro.runs.signals import Signals
 from repro.runs.speed.bfloat16 import slow_products
 from repro.runs.speed.schedule import ordered
 from repro.runs.table import Cell, Table, listed, shard_of
-from repro.runs.task import Task
 from repro.runs.workshop import Workshop, check_room
 from repro.storage import atomic
 from repro.storage.lock import locked
@@ -55,15 +51,12 @@ WORTH_MEASURING = 60.0  # seconds: a sweep that takes less is not worth some for
 # what a signal is answered where a sweep makes runs, and none trains
 BETWEEN = b"Stopped between runs. What is finished is kept; the same command makes the rest."
 
-# options that say nothing of what comes next
-ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
-OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
-
 
 class Sweep:
     """The cells of some tables at one scale, or the shard of them that the options ask for.
 
-    `again` are the words that start this command once more, if anything does.
+    `again` are the words that start this command once more, if anything does. `report`, if there is one, makes a report
+    for the browser, of results and a cache of generated text, and says where it is.
     """
 
     def __init__(
@@ -75,8 +68,9 @@ class Sweep:
         options: Options,
         peer: Peer | None = None,
         again: Sequence[str] | None = None,
+        report: Callable[[Path, Path], Path] | None = None,
     ) -> None:
-        self.name, self.tables, self.options, self.again = name, tables, options, again
+        self.name, self.tables, self.options, self.again, self.report = name, tables, options, again, report
         self.cells = shard_of(cells, options.shard)
         self.results, self.runs, self.cache = options.results_dir, options.runs_dir, options.cache_dir
         self.peer, self.is_first = peer, peer is None or peer.is_first
@@ -218,24 +212,26 @@ class Sweep:
 
     def _closing(self, outcomes: Sequence[Made], seconds: float) -> str:
         records = [one.record for one in outcomes if one.record]
-        scale = self.workshop.scale.name
-        folder, names = self.results / scale, [table.name for table in self.tables]
+        folder, names = self.results / self.workshop.scale.name, [table.name for table in self.tables]
         uncommitted = [table.name for table in self.tables if table.file and is_committed(table.file) is False]
         atomic.make_folder(folder)
         with locked(folder):  # of several sweeps the last one to write pages has read the records of all
             mine = ResultSet.read_own(folder, PUBLISHED, uncommitted)
             written = write_scale(mine) if records else []
+            report = self.report(self.results, self.cache) if written and self.report else None
         elsewhere = [one.run.settings.name for one in outcomes if one.code == BUSY]
         failed = [one.run.settings.name for one in outcomes if one.code not in (0, BUSY)]
+        finished = [one for one in outcomes if one.record and one.record.status == "finished"]
         return "\n".join(
             [
                 "",
                 console(mine, names),
-                "",
                 *([f"Left to other processes: {', '.join(elsewhere)}."] if elsewhere else []),
                 *([f"Failed, as said above: {', '.join(failed)}."] if failed else []),
-                f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}. {_page(folder, written)}",
-                *(self._what_next() if any(record.status == "finished" for record in records) else []),
+                f"{several(len(records), 'run')}{self._of_shard()} in {duration(seconds)}.",
+                *translations([(one.run, one.record) for one in finished if one.record]),
+                *pages(folder if written else None, report),
+                *(self._what_next() if finished else []),
             ]
         )
 
@@ -267,52 +263,6 @@ def exit_code(outcomes: Sequence[Made]) -> int:
     failed = [code for code in codes if code not in (0, BUSY)]
     diverged = any(outcome.record and outcome.record.status == "diverged" for outcome in outcomes)
     return failed[0] if failed else BUSY if BUSY in codes else DIVERGED if diverged else 0
-
-
-def _page(folder: Path, written: Sequence[Path]) -> str:
-    """Where to read what came out."""
-    return f"Read {folder / 'README.md'}; tables and verdicts are beside it." if written else "No table yet."
-
-
-def what_next(
-    name: str,
-    table: str,
-    scale: str,
-    typed: Mapping[str, Any],
-    task: Task,
-    peer: Peer | None = None,
-    *,
-    has_file: bool = True,
-    opens: bool = True,
-) -> list[str]:
-    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
-
-    `task` is that of the run which ended last. Of processes that `peer` is one of, on several nodes, what starts those
-    is a part of the command. A row that a program made, and no file has, has no command for more seeds; a
-    system that no file has is one that no command `opens`.
-    """
-    again = {option: value for option, value in typed.items() if option not in ONCE}
-    start, where = command.python(), ""
-    if peer is not None and peer.nodes > 1:
-        start, where, devices = started_again(peer)
-        again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
-    more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, LOOKS[0].seeds)}
-    view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
-    use = f"{command.ours(task.command, LATEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
-    commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
-    if opens:
-        commands[use] = f"{task.command} with the newest run"
-    if has_file:
-        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = (
-            f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
-        )
-    width = max(map(len, commands))
-    return ["What next:", *(f"  {line:<{width}}   {why}" for line, why in commands.items())]
-
-
-def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
-    """These options, and of those that were typed what another command knows as well."""
-    return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})
 
 
 def _watch(lane: Lane, run: str, text: str, n: int) -> Callable[[int], None]:

@@ -14,6 +14,7 @@ from repro.results.frame import FIGURES, Listed
 from repro.results.record import BASE as BASE_TABLE
 from repro.results.record import FOLDER, PROGRAM, PaperNumbers
 from repro.results.task import TRANSLATION
+from repro.runs.command import guess
 from repro.runs.task import Task
 
 TAKEN = (BASE_TABLE, FIGURES, "claims", "statements", "table3", "readme")  # what else stands beside tables
@@ -126,7 +127,7 @@ def cells(
     for name in chosen:
         if name not in known:
             of = ", ".join(table.name for table in tables)
-            raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}.")
+            raise ValueError(f"Unknown row {name!r} of {of}; expected some of {', '.join(known)}{guess(name, known)}")
     at_scale, twins = [], []
     for of, i, row in placed:
         who = f"row {row.name!r} of {of}"

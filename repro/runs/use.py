@@ -19,6 +19,7 @@ from repro.runs.line_lengths import LineLimit, as_ids
 from repro.runs.load import Trained
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from numpy import float32
     from numpy.typing import NDArray
     from pandas import DataFrame
@@ -218,6 +219,26 @@ class Attention:
         looking = self.source_tokens if part == "encoder" else self.target_tokens
         seen = self.target_tokens if part == "decoder" else self.source_tokens
         return DataFrame(self.weights[part, layer][int(head) - 1], index=list(looking), columns=list(seen))
+
+    def plot(self, part: str = "cross", layer: int | None = None, head: int | None = None) -> "Figure":
+        """A picture of one head, or of the mean over the heads of a layer: the last one, where none is named.
+
+        What looks stands on the left, what is looked at above. Raises ValueError for what the model has not.
+        """
+        from matplotlib.figure import Figure
+
+        of_part = [number for name, number in self.weights if name == part]
+        layer = max(of_part, default=1) if layer is None else layer
+        shown = self.head(part, layer, 1 if head is None else head)
+        weights = self.weights[part, layer].mean(0) if head is None else shown.to_numpy()
+        figure = Figure(figsize=(1.5 + 0.4 * len(shown.columns), 1.2 + 0.3 * len(shown.index)), layout="constrained")
+        axes = figure.add_subplot()
+        axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        axes.set_xticks(range(len(shown.columns)), [*shown.columns], rotation=60, ha="left")
+        axes.set_yticks(range(len(shown.index)), [*shown.index])
+        axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False)
+        axes.set_title(f"{part}, layer {layer}, {'mean of the heads' if head is None else f'head {head}'}")
+        return figure
 
 
 def _table_row(*cells: str) -> str:

@@ -41,6 +41,12 @@ from repro.tracking.system import measure_system
 from repro.tracking.tracker import Tracker
 
 BATCH = 1_000  # metrics in one call; MLflow takes no more
+CELL = (
+    "table",
+    "row",
+    "published",
+    *APART,
+)  # tags: runs that differ in one of them are never compared as seeds of a row
 EMPTY: Mapping[str, str] = MappingProxyType({})
 LONGEST_PAUSE = 60.0  # seconds between two tries of a tracker in trouble
 
@@ -56,12 +62,13 @@ def settle(client: Any, experiment: str, tags: Mapping[str, str]) -> None:
     It is the newest that has finished, or as long as there is none the newest; and only where it is of the same
     deciding code as the newest of the row, since a mean over two programs is the mean of nothing.
     """
-    cell = {name: tags.get(name, UNKNOWN) for name in ("row", "published", *APART)}
-    runs = [
-        run
-        for run in client.search_runs([experiment], f"tags.table = '{tags.get('table', UNKNOWN)}'")
-        if cell.items() <= run.data.tags.items()
-    ]
+    cell = {name: tags.get(name, UNKNOWN) for name in CELL}
+    found = client.search_runs([experiment], f"tags.table = '{tags.get('table', UNKNOWN)}'")
+    settle_cell(client, [run for run in found if cell.items() <= run.data.tags.items()])
+
+
+def settle_cell(client: Any, runs: list[Any]) -> None:
+    """The same for the runs of a row that can be compared, as MLflow has them."""
     runs.sort(key=lambda run: (run.info.status == "FINISHED", run.info.start_time, run.info.run_id))
     counts = {run.data.tags["seed"]: run for run in runs if run.data.tags.get("code") == runs[-1].data.tags.get("code")}
     for run in runs:

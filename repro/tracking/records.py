@@ -13,33 +13,70 @@ from repro.model.config import written
 from repro.results.equal_code import code_name
 from repro.results.record import Record, load
 from repro.tracking.client import connect, experiment_id
-from repro.tracking.mirror import one_run, settle, table_names
+from repro.tracking.mirror import CELL, settle_cell, table_names
 from repro.tracking.run_folder import DIVERGED_TAG, PRINTED_SCORES, UNKNOWN, Point, further_points, printed_points
 
+IDENTITY = ("repro.runs.run", "repro.execution")  # tags by which a run is found again
+MOST = 50_000  # runs that MLflow gives at once
 
-def show_record(uri: str, file: Path) -> dict[str, str]:
-    """Have the record in MLflow, once however often this is called; gives the tags of its run there."""
-    record, client = load(file), connect(uri)
-    from mlflow.entities import Metric, Param
 
-    experiment, tags = experiment_id(client, uri, record.scale), tags_of(record)
-    began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
-    identity = {"repro.runs.run": record.run, "repro.execution": hashlib.sha256(file.read_bytes()).hexdigest()[:32]}
-    run = one_run(client, experiment, identity, began, f"{record.row}, seed {record.seed} (published)", tags)
-    further = [one for one in further_points(file, record.run) if one.key not in run.data.metrics]
-    if further:  # may have come after the record
-        client.log_batch(run.info.run_id, [Metric(one.key, one.value, one.time, one.step) for one in further])
-    if run.info.status == "RUNNING":  # new, or left half made
-        client.log_batch(
-            run.info.run_id,
-            metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
-            params=[Param(k, str(v)[:6_000]) for k, v in {**written(record.hyper), **record.settings}.items()],
-        )
-        took = record.cost["train_seconds"] + record.cost["decode_seconds"]
-        status = "FINISHED" if record.status == "finished" else "FAILED"
-        client.set_terminated(run.info.run_id, status, began + round(took * 1000))
-        settle(client, experiment, tags)
-    return tags
+class PublishedRuns:
+    """The published records that MLflow has; what is there is asked once, what counts is settled at the end."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri, self.client = uri, connect(uri)
+        self._known: dict[str, dict[tuple[str, str], Any]] = {}  # of each experiment, by what identifies a run
+
+    def bring(self, file: Path) -> dict[str, str]:
+        """Have a record in MLflow, once however often this is called; gives the tags of its run there."""
+        record = load(file)
+        from mlflow.entities import Metric, Param
+
+        experiment, tags = experiment_id(self.client, self.uri, record.scale), tags_of(record)
+        began = round(datetime.fromisoformat(record.stamp["started"]).timestamp() * 1000)
+        identity = record.run, hashlib.sha256(file.read_bytes()).hexdigest()[:32]
+        if experiment not in self._known:
+            self._known[experiment] = {_identity(run): run for run in self._runs(experiment)}
+        run = self._known[experiment].get(identity)
+        if run is None:
+            named = {**dict(zip(IDENTITY, identity, strict=True)), **tags, "current": "true"}
+            run = self.client.create_run(experiment, began, named, f"{record.row}, seed {record.seed} (published)")
+        further = [one for one in further_points(file, record.run) if one.key not in run.data.metrics]
+        if further:  # may have come after the record
+            self.client.log_batch(run.info.run_id, [Metric(one.key, one.value, one.time, one.step) for one in further])
+        if run.info.status == "RUNNING":  # new, or left half made
+            self.client.log_batch(
+                run.info.run_id,
+                metrics=[Metric(point.key, point.value, began, point.step) for point in points_of(record)],
+                params=[Param(k, str(v)[:6_000]) for k, v in {**written(record.hyper), **record.settings}.items()],
+            )
+            took = record.cost["train_seconds"] + record.cost["decode_seconds"]
+            status = "FINISHED" if record.status == "finished" else "FAILED"
+            self.client.set_terminated(run.info.run_id, status, began + round(took * 1000))
+        return tags
+
+    def settle(self) -> None:
+        """Let one execution of each seed of a row count; of a record that two processes brought one run stays."""
+        for experiment in self._known:
+            seen: set[tuple[str, str]] = set()
+            cells: dict[tuple[str, ...], list[Any]] = {}
+            for run in sorted(self._runs(experiment), key=lambda one: one.info.run_id):
+                if _identity(run) in seen:
+                    self.client.delete_run(run.info.run_id)
+                else:
+                    seen.add(_identity(run))
+                    cells.setdefault(tuple(run.data.tags.get(name, UNKNOWN) for name in CELL), []).append(run)
+            for runs in cells.values():
+                settle_cell(self.client, runs)
+
+    def _runs(self, experiment: str) -> list[Any]:
+        return list(self.client.search_runs([experiment], "tags.published = 'true'", max_results=MOST))
+
+
+def _identity(run: Any) -> tuple[str, str]:
+    """Which record it is, and in which wording."""
+    first, second = (run.data.tags.get(name, "") for name in IDENTITY)
+    return first, second
 
 
 def tags_of(record: Record) -> dict[str, str]:

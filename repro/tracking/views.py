@@ -28,6 +28,9 @@ PUBLISHED_TAG = "published"
 VIEW = "mlflow.sharedViewState."
 NOTE = "repro.view."
 ROW_MEAN = "row_mean"  # the kind of what is computed from several runs: a run's own numbers have other kinds
+CHARTS = "charts-"  # before the key of the view that draws them
+CURVES = ("dev/nll", "train/nll")
+CURVE = {"scaleType": "log", "xAxisKey": "step", "lineSmoothness": 0, "useGlobalLineSmoothing": False}
 ROW = {  # numbers of a row, of dev where no name says test: from where
     f"{ROW_MEAN}/ppl": "final/dev_ppl",
     "paper_ppl": "paper/ppl",
@@ -123,10 +126,11 @@ def _of(table: str) -> str:
     return f"tags.tables LIKE '% {table} %'"
 
 
-def view_path(experiment_id: str, key: str | None = None) -> str:
+def view_path(experiment_id: str, key: str | None = None, *, charts: bool = False) -> str:
     """The part of MLflow's address that opens a view, on the page for training and not that for prompts."""
-    share = f"&viewStateShareKey={urllib.parse.quote(key, safe='')}" if key else ""
-    return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}"
+    share = f"&viewStateShareKey={urllib.parse.quote(CHARTS * charts + key, safe='')}" if key else ""
+    mode = "&compareRunsMode=CHART" if charts else ""
+    return f"/#/experiments/{experiment_id}/runs?workflowType=machine_learning{share}{mode}"
 
 
 def view_state(
@@ -158,11 +162,34 @@ def view_state(
         "columnWidths": columns,
         "runsHiddenMode": "SHOW_ALL",
         "groupBy": {"aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}]},
-        "groupsExpanded": {f"tag.row.{row}": False for row in rows},
+        "groupsExpanded": {f"tag.row.{row}": True for row in rows},  # the runs of two rows are ticked, and compared
         "useGroupedValuesInCharts": True,
         "hideEmptyCharts": True,
         "autoRefreshEnabled": True,
     }
+
+
+def charts_state(state: Mapping[str, Any], qualities: Sequence[str]) -> dict[str, Any]:
+    """The page of a table with its charts: each score on dev, and both losses on a log scale, by row."""
+    section = "first"
+    bars = [f"final/dev_{name}" for name in qualities]
+    charts = [
+        *(_chart("BAR", name) for name in bars),
+        *(_chart("LINE", name, selectedMetricKeys=[name], **CURVE) for name in CURVES),
+    ]
+    of_section = {"metricSectionId": section, "deleted": False, "isGenerated": False}
+    return {
+        **state,
+        "compareRunCharts": [chart | of_section for chart in charts],
+        # sections are sorted by name, and MLflow adds one for each other kind of number
+        "compareRunSections": [
+            {"uuid": section, "name": "BLEU and loss", "display": True, "isReordered": False, "deleted": False}
+        ],
+    }
+
+
+def _chart(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "uuid": name, "metricKey": name, "displayName": name, "runsCountToCompare": 100, **more}
 
 
 def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: Path = RUNS) -> str | None:
@@ -183,7 +210,10 @@ def install_view(uri: str, view: View, tell: Callable[[str], None] = say, runs: 
         for of_row in rows.values():
             _log_row(client, of_row, rows.get(BASE, []))
         systems = any("system" in run.data.tags for of_row in rows.values() for run in of_row)
-        state = view_state(view.filter, rows, qualities=_qualities(rows.values()), systems=systems)
+        qualities = _qualities(rows.values())
+        state = view_state(view.filter, rows, qualities=qualities, systems=systems)
+        with_charts = encode_view(f"{view.name}: charts", charts_state(state, qualities), round(time.time() * 1000))
+        client.set_experiment_tag(experiment, VIEW + CHARTS + view.key, with_charts)
         now = round(time.time() * 1000)
         client.set_experiment_tag(experiment, VIEW + view.key, encode_view(view.name, state, now))
         client.set_experiment_tag(experiment, NOTE + view.key, json.dumps({"title": view.name, "note": view.note}))
@@ -265,6 +295,10 @@ def _notes(client: Any, experiment: str) -> str:
     """The text above the runs: links to the views first, as only the first line is always in sight."""
     tags = client.get_experiment(experiment).tags
     views = {k.removeprefix(NOTE): json.loads(v) for k, v in sorted(tags.items()) if k.startswith(NOTE)}
-    links = {key: f"[{view['title']}]({view_path(experiment, key)[1:]})" for key, view in views.items()}
+    links = {
+        key: f"[{view['title']}]({view_path(experiment, key)[1:]}) "
+        f"([charts]({view_path(experiment, key, charts=True)[1:]}))"
+        for key, view in views.items()
+    }
     notes = [f"* {links[key]}: {view['note']}" for key, view in views.items() if view["note"]]
     return "\n".join([" · ".join(links.values()), "", *notes, *([""] if notes else []), ABOUT_NUMBERS])

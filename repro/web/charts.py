@@ -34,7 +34,8 @@ OF_TEXT = "datum.text == text"  # of the training text or of dev, as the reader 
 ALL_ROWS = "all rows"  # of the choice of a row by its name: no one in particular
 LOSS: dict[str, Any] = {"type": "log", "nice": False}
 TICKS, UNIT = [0.05, 0.1, 0.2, 0.5, 1, 1.5, 2, 3, 5, 7, 10], "loss (nats per word-piece)"
-N_COLOURS = 8  # of report.css; a ninth table takes the first again, with other dashes and another shape
+N_COLOURS = 8  # of report.css; a ninth takes the first again, with other dashes and another shape
+MOST_ROWS = 16  # of one's own that have a colour each; of more, each table has one
 DASHES = ([1, 0], [7, 3], [2, 3], [9, 3, 2, 3])
 SHAPES = ("circle", "square", "cross", "diamond", "triangle-up", "triangle-down", "triangle-right", "triangle-left")
 POWER = "floor(log(datum.value) / LN10 + 1e-9)"
@@ -199,21 +200,25 @@ def curves_section(data: ScaleData) -> Section | None:
     if not curves:
         return None
     printed = {short_name(table) for table in data.result_set.tables if has_part(table)}
-    tables = sorted(dict.fromkeys(line["table"] for line in curves), key=lambda table: table not in printed)
-    first = [table for table in tables if table in printed]
-    first *= len(first) < len(tables)  # a hundred lines cannot be read
+    rows = list(dict.fromkeys(line["row"] for line in curves))
+    by = "row" if data.result_set.own and len(rows) <= MOST_ROWS else "table"
+    names = (
+        rows if by == "row" else sorted({line["table"]: None for line in curves}, key=lambda one: one not in printed)
+    )
+    first = [name for name in names if by == "table" and name in printed]
+    first *= len(first) < len(names)  # a hundred lines cannot be read
     said = Markup(
         "<p>The loss of every row that translates, in nats per word-piece and not smoothed: the mean over its seeds, "
         "and a band from the lowest to the highest. Drag over the strip below to zoom in. Drag across points in the "
-        "lower chart to highlight those rows above. Click a legend name to highlight a table, or choose one row by its "
+        "lower chart to highlight those rows above. Click a legend name to highlight a {}, or choose one row by its "
         "name to see it beside the base. {}Names and points are reached with Tab, then by arrows; Enter is a click.</p>"
-    ).format(FIRST_OF_TABLE_3 if first else "Double-click or press Escape to reset. ")
+    ).format(by, FIRST_OF_TABLE_3 if first else "Double-click or press Escape to reset. ")
     return Section(
         key="curves",
         title="Curves and cost",
         body=said + _place("curves/all", DETAIL + STRIP + SCATTER + 4 * AXIS),
         data={"columns": {"curves": columns_of(curves), "costs": columns_of(costs)}},
-        charts={"all": _curves_chart(tables, first, [line["row"] for line in costs], _loss_axis(curves))},
+        charts={"all": _curves_chart(by, names, first, [line["row"] for line in costs], _loss_axis(curves))},
         csv={"curves.csv": comma_separated(curves), "cost.csv": comma_separated(costs)},
     )
 
@@ -266,22 +271,23 @@ def _loss_axis(curves: Lines) -> dict[str, Any]:
 
 
 def _curves_chart(
-    tables: Sequence[str], first: Sequence[str], rows: Sequence[str], loss_axis: Mapping[str, Any]
+    by: str, names: Sequence[str], first: Sequence[str], rows: Sequence[str], loss_axis: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Curves, the strip that says which part of them is shown, and the cost by which rows are chosen.
 
-    The tables of `first` are chosen when it is drawn; all, where it is empty. One of the `rows` can be chosen by name.
+    Each of the `names` has its colour, those of tables or of rows, as `by` says. Those of `first` are chosen when it is
+    drawn; all, where it is empty. One of the `rows` can be chosen by name.
     """
     import altair as alt
 
     shown = alt.selection_interval(encodings=["x"], name="shown")
-    chosen: dict[str, Any] = {"value": [{"table": table} for table in first]} if first else {}
-    of_table = alt.selection_point(fields=["table"], bind="legend", name="of_table", **chosen)
+    chosen: dict[str, Any] = {"value": [{by: name} for name in first]} if first else {}
+    of_table = alt.selection_point(fields=[by], bind="legend", name="of_table", **chosen)
     picked = alt.selection_interval(name="picked")
     text = alt.param(name="text", value="train", bind=alt.binding_radio(options=["train", "dev"], name="loss on "))
     by_name = alt.binding_select(options=[ALL_ROWS, *sorted(rows, key=str.lower)], name="row ")
     named = alt.param(name="named", value=ALL_ROWS, bind=by_name)
-    colour, dash, shape = _looks_of_tables(tables)
+    colour, dash, shape = _looks(by, names)
     curves = _bands(_kept(of_table, picked), shown, dash, loss_axis).encode(color=colour).add_params(of_table)
     strip = _strip(_kept(of_table)).encode(color=colour).add_params(shown)
     cost = _quality_and_cost(_kept(of_table, picked), picked, shape).encode(color=colour)
@@ -299,19 +305,19 @@ def _opacity(kept: Mapping[str, Any], strong: float, pale: float) -> dict[str, A
     return {"condition": {"test": kept, "value": strong}, "value": pale}
 
 
-def _looks_of_tables(tables: Sequence[str]) -> tuple[Any, Any, Any]:
-    """Colour, dashes of a line and shape of a point of each table: no two tables have the same pair of them."""
+def _looks(by: str, names: Sequence[str]) -> tuple[Any, Any, Any]:
+    """Colour, dashes of a line and shape of a point of each table or row: no two have the same pair of them."""
     import altair as alt
 
-    laps = [divmod(i, N_COLOURS) for i in range(len(tables))]
-    colours = alt.Scale(domain=[*tables], range=[f"--c{i}" for _, i in laps])
-    dashes = alt.Scale(domain=[*tables], range=[DASHES[lap % len(DASHES)] for lap, _ in laps])
-    shapes = alt.Scale(domain=[*tables], range=[SHAPES[(lap + i) % len(SHAPES)] for lap, i in laps])
+    laps = [divmod(i, N_COLOURS) for i in range(len(names))]
+    colours = alt.Scale(domain=[*names], range=[f"--c{i}" for _, i in laps])
+    dashes = alt.Scale(domain=[*names], range=[DASHES[lap % len(DASHES)] for lap, _ in laps])
+    shapes = alt.Scale(domain=[*names], range=[SHAPES[(lap + i) % len(SHAPES)] for lap, i in laps])
     legend = alt.Legend(orient="top", title=None, columns=4, symbolStrokeWidth=1.5, symbolOpacity=1)
     return (
-        alt.Color("table:N", scale=colours, sort=None, legend=legend),
-        alt.StrokeDash("table:N", scale=dashes, sort=None, legend=legend),
-        alt.Shape("table:N", scale=shapes, sort=None, legend=legend),
+        alt.Color(f"{by}:N", scale=colours, sort=None, legend=legend),
+        alt.StrokeDash(f"{by}:N", scale=dashes, sort=None, legend=legend),
+        alt.Shape(f"{by}:N", scale=shapes, sort=None, legend=legend),
     )
 
 

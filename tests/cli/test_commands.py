@@ -21,7 +21,7 @@ WORDS = {
     "data inspect": "grammar-en-de",
     "translate": "latest",
     "score": "latest a b",
-    "export": "latest there --to=safetensors",
+    "export": "latest there --format=safetensors",
     "report": "",
     "publish": "",
     "tracking sync": "",
@@ -41,10 +41,12 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
     for words in ([], ["-h"], ["--help"]):
         assert main(words) == 0
         assert capsys.readouterr().out == overview() + "\n"
-    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:10] == list(COMMANDS)
+    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:12] == list(COMMANDS)
     assert list(COMMANDS) == [
         "run",
         "data",
+        "runs",
+        "compare",
         "translate",
         "parse",
         "score",
@@ -76,11 +78,11 @@ def test_code_that_was_not_installed_says_so(
     [
         (
             "traslate",
-            "error: traslate is not a command; did you mean translate? Commands are run, data, translate, parse,",
+            "error: traslate is not a command; did you mean translate? Commands are run, data, runs, compare,",
         ),
         (
             "decoding",
-            "error: decoding is not a command. Commands are run, data, translate, parse, score, export, report,",
+            "error: decoding is not a command. Commands are run, data, runs, compare, translate, parse, score,",
         ),
         ("--check", "error: --check is not a command. Commands are"),
     ],

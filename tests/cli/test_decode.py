@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from own_limits import files_of
 
 from repro.cli import decode
 from repro.cli.commands import main
+from repro.data.grammar.generate import sentences
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
@@ -85,15 +87,32 @@ def test_a_run_is_opened_by_a_word_and_named(
     assert main(["translate", typed, str(tmp_path / "news.en"), f"--runs-dir={run.folder.parent}"]) == 0
     said = capsysbinary.readouterr()
     assert said.out.count(b"\n") == 1
-    assert said.err.decode() == f"{run.folder}: base, base, seed 1, scale laptop, en-de\n"
+    assert said.err.decode().startswith(f"{run.folder}: base, base, seed 1, scale laptop, en-de\n")
 
 
 @pytest.mark.parametrize(("typed", "said"), [("latest", "holds no finished run"), ("12", "holds no run 12")])
 def test_a_word_that_means_no_run_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], typed: str, said: str
 ) -> None:
-    assert main(["export", typed, "--to=ctranslate2", str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
+    assert main(["export", typed, "--format=ctranslate2", str(tmp_path / "to"), f"--runs-dir={tmp_path}"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_words_that_generated_text_never_had_are_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generated = {"name": "grammar", "sha256": "ab" * 32, "n_train": 50, "n_dev": 2, "n_test": 3, "dropped": {}}
+    tokenizer = train_tokenizer(LINES * 3, Subwords("bpe", 280))
+    kept = {"sha256": tokenizer.sha256, "size": tokenizer.size}
+    run = finished(tmp_path, tokenizer, record("base", 1, corpus=generated, tokenizer=kept))
+    held_out, of_train = (one[0] for one in (next(sentences(0)), next(islice(sentences(0), 5, None))))
+    (tmp_path / "news.en").write_text(f"{of_train}\nAttention is all you need.\n", "utf-8")
+    assert asked(run, "translate", tmp_path / "news.en") == 0
+    said = capsys.readouterr().err
+    assert said.count("never stood in the generated text") == 1
+    assert "such as 'attention'" in said
+    assert held_out in said
+    (tmp_path / "news.en").write_text(f"{of_train.upper()}\n\n", "utf-8")
+    assert asked(run, "translate", tmp_path / "news.en") == 0
+    assert "never stood" not in capsys.readouterr().err
 
 
 def test_the_run_is_named_before_what_takes_seconds(run: Run) -> None:
@@ -217,7 +236,7 @@ def test_an_exported_model_is_whole_and_says_whose_it_is(
 ) -> None:
     pytest.importorskip("ctranslate2")
     folder = tmp_path / "exported"
-    assert asked(run, "export", "--to=ctranslate2", folder) == 0
+    assert asked(run, "export", "--format=ctranslate2", folder) == 0
     assert {"model.bin", "config.json", "tokenizer.json", "run.json", "record.json", "README.md", "example.py"} <= {
         path.name for path in folder.iterdir()
     }
@@ -263,12 +282,12 @@ def test_an_export_that_failed_half_way_is_repeated(
         raise OSError(errno.ENOSPC, "no room")
 
     monkeypatch.setattr(ctranslate, "export", half)
-    assert asked(run, "export", "--to=ctranslate2", folder) == 2
+    assert asked(run, "export", "--format=ctranslate2", folder) == 2
     assert "no room" in capsys.readouterr().err
     assert names(folder.parent) == ({"exported"} if empty else set())
     assert not empty or names(folder) == set()
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", "--to=ctranslate2", folder) == 0
+    assert asked(run, "export", "--format=ctranslate2", folder) == 0
     assert names(folder) == WHOLE
 
 
@@ -285,14 +304,14 @@ def test_an_export_is_recognised_where_whole_and_named_where_damaged(
     for n, spoil in enumerate(["", "model.bin", "manifest.json", "tokenizer.json"], start=1):
         if spoil:
             (folder / spoil).write_bytes(b"damaged, and longer")
-            assert asked(run, "export", "--to=ctranslate2", folder) == 2
+            assert asked(run, "export", "--format=ctranslate2", folder) == 2
             said = capsys.readouterr().err
             assert str(folder / spoil) in said
             assert "Delete the folder" in said
             assert (folder / spoil).read_bytes() == b"damaged, and longer"  # nothing that lies there is taken away
             shutil.rmtree(folder)
         for _ in range(2):
-            assert asked(run, "export", "--to=ctranslate2", folder) == 0
+            assert asked(run, "export", "--format=ctranslate2", folder) == 0
             assert len(made) == n
         assert names(folder) == WHOLE
         assert Tokenizer.load(folder / "tokenizer.json").sha256 == run.tokenizer.sha256
@@ -303,11 +322,11 @@ def test_what_an_export_does_not_know_is_let_be(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(ctranslate, "export", written)
-    assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 0
+    assert asked(run, "export", "--format=ctranslate2", tmp_path / "exported") == 0
     of_another = (tmp_path / "exported" / "run.json").read_text("utf-8").replace(run.folder.name, "f" * 16)
     for content in (of_another, "[]", "{}", "\xff"):
         (tmp_path / "exported" / "run.json").write_text(content, "utf-8")
-        assert asked(run, "export", "--to=ctranslate2", tmp_path / "exported") == 2
+        assert asked(run, "export", "--format=ctranslate2", tmp_path / "exported") == 2
         assert "Delete it, or name another." in capsys.readouterr().err
         assert (tmp_path / "exported" / "run.json").read_text("utf-8") == content
 
@@ -324,7 +343,7 @@ def test_what_an_export_does_not_know_is_let_be(
             ("score", "{good}", "{full}"),
             "full: expected a file of sentences, one per line; got a folder. Name another.",
         ),
-        (("export", "--to=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
+        (("export", "--format=safetensors", "{full}"), "folder that is new, empty or holds the export of run"),
     ],
 )
 def test_bad_input_is_named_before_the_model_is_built(
@@ -349,7 +368,7 @@ def test_bad_input_is_named_before_the_model_is_built(
 def test_a_full_disk_has_an_exit_code_of_its_own(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for form in ("safetensors", "huggingface"):
         with files_of(1_000):
-            assert asked(run, "export", f"--to={form}", tmp_path / "exported") == 74
+            assert asked(run, "export", f"--format={form}", tmp_path / "exported") == 74
         assert "cannot be written to: File too large" in capsys.readouterr().err
         assert names(tmp_path) == set()
 

@@ -252,20 +252,6 @@ def test_tables_need_neither_torch_nor_the_tracker(tmp_path: Path) -> None:
     assert made == {"numpy", "pandas", "scipy"}
 
 
-def test_a_document_quotes_what_the_experiment_shows_to_somebody_who_runs_one_seed(tmp_path: Path) -> None:
-    result_set = laptop(save(tmp_path))
-    document = "before\n<!-- closing table: laptop table3_A seed 2 -->\n| old |\n<!-- end -->\nafter\n"
-    renewed = build.quote(document, {"laptop": result_set})
-    [h1] = [line for line in renewed.split("\n") if line.startswith("| h=1 ")]
-    shown = [text.strip() for text in h1.split("|")[2:-1]]
-    shown = [text.replace("\N{NO-BREAK SPACE}", " ") for text in shown]
-    assert shown == ["1", "1.90", "1.90 ± 0.00", "5.29", "63.0", "+1.0", "63.0 ± 2.5", "24.9", "\N{MINUS SIGN}0.9"]
-    assert renewed.startswith("before\n<!-- closing table: laptop table3_A seed 2 -->\n| row ")
-    assert renewed.endswith("BLEU by chance; `--seeds 4-6` narrows it.\n<!-- end -->\nafter\n")
-    assert build.quote(renewed, {"laptop": result_set}) == renewed
-    assert "| old |" not in build.quote(document, {})
-
-
 # One's own
 
 
@@ -299,19 +285,14 @@ def test_the_papers_own_numbers_are_judged_alike_at_a_scale_that_has_not_run_the
     assert {id: published[id] for id in of_print} == {id: beside[id] for id in of_print}
 
 
-def test_ones_own_pages_are_read_beside_the_published_and_touch_no_readme(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ones_own_pages_are_read_beside_the_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path / "own", [that_counts(run("base", seed=FIRST_SEED)), run("h=1")])
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- closing table: laptop table3_A seed 1 -->\n<!-- end -->\n")
     monkeypatch.setattr(build, "PUBLISHED", save(tmp_path / "published"))
     monkeypatch.setattr(build, "is_committed", lambda file: file == Path("experiments/table4.py"))
     [found] = build.read_results(tmp_path / "own", own=True)
     assert found.uncommitted == {"table3_A"}, "the base row has no file of its own"
     assert found.published is not None
     made, theirs = (build.build_all(tmp_path / "own", own=own) for own in (True, False))
-    assert readme in theirs.keys() - made.keys()
     for page in (tmp_path / f"own/laptop/{name}.md" for name in ("claims", "statements")):
         assert ("(../../../docs/claims.md)" in made[page], "(../../docs/claims.md)" in theirs[page]) == (True, True)
     monkeypatch.setattr(build, "is_committed", lambda file: None)  # no git to ask

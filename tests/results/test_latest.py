@@ -1,7 +1,8 @@
-"""Which run is meant: `latest`, a folder, an id, the beginning of one."""
+"""Which run is meant: `best`, `base`, `latest`, a folder, an id, the beginning of one."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from figures.conftest import record
@@ -44,9 +45,9 @@ def test_a_folder_is_itself_wherever_it_is(runs: Path, tmp_path: Path, monkeypat
     ("typed", "said"),
     [
         ("1a", "2 runs in .*runs begin with 1a: 1a2b, 1a3c. Type more of the id."),
-        ("2", "runs holds no run 2; expected latest, the folder of a run, its id or the beginning of it"),
+        ("2", "runs holds no run 2; expected best, base, latest, the folder of a run, its id or the beginning of it"),
         ("1a2b0", "runs holds no run 1a2b0"),
-        ("", "runs holds no run without a name; expected latest"),
+        ("", "runs holds no run without a name; expected best, base, latest"),
         ("1" * 5_000, "runs holds no run 1111"),
     ],
 )
@@ -75,3 +76,25 @@ def test_a_damaged_newest_run_is_named_and_no_other_taken_for_it(runs: Path) -> 
     os.utime(runs / "1a3c" / "record.json", (2_000, 2_000))
     with pytest.raises(ValueError, match=r"1a3c.record\.json"):
         run_folder("latest", runs)
+
+
+def saved(runs: Path, name: str, row: str, when: int, **about: Any) -> None:
+    record(row, 1, **about).save(runs / name / "record.json")
+    os.utime(runs / name / "record.json", (when, when))
+
+
+def test_best_is_the_highest_score_among_runs_like_the_newest(tmp_path: Path) -> None:
+    saved(tmp_path, "a", "base", 1, bleu=50.0)
+    saved(tmp_path, "b", "h=1", 2, bleu=60.0)
+    saved(tmp_path, "c", "h=4", 3, bleu=55.0)
+    saved(tmp_path, "d", "h=1", 0, bleu=90.0, scale="captions")  # another scale
+    other = {"name": "grammar", "sha256": "ff" * 32, "n_train": 5, "n_dev": 3, "n_test": 2, "dropped": {}}
+    saved(tmp_path, "e", "h=1", 0, bleu=95.0, corpus=other)  # another text
+    saved(tmp_path, "f", "h=1", 9, bleu=99.0, status="diverged")
+    assert [run_folder(word, tmp_path).name for word in ("best", "base", "latest")] == ["b", "a", "c"]
+
+
+def test_without_a_base_run_none_is_taken_for_it(tmp_path: Path) -> None:
+    saved(tmp_path, "b", "h=1", 2)
+    with pytest.raises(ValueError, match="holds no finished run of the base row, so there is no base"):
+        run_folder("base", tmp_path)

@@ -39,6 +39,22 @@ def test_what_looks_like_an_option_is_one_or_is_named(words: list[str], said: st
     assert found == said if said is None else (found or "").startswith(said)
 
 
+def test_an_installed_package_names_its_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "repro"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setattr(sys, "argv", ["table3_A.py"])
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    assert command.ours("ui").endswith("python -m repro ui"), "a clone"
+    (tmp_path / "experiments").mkdir()
+    monkeypatch.setattr(command, "PACKAGE", tmp_path)
+    assert command.ours("ui") == "repro ui"
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "other" / "python"))
+    assert command.ours("ui").endswith("python -m repro ui"), "that repro is another's"
+
+
 def parser() -> argparse.ArgumentParser:
     parser = Parser(prog="p")
     commands = parser.add_subparsers(dest="command", required=True)

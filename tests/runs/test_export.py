@@ -34,7 +34,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 def test_what_went_out_as_safetensors_comes_back_to_the_bit(run: Run, tmp_path: Path) -> None:
-    assert asked(run, "export", "--to", "safetensors", tmp_path / "out") == 0
+    assert asked(run, "export", "--format", "safetensors", tmp_path / "out") == 0
     back = open_run(tmp_path / "out", tmp_path / "no cache")
     expected = run.model.state_dict()
     found = back.model.state_dict()
@@ -54,7 +54,7 @@ def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
 ) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
         pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
-    assert asked(run, "export", tmp_path / "out", "--to", to) == 0
+    assert asked(run, "export", tmp_path / "out", "--format", to) == 0
 
     def translated(lines: list[str]) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-W", "ignore", tmp_path / "out" / "example.py"]
@@ -77,7 +77,7 @@ def test_an_example_leaves_out_no_token_and_names_a_line_that_is_too_long(
 def test_what_is_not_of_the_export_is_never_taken_away(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    again = ("export", "--to", "safetensors", tmp_path / "out")
+    again = ("export", "--format", "safetensors", tmp_path / "out")
     assert asked(run, *again) == 0
     (tmp_path / "out" / "mine").mkdir()
     (tmp_path / "out" / "mine" / "x.txt").write_text("precious\n", "utf-8")
@@ -99,7 +99,7 @@ def test_what_is_not_of_the_export_is_never_taken_away(
 def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, to: str) -> None:
     if importlib.util.find_spec(NEEDS[to]) is None:
         pytest.skip(f'needs {NEEDS[to]}: pip install -c constraints.txt -e ".[test]"')
-    assert asked(run, "export", tmp_path / "out", "--to", to) == 0
+    assert asked(run, "export", tmp_path / "out", "--format", to) == 0
     script = tmp_path / "out" / "example.py"
     assert b"repro" not in script.read_bytes()
     lines = [line for line in LINES if "\u2028" not in line] + ["", " \t"]
@@ -121,7 +121,7 @@ def test_the_example_translates_without_this_project(run: Run, tmp_path: Path, t
 def test_a_transformers_that_is_too_old_is_named_before_it_is_imported(
     run: Run, tmp_path: Path, version: str, refused: bool
 ) -> None:
-    assert asked(run, "export", tmp_path / "out", "--to", "huggingface") == 0
+    assert asked(run, "export", tmp_path / "out", "--format", "huggingface") == 0
     planted = tmp_path / "planted"
     (planted / "transformers").mkdir(parents=True)
     (planted / "transformers" / "__init__.py").write_text("raise SystemExit('imported')\n", "utf-8")
@@ -171,11 +171,11 @@ def test_the_card_of_a_parser_speaks_of_trees() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--to", "onnx", "out"), "invalid choice: 'onnx'"),
-        (("out",), "the following arguments are required: --to"),
-        (("--to", "safetensors", "file"), "which is a file"),
-        (("--to", "safetensors", "file/below/it"), "file is a file. Name another."),
-        (("--to", "safetensors", "full"), "expected a folder that is new, empty or holds the export of run"),
+        (("--format", "onnx", "out"), "invalid choice: 'onnx'"),
+        (("out",), "the following arguments are required: --format"),
+        (("--format", "safetensors", "file"), "which is a file"),
+        (("--format", "safetensors", "file/below/it"), "file is a file. Name another."),
+        (("--format", "safetensors", "full"), "expected a folder that is new, empty or holds the export of run"),
     ],
 )
 def test_bad_words_are_named(
@@ -197,8 +197,8 @@ def test_bad_words_are_named(
 def test_one_format_does_not_take_the_folder_of_another_and_is_not_read_as_a_run(
     run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert asked(run, "export", "--to", "huggingface", tmp_path / "out") == 0
-    assert asked(run, "export", "--to", "safetensors", tmp_path / "out") == 2
+    assert asked(run, "export", "--format", "huggingface", tmp_path / "out") == 0
+    assert asked(run, "export", "--format", "safetensors", tmp_path / "out") == 2
     assert "holds something else" in capsys.readouterr().err
     (tmp_path / "text").write_text("sees\n", "utf-8")
     assert main(["translate", str(tmp_path / "out"), str(tmp_path / "text")]) == 2
@@ -211,7 +211,7 @@ def test_a_row_that_the_format_does_not_have_is_named(
     record = load(run.folder / "record.json")
     other = replace(record, hyper={**record.hyper, "d_k": 4}, row="d_k=4", table="table3_B", position=0)
     made = finished(tmp_path / "other", run.tokenizer, other)
-    assert main(["export", str(made.folder), "--to", "huggingface", str(tmp_path / "out")]) == 2
+    assert main(["export", str(made.folder), "--format", "huggingface", str(tmp_path / "out")]) == 2
     assert (
         "row 'd_k=4' of table3_B cannot be exported to huggingface: MarianMT has heads as wide as"
         in capsys.readouterr().err

@@ -22,6 +22,7 @@ from repro.results.places import experiment_files
 from repro.results.record import Record, load
 from repro.runs import sweep, workshop
 from repro.runs.board import board
+from repro.runs.closing import what_next
 from repro.runs.executors.attempt import attempt
 from repro.runs.forecast import Estimate, run_bytes, size
 from repro.runs.options import Options, Seeds
@@ -281,21 +282,21 @@ def test_what_next_keeps_the_settings_and_the_folders(
     for done in map(load, (tmp_path / "r").glob("*/record.json")):
         assert re.search(rf"^{done.row} seed 1: run {done.run} on the processor, .+$", said, flags=re.MULTILINE)
         assert re.search(rf"^{done.row} seed 1: dev PPL .*, run {done.run}$", said, flags=re.MULTILINE)
-    shown, used, more = (line.split() for line in after.split("\n")[:3])
-    assert shlex.split(" ".join(used))[1:-5] == [
+    shown, used, more = (line.split() for line in after.split("\n")[1:6:2])
+    assert shlex.split(" ".join(used))[1:] == [
         "-m",
         "repro",
         "translate",
-        "latest",
+        "best",
         "TEXT",
         "--runs-dir",
         "r",
     ]
-    assert shlex.split(" ".join(shown))[1:-5] == [
+    assert shlex.split(" ".join(shown))[1:] == [
         "-m", "repro", "ui", "--table", "table_x", "--scale",
         "smoke-2-steps-700-pieces-by-tokens-clean-length_ratio-duplicates", "--tracking-uri", "sqlite:///my runs.db",
     ]  # fmt: skip
-    assert shlex.split(" ".join(more))[1:-10] == [
+    assert shlex.split(" ".join(more))[1:] == [
         os.path.relpath(experiment_files() / "all_tables.py"),
         "--scale", "smoke", "--rows", "base", "two words", "--steps", "2",
         "--vocab-size", "700", "--clean", "length_ratio", "duplicates", "--batch-by", "tokens", "--tracking-uri",
@@ -308,16 +309,16 @@ def test_what_next_keeps_the_settings_and_the_folders(
     ("seeds", "more"), [("1", "4-6"), ("3", "4-6"), ("1,3", "4-6"), ("5", "4-7"), ("4-6", "4-8"), ("7-7", "4-9")]
 )
 def test_what_next_are_seeds_that_count_as_evidence(seeds: str, more: str) -> None:
-    said = sweep.what_next("table_x", "table_x", "smoke", {"seeds": Seeds.read(seeds)} if seeds != "1" else {}, EN_DE)
+    said = what_next("table_x", "table_x", "smoke", {"seeds": Seeds.read(seeds)} if seeds != "1" else {}, EN_DE)
     assert f"--seeds {more} " in said[-1]
     assert "those from 4 on count as evidence" in said[-1]
 
 
-def test_what_next_uses_the_newest_run_for_what_it_learned() -> None:
-    _, of_translation, _ = sweep.what_next("table_x", "table_x", "smoke", {}, EN_DE)[1:]
-    _, of_parsing, _ = sweep.what_next("table4", "table4", "smoke", {}, Parsing())[1:]
-    assert "repro translate latest TEXT" in of_translation
-    assert "repro parse latest TEXT" in of_parsing
+def test_what_next_uses_the_best_run_for_what_it_learned() -> None:
+    _, of_translation, _ = what_next("table_x", "table_x", "smoke", {}, EN_DE)[1:]
+    _, of_parsing, _ = what_next("table4", "table4", "smoke", {}, Parsing())[1:]
+    assert "repro translate best TEXT" in of_translation
+    assert "repro parse best TEXT" in of_parsing
 
 
 @pytest.mark.parametrize(
@@ -335,13 +336,14 @@ def test_what_next_starts_the_processes_of_many_nodes(
     numbers = {"number": 0, "processes": 6, "local_number": 0, "devices": 3, "node": 0, "nodes": 2}
     peer = Peer(launcher=launcher, address="127.0.0.1", port=1, met_already=True, **numbers)  # type: ignore[arg-type]
     typed = Options(steps=7).started_as(peer).typed
-    line = sweep.what_next("table_x", "table_x", "smoke", typed, EN_DE, peer)[-1]
-    assert line.startswith(f"  {start} experiments/table_x.py --steps 7{devices} --seeds 4-6   intervals over seeds")
+    line = what_next("table_x", "table_x", "smoke", typed, EN_DE, peer)[-1]
+    assert line.startswith("  intervals over seeds")
+    assert line.endswith(f":\n    {start} experiments/table_x.py --steps 7{devices} --seeds 9-13")
     assert ("K from 0 to 1" in line) == (launcher == "torchrun")
     # on one node this command starts them itself
     alone = replace(peer, processes=3, nodes=1)
-    line = sweep.what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone)[-1]
-    assert line.startswith("  python experiments/table_x.py --devices 3 --seeds 4-6   intervals over seeds")
+    line = what_next("table_x", "table_x", "smoke", Options().started_as(alone).typed, EN_DE, alone)[-1]
+    assert line == "  intervals over seeds:\n    python experiments/table_x.py --devices 3 --seeds 9-13"
 
 
 def test_shards_make_the_sweep_and_say_which_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -209,11 +209,11 @@ def test_it_translates_and_is_not_exported(
     assert command(["translate", run, "text/test.en"]) == 0
     assert capsys.readouterr().out.encode() == (made.run("deep") / "test.hyp").read_bytes()
     pytest.importorskip("ctranslate2")
-    assert command(["export", run, "--to", "ctranslate2", "to"]) == 2
+    assert command(["export", run, "--format", "ctranslate2", "to"]) == 2
     said = capsys.readouterr().err.splitlines()[-1]
     row = "row 'deep' of table_toy cannot be exported to ctranslate2"
     printed = "CTranslate2 knows the Transformer as printed, and this row is another system or has other parts."
-    assert said == f"error: {row}: {printed} Export it with --to safetensors, which keeps any row."
+    assert said == f"error: {row}: {printed} Export it with --format safetensors, which keeps any row."
 
 
 lacking = type("Lacking", (torch.nn.Module,), {"__init__": lambda self, hyper, size: torch.nn.Module.__init__(self)})

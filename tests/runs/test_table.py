@@ -178,7 +178,7 @@ def test_seeds_are_outer_and_rows_inner() -> None:
     assert [cell.row.name for cell in cells(tables, BASE, seeds=[1], chosen=["other"], task=Translation("en-de"))] == [
         "other"
     ]
-    with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other"):
+    with pytest.raises(ValueError, match="Unknown row 'two' of a, b; expected some of base, one, other[.]"):
         cells(tables, BASE, seeds=[1], chosen=["two"], task=Translation("en-de"))
 
 

@@ -14,7 +14,7 @@ from repro.results.further_tests import FurtherTest, write_further
 from repro.results.record import path
 from repro.tracking.client import connect, experiment_name
 from repro.tracking.mirror import sync
-from repro.tracking.records import show_record
+from repro.tracking.records import PublishedRuns
 from repro.tracking.views import PUBLISHED_TAG
 
 CURVES = {"train": {"step": [5, 10], "nll": [4.5, 3.25]}, "dev": {"step": [10], "nll": [3.5]}}
@@ -33,6 +33,12 @@ def published(results: Path, row: str = "h=1", seed: int = 1, table: str = "tabl
 def runs(uri: str) -> list[Any]:
     client = connect(uri)
     return list(client.search_runs([client.get_experiment_by_name(experiment_name("laptop")).experiment_id]))
+
+
+def show_record(uri: str, file: Path) -> None:
+    shown = PublishedRuns(uri)
+    shown.bring(file)
+    shown.settle()
 
 
 def test_scores_of_other_test_sets_come_with_their_record_or_after_it(
@@ -130,11 +136,15 @@ def test_what_is_typed_brings_a_scale_and_one_s_own_view_does_not_show_it(
     describe(folder, folder.name, **alike, code="ef")
     sync(uri, folder)
     assert main(["sync", "--tracking-uri", uri, "--results", str(tmp_path / "results" / "laptop")]) == 0
+    said = capsys.readouterr().out.split("\n")[:-1]
+    assert said[1] == f"3 published runs of 1 table in {uri}."
+    assert said[-1].endswith(" ui --published --table table3_A --scale laptop")
+    assert len(said) <= 10
     assert main(["sync", "--tracking-uri", uri, str(folder)]) == 0
     client = connect(uri)
     experiment = client.get_experiment_by_name(experiment_name("laptop"))
     keys = sorted(tag.partition("ViewState.")[2] for tag in experiment.tags if "ViewState." in tag)
-    assert [key.split("-")[0] for key in keys] == [PUBLISHED_TAG, "table3_A"]
+    assert [key.split("-")[0] for key in keys] == ["charts", "charts", PUBLISHED_TAG, "table3_A"]
     assert "published" in experiment.tags["mlflow.note.content"]
     shown = {}
     for flag in ("true", "false"):

@@ -66,14 +66,21 @@ def test_a_view_shows_a_table_as_the_paper_prints_it(new_store: Callable[[], str
         "aggregateFunction": "average", "groupByKeys": [{"mode": "tag", "groupByData": "row"}],
     }  # fmt: skip
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`paper/row`", True)
-    assert state["groupsExpanded"] == {"tag.row.base": False, "tag.row.h=1": False}
+    assert state["groupsExpanded"] == {"tag.row.base": True, "tag.row.h=1": True}
+    charts = decode_view(experiment.tags["mlflow.sharedViewState.charts-table3_A-grammar-en-de"])
+    assert charts["searchFilter"] == state["searchFilter"]
+    assert [(one["type"], one["metricKey"], one.get("scaleType")) for one in charts["compareRunCharts"]] == [
+        ("BAR", "final/dev_bleu", None), ("LINE", "dev/nll", "log"), ("LINE", "train/nll", "log"),
+    ]  # fmt: skip
+    assert {one["metricSectionId"] for one in charts["compareRunCharts"]} == {charts["compareRunSections"][0]["uuid"]}
     assert [column.split("`")[1] for column in state["selectedColumns"] if column.startswith("metrics")] == [
         "row_mean/ppl", "row_mean/ppl_diff", "paper_ppl", "row_mean/bleu", "row_mean/bleu_ci", "row_mean/bleu_diff",
         "paper_bleu", "row_mean/ppl_ci", "paper_ppl_diff", "paper_bleu_diff", "final/dev_ppl", "final/dev_bleu",
     ]  # fmt: skip
-    assert experiment.tags["mlflow.note.content"] == (
-        f"[{name}]({path[1:]})\n\n* [{name}]({path[1:]}): One head loses 0.9 BLEU.\n\n{ABOUT_NUMBERS}"
-    )
+    drawn = view_path(experiment.experiment_id, "table3_A-grammar-en-de", charts=True)
+    assert drawn.endswith("&viewStateShareKey=charts-table3_A-grammar-en-de&compareRunsMode=CHART")
+    both = f"[{name}]({path[1:]}) ([charts]({drawn[1:]}))"
+    assert experiment.tags["mlflow.note.content"] == f"{both}\n\n* {both}: One head loses 0.9 BLEU.\n\n{ABOUT_NUMBERS}"
     runs = client.search_runs([experiment.experiment_id], state["searchFilter"])
     shown = sorted((run.data.tags["row"], run.data.tags["seed"], numbers_of_the_row(run)) for run in runs)
     assert [(row, seed) for row, seed, _ in shown] == [("base", "1"), ("h=1", "1"), ("h=1", "2")]

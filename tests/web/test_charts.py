@@ -171,6 +171,24 @@ def test_no_two_of_twenty_tables_look_the_same(tmp_path: Path) -> None:
         assert len({str(pair) for pair in zip(one["range"], other["range"], strict=True)}) == 21
 
 
+@pytest.mark.parametrize(("n", "by"), [(4, "row"), (16, "table")])  # with the base one more
+def test_ones_own_rows_have_a_colour_each_while_there_are_few(tmp_path: Path, n: int, by: str) -> None:
+    for record in [scored("base", "base", 1, 60.0), *(scored(f"h={i}", "table3_A", 1, 50.0) for i in range(n))]:
+        record.save(path(tmp_path / "results", record))
+    (found,) = read_results(tmp_path / "results", own=False)
+    looks = {}
+    for own in (True, False):
+        data = scale_data(replace(found, own=own))
+        assert data
+        section = curves_section(data)
+        assert section
+        bands, _, cost = section.charts["all"]["vconcat"]
+        line, point = (chart["encoding"] | chart["layer"][1]["encoding"] for chart in (bands, cost))
+        looks[own] = line["color"]["field"]
+        assert {one["field"] for one in (line["color"], line["strokeDash"], point["shape"])} == {looks[own]}
+    assert looks == {True: by, False: "table"}
+
+
 def test_claims_are_found_by_verdict_kind_and_word(made: Path, opened: Any) -> None:
     page = opened(made / REPORT)
     claims = page.locator("#claims")

@@ -11,7 +11,7 @@ from tracked_runs import describe
 from repro.cli import ui
 from repro.storage.journal import Journal
 from repro.tracking.mirror import sync
-from repro.tracking.views import View, install_view
+from repro.tracking.views import View, install_view, view_path
 
 WIDTH = 1_400  # of a window, in pixels
 WHOLE = """(of) => {
@@ -89,4 +89,13 @@ def test_what_a_row_is_judged_by_is_in_sight(browser: Any, new_store: Callable[[
             assert cell.inner_text().split()[0] == text, name
             assert cell.evaluate(NUMBER_IN_SIGHT, len(text)), f"{name}: {text} is cut"
         assert page.get_by_text("Group: eps_ls=0.2").evaluate(WHOLE), "the row's name is cut"
+        for name in BLEU:  # two rows that are ticked can be compared
+            run = page.locator(".ag-row").filter(has_text=f"{name}, seed 1").first.get_attribute("row-index")
+            page.locator(f".ag-row[row-index='{run}'] .ag-checkbox-input").first.click()
+        page.get_by_role("button", name="Compare", exact=True).wait_for()
+        page.goto("about:blank")
+        experiment, key = ui.find_view(address, "smoke", "table3_D")
+        page.goto(f"{address}{view_path(experiment, key, charts=True)}", timeout=120_000)
+        page.get_by_text("BLEU and loss").wait_for(timeout=120_000)
+        page.locator(".js-plotly-plot").first.wait_for(timeout=120_000)
         page.close()

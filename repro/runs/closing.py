@@ -1,0 +1,96 @@
+"""What a sweep shows below its table: sentences that the best run translates, where to read on, what to type next.
+
+Ids, paths and commands stand on lines of their own: a terminal of 80 columns breaks no word of the others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repro.claims.decisions import FIRST_SEED, SEEDS
+from repro.render.escape import shown
+from repro.render.grid import width
+from repro.results.latest import BEST
+from repro.results.record import Record
+from repro.results.sentences import has_sentences
+from repro.runs import command
+from repro.runs.launch import started_again
+from repro.runs.options import USUAL
+from repro.runs.task import Task
+from repro.training.peer import Peer
+
+if TYPE_CHECKING:
+    from repro.runs.run import Run
+
+SHOWN, LONGEST = 3, 74  # sentences, and the places that each takes at most: a line each
+# options that say nothing of what comes next
+ONCE = ("fork", "dry_run", "measure", "hardware", "price", "traceback", "shard", "on")
+OF_NODES = ("devices", "num_nodes")  # nor these where a launcher says so
+
+
+def translations(finished: "Sequence[tuple[Run, Record]]") -> Iterator[str]:
+    """The first short sentences of dev, each with what the best of these runs made of it, if one translates."""
+    scored = [(run, record) for run, record in finished if has_sentences(record) and (run.folder / "dev.hyp").exists()]
+    if not scored:
+        return
+    run, record = max(scored, key=lambda one: one[1].score("dev", "bleu") or 0.0)
+    pairs = (pair for text in run.prepared.dev.text for pair in text.pairs())
+    lines = zip(pairs, (run.folder / "dev.hyp").read_bytes().decode().split("\n"), strict=False)
+    short = [(source, made) for (source, _), made in lines if max(map(_places, (source, made))) <= LONGEST]
+    if short:
+        yield f"\nThe best of them, {record.row} seed {record.seed}, translates:"
+    for source, made in short[:SHOWN]:
+        yield f"  {source}\n    {made}"
+
+
+def _places(line: str) -> int:
+    """That a line takes in a terminal, which is shown what it would obey by its name."""
+    return width(shown(line))
+
+
+def pages(folder: Path | None, report: Path | None) -> list[str]:
+    """Where to read what came out: of the tables in `folder`, and of the report where one was made."""
+    if folder is None:
+        return ["No table yet."]
+    there = {"A report for the browser": report, "Tables and verdicts": folder / "README.md"}
+    return ["", *(f"{what}:\n  {where}" for what, where in there.items() if where), ""]
+
+
+def what_next(
+    name: str,
+    table: str,
+    scale: str,
+    typed: Mapping[str, Any],
+    task: Task,
+    peer: Peer | None = None,
+    *,
+    has_file: bool = True,
+    opens: bool = True,
+) -> list[str]:
+    """Commands to go on with, with the same settings and the same folders: the options that were typed are kept.
+
+    `task` is that of the runs. Of processes that `peer` is one of, on several nodes, what starts those
+    is a part of the command. A row that a program made, and no file has, has no command for more seeds; a
+    system that no file has is one that no command `opens`.
+    """
+    again = {option: value for option, value in typed.items() if option not in ONCE}
+    start, where = command.python(), ""
+    if peer is not None and peer.nodes > 1:
+        start, where, devices = started_again(peer)
+        again = {option: value for option, value in again.items() if option not in OF_NODES} | devices
+    more = again | {"seeds": typed.get("seeds", USUAL.seeds).more(FIRST_SEED, SEEDS)}
+    view = _with({"table": table, "scale": scale}, typed, "tracking_uri")
+    use = f"{command.ours(task.command, BEST, 'TEXT')} {_with({}, typed, 'runs_dir')}".rstrip()
+    commands = {f"{command.ours('ui')} {view}": "compare the runs in MLflow"}
+    if opens:
+        commands[use] = f"{task.command} with the best run"
+    if has_file:
+        commands[f"{start} {command.script(name)} {command.command_line(more)}"] = (
+            f"intervals over seeds{where}; those from {FIRST_SEED} on count as evidence"
+        )
+    return ["What next:", *(f"  {why}:\n    {line}" for line, why in commands.items())]
+
+
+def _with(options: Mapping[str, Any], typed: Mapping[str, Any], *kept: str) -> str:
+    """These options, and of those that were typed what another command knows as well."""
+    return command.command_line({**options, **{name: typed[name] for name in kept if name in typed}})

@@ -1,0 +1,97 @@
+"""repro runs and repro compare: which runs there are, and how two of them differ."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from figures.conftest import record
+
+from repro.cli.commands import main
+from repro.data.corpora import GrammarSizes, open_corpus
+from repro.results.record import Record
+
+SIZES = GrammarSizes(n_train=5, n_dev=40, n_test=2)
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, list[tuple[str, str]]]:
+    """A cache with generated text, its SHA-256, and the pairs of its dev."""
+    cache = tmp_path_factory.mktemp("cache")
+    corpus = open_corpus("grammar", "en-de", data_dir=None, cache=cache, sizes=SIZES)
+    return cache, corpus.sha256, list(corpus.dev.pairs())
+
+
+def saved(runs: Path, made: Record, lines: list[str], when: int) -> None:
+    folder = runs / made.run
+    made.save(folder / "record.json")
+    (folder / "dev.hyp").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    os.utime(folder / "record.json", (when, when))
+
+
+def made(row: str, seed: int, sha256: str, **other: Any) -> Record:
+    corpus = {"name": "grammar", "sha256": sha256, "n_train": 5, "n_dev": 40, "n_test": 2, "dropped": {}}
+    return record(row, seed, corpus=corpus, **other)
+
+
+@pytest.fixture
+def runs(tmp_path: Path, dev: tuple[Path, str, list[tuple[str, str]]]) -> Path:
+    """The base translates all of dev; h=1 leaves the last word of one sentence out."""
+    _, sha256, pairs = dev
+    right = [target for _, target in pairs]
+    base = made("base", 1, sha256, bleu=100.0)
+    h1 = made("h=1", 2, sha256, bleu=99.0, hyper={**base.hyper, "n_heads": 1})
+    saved(tmp_path, base, right, 1_000)
+    saved(tmp_path, h1, [" ".join(right[0].split()[:-1]), *right[1:]], 2_000)
+    return tmp_path
+
+
+def test_runs_are_listed_the_newest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (runs / "0003").mkdir()
+    for folder in runs.iterdir():
+        (folder / "run.json").touch()
+    assert main(["runs", f"--runs-dir={runs}"]) == 0
+    shown = capsys.readouterr().out.split("\n")
+    assert shown[0] == "laptop: grammar en-de, 5 pairs, BLEU of dev:"
+    assert [line.split()[:5] for line in shown[1:4]] == [
+        ["run", "table", "row", "seed", "dev"],
+        ["00000000", "table3_A", "h=1", "2", "99.0"],
+        ["00000000", "base", "base", "1", "100.0"],
+    ]
+    assert "1 more began and did not end" in "\n".join(shown)
+    assert max(map(len, shown[:4])) <= 80
+
+
+def test_where_no_run_ended_that_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["runs", f"--runs-dir={tmp_path}"])
+    assert "expected runs that ended, found none" in capsys.readouterr().err
+
+
+def test_two_runs_are_compared(
+    runs: Path, dev: tuple[Path, str, list[tuple[str, str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache, _, pairs = dev
+    assert main(["compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={cache}"]) == 0
+    shown = capsys.readouterr().out
+    settings = shown[shown.index("Settings that differ:") : shown.index("Scores:")]
+    assert [line.split() for line in settings.split("\n")[2:-2]] == [["seed", "1", "2"], ["n_heads", "2", "1"]]
+    assert ["dev", "BLEU", "100.0", "99.0", "−1.0"] in [line.split() for line in shown.split("\n")]
+    assert "95 % interval over 40 sentences" in shown
+    worst = shown[shown.index("where A is ahead by most") :]
+    assert worst.index(pairs[0][0]) < worst.index("  A ") < worst.index("  B ")
+
+
+def test_runs_on_other_text_are_compared_without_sentences(
+    runs: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    saved(runs, made("h=4", 3, "ee" * 32, bleu=10.0), [], 3_000)
+    assert main(["compare", "base", "latest", f"--runs-dir={runs}", f"--cache-dir={tmp_path}"]) == 0
+    shown = capsys.readouterr().out
+    assert "corpus" in shown
+    assert "Their sentences are not compared" in shown
+
+
+def test_one_run_twice_is_refused(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "base", "best", f"--runs-dir={runs}"]) == 2
+    assert "expected two runs, got 0000000000000001 twice" in capsys.readouterr().err

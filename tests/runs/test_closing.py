@@ -1,0 +1,60 @@
+"""What stands below the table at the end: sentences of the best run, the report, commands; all of it at 80 columns."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from figures.conftest import record
+
+from repro.results.places import experiment_files
+from repro.runs.closing import LONGEST, pages, translations
+
+
+def run(folder: Path, pairs: list[tuple[str, str]], made: list[str]) -> Any:
+    """What `translations` asks of a run."""
+    folder.mkdir(parents=True)
+    (folder / "dev.hyp").write_text("".join(f"{line}\n" for line in made), "utf-8")
+    text = SimpleNamespace(pairs=lambda: iter(pairs))
+    return SimpleNamespace(folder=folder, prepared=SimpleNamespace(dev=SimpleNamespace(text=[text])))
+
+
+def test_the_best_run_translates_the_first_sentences_that_fit_a_line(tmp_path: Path) -> None:
+    pairs = [(source, "?") for source in ("one", "x" * (LONGEST + 1), "two", "three", "four", "five")]
+    made = ["eins", "zu lang", "z" * (LONGEST + 1), "drei", "vier", "fünf"]
+    good, bad = run(tmp_path / "good", pairs, made), run(tmp_path / "bad", pairs, ["?"] * 6)
+    told = [
+        *translations([(bad, record("h=1", 2, bleu=59.0)), (good, record("h=4", 3, bleu=60.0))]),
+    ]
+    assert told == [
+        "\nThe best of them, h=4 seed 3, translates:",
+        *("  one\n    eins", "  three\n    drei", "  four\n    vier"),
+    ]
+
+
+def test_without_translations_there_is_nothing_to_show(tmp_path: Path) -> None:
+    nothing: Any = SimpleNamespace(folder=tmp_path)
+    assert list(translations([(nothing, record("h=1", 1))])) == []
+    assert list(translations([])) == []
+    assert pages(None, None) == ["No table yet."]
+
+
+def test_the_first_command_ends_in_something_good(tmp_path: Path) -> None:
+    # as it is typed: only then a report is made
+    shutil.copytree(experiment_files(), tmp_path / "experiments")
+    typed = ["experiments/table3_A.py", "--scale", "smoke", "--rows", "base", "h=4", "--steps", "4", "--jobs", "1"]
+    done = subprocess.run([sys.executable, *typed], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    end = done.stdout[done.stdout.index("\n2 runs in ") :]
+    order = [
+        "results/own/report.html",
+        "results/own/smoke-4-steps/README.md",
+        "What next:",
+        " ui --table",
+    ]
+    assert [end.index(part) for part in order] == sorted(end.index(part) for part in order)
+    assert (tmp_path / "results/own/report.html").is_file()
+    commands = [line for line in end.split("\n") if line.startswith("    ") and "python" in line]
+    assert [line for line in end.split("\n") if len(line) > 80 and line not in commands] == []
