@@ -43,7 +43,7 @@ OPENERS = {
 def mode(call: ast.Call) -> str:
     """The mode in which the call opens a file: "" where it opens none, "w?" where it cannot be told."""
     name = dotted(call.func)
-    if name not in OPENERS and (name.startswith(("os.", "webbrowser.")) or not name.endswith(".open")):
+    if name not in OPENERS and (name.startswith(("os.", "webbrowser.", "tarfile.")) or not name.endswith(".open")):
         return ""
     position, default = (1, OPENERS[name]) if name in OPENERS else (0, "r")  # path.open(mode) has no path
     node = call.args[position] if len(call.args) > position else keyword(call, "mode")

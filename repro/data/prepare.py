@@ -85,8 +85,6 @@ def prepare(
     told = _facts(
         corpus, subwords, tokenizer, encoded, version=version, max_length=max_length, rules=rules, facts=facts
     )
-    if corpus.vocabulary:
-        refuse_unlisted(told, corpus.vocabulary)
     made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
         tokenizer=tokenizer,
@@ -114,7 +112,7 @@ def _facts(
     facts: Mapping[str, list[FolderFacts]],
 ) -> Facts:
     """What the data card is made of; `facts` are those of the shards of each split."""
-    return Facts(
+    made = Facts(
         corpus=corpus.name,
         pair=corpus.pair,
         licence=corpus.licence,
@@ -129,6 +127,9 @@ def _facts(
         bytes_on_disk={"ids": _bytes(encoded, facts)},
         about=corpus.about,
     )
+    if corpus.vocabulary:
+        refuse_unlisted(made, corpus.vocabulary)
+    return made
 
 
 def _write_card(told: Facts, empty: Path) -> FolderFacts:

@@ -14,8 +14,8 @@ from repro.data.download.archive import unpack
 from repro.data.download.sources import Collection, Source
 from repro.data.download.transfer import (
     CLOCK,
+    Announce,
     Clock,
-    Say,
     Unreachable,
     WrongHash,
     at_most,
@@ -47,7 +47,7 @@ def fetch(
     *,
     offline: bool = False,
     mirror: str | None = None,
-    tell: Say = print,
+    tell: Announce = print,
     clock: Clock = CLOCK,
 ) -> Path:
     """The archive of `source` in `folder`, verified; it is downloaded where it is absent, unless `offline`.
@@ -121,7 +121,7 @@ def _published(source: Source) -> str:
     return "known by the SHA-256 of its texts" if source.is_pinned else "no published hash"
 
 
-def _download(source: Source, urls: Sequence[str], folder: Path, tell: Say, clock: Clock) -> None:
+def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce, clock: Clock) -> None:
     """Have the archive from the first address that gives it; one error says what each of them did."""
     failures = download(source, urls, folder, _expected(source), tell, clock)
     if not failures:
@@ -176,7 +176,7 @@ def text(
     *,
     offline: bool = False,
     mirror: str | None = None,
-    tell: Say = print,
+    tell: Announce = print,
     clock: Clock = CLOCK,
 ) -> PlainText:
     """The plain text of `source` for `pair`, in a folder of `texts`; an archive is needed only to make it."""

@@ -32,7 +32,7 @@ PROGRESS = 1 << 20
 MAX_REDIRECTS = 5
 TELL_SECONDS = 10.0
 MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b"}
-Say = Callable[[str], object]
+Announce = Callable[[str], object]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ FAILURES = (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash)
 
 
 def download(
-    source: Source, urls: Sequence[str], folder: Path, known: Mapping[str, str], tell: Say, clock: Clock = CLOCK
+    source: Source, urls: Sequence[str], folder: Path, known: Mapping[str, str], tell: Announce, clock: Clock = CLOCK
 ) -> dict[str, Exception]:
     """Have the archive from the first address that gives it: {}; else what each of them did.
 
@@ -120,7 +120,7 @@ def download(
 
 
 @contextmanager
-def received_by_one(source: Source, folder: Path, tell: Say, clock: Clock = CLOCK) -> Iterator[None]:
+def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock = CLOCK) -> Iterator[None]:
     """Be the only process that receives the archive. Who waits for another waits as long as its part grows."""
     lock, part = folder / f".{source.archive}.lock", folder / f"{source.archive}.part"
     atomic.Appended(lock).close()
@@ -153,7 +153,7 @@ class _Transfer:
     """One archive on its way from one address into its part."""
 
     def __init__(
-        self, source: Source, url: str, part: atomic.Appended, known: Mapping[str, str], tell: Say, clock: Clock
+        self, source: Source, url: str, part: atomic.Appended, known: Mapping[str, str], tell: Announce, clock: Clock
     ) -> None:
         self._source, self._url, self._part, self._known = source, url, part, known
         self._tell, self._clock, self._told = tell, clock, -math.inf
