@@ -108,6 +108,7 @@ class ConvS2S(Plain):
         for linear in self.modules():
             if isinstance(linear, nn.Linear):
                 gain = 4 if linear in gated else 1
+                # deviation: theirs is without `kept` where no dropout stands in front: ask, answer, output, encoder_out
                 nn.init.normal_(linear.weight, std=(gain * kept / linear.in_features) ** 0.5)
                 nn.init.zeros_(linear.bias)
 
