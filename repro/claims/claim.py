@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -145,6 +145,11 @@ class Claim:
         """The table that the claim stands under; the claims of a whole page share one error rate."""
         tables = [row.split("/")[0] for row in (*self.named, *self.rows)]
         return next((table for table in tables if table != BASE), BASE)
+
+
+def rows_scored(claims: Iterable[Claim], split: str) -> set[str]:
+    """The rows that claims look at by any score of this split: they share the spread between seeds."""
+    return {row for claim in claims if split in {one.split for one in claim.endpoints} for row in claim.rows}
 
 
 # Rows by name

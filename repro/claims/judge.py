@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from repro.claims.blocks import Blocks, Contrast, slope_weights
 from repro.claims.catalogue import CLAIMS, ENDPOINTS, SCALE_ORDER
-from repro.claims.claim import Claim, Endpoint
+from repro.claims.claim import Claim, Endpoint, rows_scored
 from repro.claims.decisions import (
     EXCLUDED,
     OF_HOUSE,
@@ -196,7 +196,7 @@ def judge_suite(suite: Suite, claims: Sequence[Claim] = CLAIMS, *, is_listed: bo
 
 def blocks_of(suite: Suite, endpoint: Endpoint, claims: Iterable[Claim]) -> Blocks:
     """Rows and seeds on this endpoint, of all rows that a claim looks at by a score of the same split."""
-    rows = {row for claim in claims if endpoint.split in {one.split for one in claim.endpoints} for row in claim.rows}
+    rows = rows_scored(claims, endpoint.split)
     return Blocks({row: of for row, of in suite.runs[endpoint.name].items() if row in rows})
 
 

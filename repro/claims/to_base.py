@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from repro.claims.blocks import Blocks
 from repro.claims.catalogue import CLAIMS, STATEMENTS
-from repro.claims.claim import B0, TABLE3, Endpoint
+from repro.claims.claim import B0, TABLE3, Endpoint, rows_scored
 from repro.claims.evidence import Evidence, unlike
 from repro.results.record import PaperNumbers, Record
 
@@ -37,8 +37,6 @@ class Distances:
     """The rows of one scale against its base."""
 
     def __init__(self, evidence: Evidence) -> None:
-        # of the claims' rows and of the statements', each with those of its page
-        self._pages = [{row for claim in page for row in claim.rows} for page in (CLAIMS, STATEMENTS)]
         self._sets = [evidence.taken(), evidence.explored()]
         self._counting = {*map(id, evidence.records)}
         self._blocks = functools.cache(self._fitted)
@@ -61,7 +59,8 @@ class Distances:
         return None
 
     def _fitted(self, place: int, row: str, endpoint: Endpoint) -> Blocks:
-        page = next((rows for rows in self._pages if row in rows), set[str]()) | {row, B0}
+        pages = [rows_scored([one for one in of if one.is_trained], endpoint.split) for of in (CLAIMS, STATEMENTS)]
+        page = next((rows for rows in pages if row in rows), set[str]()) | {row, B0}  # a row with those of its page
         runs = {name: of for name, of in self._sets[place].items() if name in page}
         return Blocks(
             {

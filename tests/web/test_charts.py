@@ -68,7 +68,7 @@ def test_differences_of_published_rows_are_those_of_the_claims() -> None:
         for row, is_better in zip(judged.claim.rows, (True, False), strict=True)
         for one in judged.found
         if row.startswith("table3_") and one.low is not None and "base/base" in judged.claim.rows
-        if row != "table3_big/big"
+        if row != "table3_big/big" and one.endpoint in LETTERS
     }
     assert len(said) > 10
     for (row, endpoint), (one, is_better) in said.items():
