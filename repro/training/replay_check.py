@@ -21,7 +21,6 @@ from repro.data.batch import Batch
 from repro.training.module import TranslationModule
 
 Conditions = Mapping[str, Any]  # plain values by name
-PENDING = 256  # micro-batches on a GPU whose sentences are fetched together: each look makes the GPU wait
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +42,12 @@ class ReplayCheck(L.Callback):
         self.words, self.followed = order_digest.NOTHING, 0
         self.replayed, self.unequal = 0, 0
         self.conditions: list[tuple[int, dict[str, Any]]] = []
-        self.pending: list[tuple[int, int, torch.Tensor]] = []  # step, micro-batch, sentences
         self.replay: Batch | None = None
         self.is_new = True  # nothing of this attempt was computed yet
 
     @property
     def report(self) -> ReproducibilityReport:
         """What was seen up to now."""
-        self._follow()
         return ReproducibilityReport(
             order=order_digest.order_digest(self.words),
             followed=self.followed,
@@ -60,7 +57,6 @@ class ReplayCheck(L.Callback):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        self._follow()
         return {
             "words": self.words.tolist(),
             "followed": self.followed,
@@ -110,27 +106,20 @@ class ReplayCheck(L.Callback):
     def on_train_batch_end(
         self, trainer: L.Trainer, pl_module: L.LightningModule, outputs: Any, batch: Batch, batch_idx: int
     ) -> None:
-        self.pending.append((batch.step, batch.micro, batch.sentence))
-        if batch.sentence.device.type == "cpu" or len(self.pending) == PENDING:
-            self._follow()
+        sentences = batch.sentence.numpy()  # which stay on the host
+        part = order_digest.of_share(batch.step, batch.micro * self.world + self.rank, sentences)
+        self.words = order_digest.add(self.words, part)
+        self.followed += 1
 
     def gather(self, trainer: L.Trainer) -> None:
         """Bring together on the first process what each has followed: before a checkpoint, by all processes."""
         if trainer.world_size == 1:
             return
-        self._follow()
         own = torch.from_numpy(np.append(self.words, self.followed)).to(trainer.strategy.root_device)
         *words, followed = trainer.strategy.reduce(own, reduce_op="sum").tolist()
         first = trainer.is_global_zero
         self.words = np.array(words, np.int64) % 2**32 if first else order_digest.NOTHING
         self.followed = followed if first else 0
-
-    def _follow(self) -> None:
-        for step, micro, sentences in self.pending:
-            part = order_digest.of_share(step, micro * self.world + self.rank, sentences.cpu().numpy())
-            self.words = order_digest.add(self.words, part)
-        self.followed += len(self.pending)
-        self.pending = []
 
 
 def changes(held: list[tuple[int, dict[str, Any]]]) -> Iterator[str]:

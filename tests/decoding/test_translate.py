@@ -9,7 +9,7 @@ from decoding.plain import plain_search
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from repro.decoding.translate import translate
+from repro.decoding.translate import at_once, translate
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
 from repro.results.search import Search
@@ -41,9 +41,15 @@ def test_no_beam_keeps_more_hypotheses_at_once_than_the_papers(model: Transforme
     done = [0]
     search = Search(width, 0.6, extra=9)
     found = translate(model, text, search, batch_tokens=300, between=done.append)
-    at_once = np.diff(done)
+    taken = np.diff(done)
     longest = np.sort(text.lengths)[::-1][done[:-1]]  # of each batch: the longest sentences come first
-    assert (at_once * longest * max(width, 4) <= 300 * 4).all()
-    assert len(at_once) > 5, "several batches"
-    assert at_once.sum() == len(text)
+    assert (taken * longest * max(width, 4) <= 300 * 4).all()
+    assert len(taken) > 5, "several batches"
+    assert taken.sum() == len(text)
     assert found == translate(model, text, search, batch_tokens=100_000), "and it finds the same"
+
+
+def test_a_gpu_searches_more_at_once(model: Any, text: Any) -> None:
+    assert (at_once(torch.device("cpu")), at_once(torch.device("cuda", 1))) == (4_096, 32_768)
+    few, many = (translate(model, text, batch_tokens=n) for n in (300, 32_768))
+    assert few == many == translate(model, text)

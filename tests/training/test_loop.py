@@ -174,6 +174,18 @@ def test_a_gpu_of_apples_is_left_alone(tmp_path: Path, monkeypatch: pytest.Monke
     assert type(trainer.accelerator).__name__ == "CPUAccelerator"
 
 
+@pytest.mark.usefixtures("anew")
+def test_nobody_is_told_of_a_signal_in_each_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("torch.distributed.broadcast", lambda *_, **__: asked.append("of Lightning"))
+    module, data = TranslationModule(HYPER, V, 1), mock.Mock(accumulate=1)
+    trainer = loop._trainer(module, loop._Stream(data), EVERY, RUN, [], tmp_path, 1, "fp32", None, "ddp")
+    trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor()
+    assert not asked
+    type(trainer.fit_loop.epoch_loop)._broadcast_sigterm_tensor(trainer.fit_loop.epoch_loop)  # what it would do
+    assert asked == ["of Lightning"]
+
+
 def test_a_batch_of_dev_that_does_not_fit_is_none_of_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = TranslationModule._losses
 
