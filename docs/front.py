@@ -98,9 +98,9 @@ def require(claim: str, verdict: str, *scales: str) -> None:
 
 
 def counted() -> dict[str, int]:
-    """How many claims about trained rows have a verdict by sign, over both scales; a contradiction counts as open."""
+    """How many claims about trained rows have a verdict by sign, over both scales; where these differ it is none."""
     both = [verdicts(scale) for scale in (GENERATED, CAPTIONS)]
-    found = {"same sign": 0, "opposite sign": 0, "open": 0}
+    found = {"sign as printed": 0, "opposite sign": 0, "undetermined": 0}
     for claim in {*both[0], *both[1]}:
         judged = {one.get(claim) for one in both} & found.keys()
         if judged:
@@ -109,9 +109,9 @@ def counted() -> dict[str, int]:
 
 
 def _of_several(judged: set[str]) -> str:
-    """The sign that is shown at one scale or at both; two signs that differ leave the claim open."""
-    signs = judged - {"open"}
-    return signs.pop() if len(signs) == 1 else "open"
+    """The sign that is shown at one scale or at both; two signs that differ leave the claim undetermined."""
+    signs = judged - {"undetermined"}
+    return signs.pop() if len(signs) == 1 else "undetermined"
 
 
 def minus(text: str) -> str:
@@ -132,7 +132,7 @@ def printed(row: str) -> str:
 def sentences() -> Iterator[str]:
     """What was found, each sentence with its numbers. Raises ValueError for one that the records do not bear."""
     for claim in ("C30a", "C30e", "C29a", "C31a"):
-        require(claim, "same sign", GENERATED, CAPTIONS)
+        require(claim, "sign as printed", GENERATED, CAPTIONS)
     smaller = {
         "a third of the depth": "table3_C/N=2",
         "half the width": "table3_C/d_model=256",
@@ -144,11 +144,11 @@ def sentences() -> Iterator[str]:
         "**Smaller is worse, as printed.** BLEU lost on generated text, on captions, and (in brackets) in the paper: "
         f"{', '.join(lost)}."
     )
-    require("C28b", "open", GENERATED, CAPTIONS)
+    require("C28b", "undetermined", GENERATED, CAPTIONS)
     one, many = "table3_A/h=1", "table3_A/h=32"
     yield (
-        f"**One head instead of eight: open.** {says(GENERATED, one, -1)} BLEU on generated text (too little for a "
-        f"verdict), {says(CAPTIONS, one, 0)} on captions, {minus('-' + printed(one))} in the paper; 32 heads, keys "
+        f"**One head instead of eight: undetermined.** {says(GENERATED, one, -1)} BLEU on generated text (too little "
+        f"for a verdict), {says(CAPTIONS, one, 0)} on captions, {minus('-' + printed(one))} in the paper; 32 heads, keys "
         f"of two numbers, lose {says(GENERATED, many, -1, amount=True)} on generated text ({printed(many)})."
     )
     require("C27a", "opposite sign", GENERATED, CAPTIONS)
@@ -165,9 +165,9 @@ def sentences() -> Iterator[str]:
     )
     count = counted()
     yield (
-        f"**Of the paper's claims about trained rows** {count['same sign']} came out with the printed sign, "
-        f"{count['opposite sign']} with the opposite one, and {count['open']} are open; the others need a size that "
-        "was not run here."
+        f"**Of the paper's claims about trained rows** {count['sign as printed']} came out with the printed sign, "
+        f"{count['opposite sign']} with the opposite one, and {count['undetermined']} are undetermined; the others "
+        "need a size that was not run here."
     )
 
 

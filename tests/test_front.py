@@ -40,8 +40,8 @@ def test_a_sentence_that_the_records_do_not_bear_is_refused(front: Any) -> None:
             front.says("laptop", "table3_C/N=2", side)
     with pytest.raises(ValueError, match="expected runs of table3_C/N=3"):
         front.says("laptop", "table3_C/N=3", -1)
-    with pytest.raises(ValueError, match="README calls C30a 'open' at laptop"):
-        front.require("C30a", "open", "laptop")
+    with pytest.raises(ValueError, match="README calls C30a 'undetermined' at laptop"):
+        front.require("C30a", "undetermined", "laptop")
 
 
 def test_a_row_is_compared_with_the_base_of_its_own_seed(front: Any) -> None:
@@ -53,11 +53,11 @@ def test_a_row_is_compared_with_the_base_of_its_own_seed(front: Any) -> None:
 
 def test_two_scales_that_contradict_each_other_leave_a_claim_open(front: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     at = {
-        "laptop": {"a": "same sign", "b": "open", "c": "same sign", "d": "not judged"},
-        "captions-bf16": {"a": "open", "b": "open", "c": "opposite sign", "d": "not judged"},
+        "laptop": {"a": "sign as printed", "b": "undetermined", "c": "sign as printed", "d": "not judged"},
+        "captions-bf16": {"a": "undetermined", "b": "undetermined", "c": "opposite sign", "d": "not judged"},
     }
     monkeypatch.setattr(front, "verdicts", at.__getitem__)
-    assert front.counted() == {"same sign": 1, "opposite sign": 0, "open": 2}
+    assert front.counted() == {"sign as printed": 1, "opposite sign": 0, "undetermined": 2}
 
 
 def test_a_page_without_its_marks_is_not_written(front: Any) -> None:

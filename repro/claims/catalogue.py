@@ -31,7 +31,7 @@ def _claim(
     **rest: Any,
 ) -> Claim:
     """`over_fits` is the row that must do so, `tests` are files under tests/; a list is an array of the file."""
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in rest.items()}
+    fields: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in rest.items()}
     return Claim(
         id=id,
         endpoints=tuple(ENDPOINTS[name] for name in scores) or BOTH,

@@ -12,7 +12,7 @@ import io
 import json
 import lzma
 import zlib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from repro.data.corpora import DEV_NAMES, GIVEN, refuse_several
+from repro.data.cut_text import CUT
 from repro.data.pair import languages
 from repro.data.parallel_text import as_text
 from repro.data.same_sentence import normalised
@@ -84,8 +85,9 @@ def import_text(
                 for writer, file in zip(files[split], new[split], strict=True):
                     writer.flush()
                     file.push()
-            if (vocabulary := text / GIVEN).is_file():
-                atomic.write_bytes(work / GIVEN, vocabulary.read_bytes())
+            for name in (GIVEN, CUT):
+                if (beside := text / name).is_file():
+                    atomic.write_bytes(work / name, beside.read_bytes())
         for split, n in made.pairs.items():
             if not n:
                 advice = f"Ask for a larger --{split}-share." if split in drawn else "Give it a text that has some."
@@ -113,7 +115,7 @@ def _written(
     streams: Mapping[str, Pairs],
     texts: Mapping[str, Path],
     drawn: Mapping[str, float],
-    files: Mapping[str, list[io.BufferedWriter]],
+    files: Mapping[str, Sequence[io.BufferedWriter[Any]]],
 ) -> Imported:
     """Write each pair to its split, those of the training text to the one that they fall to."""
     pairs, first, joined, empty = dict.fromkeys(SPLITS, 0), ("", ""), 0, 0

@@ -436,7 +436,7 @@ def _other_rows(answered: Iterable[Judged], evidence: Evidence, printed: Mapping
             Column(
                 endpoint.name,
                 "ratio",
-                [_ratio(one and one.value, other) for one, other in zip(ours, theirs, strict=True)],
+                [_ratio(one.value if one else None, other) for one, other in zip(ours, theirs, strict=True)],
             ),
         ]
     yield Heading("Rows that no claim here compares")

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from repro.claims.decisions import Outcome
 from repro.claims.judge import OUTCOMES, Judged
 from repro.pages import table2, table3
 from repro.pages.claims import NAME as CLAIMS
@@ -154,7 +155,9 @@ def _table3(frame: "DataFrame", judged: Sequence[Judged]) -> tuple[Block, ...]:
 
 def _counts(judged: Sequence[Judged]) -> Table:
     """How many claims about trained rows came out how."""
-    counts = Counter(one.verdict for one in judged if one.claim.is_trained and one.verdict != "not judged")
+    counts: Counter[Outcome] = Counter(
+        one.verdict for one in judged if one.claim.is_trained and one.verdict != "not judged"
+    )
     shown = [outcome for outcome in OUTCOMES if counts[outcome]]
     return Table((Column("", "verdict", shown), Column("", "claims", [f"{counts[outcome]}" for outcome in shown])))
 

@@ -116,7 +116,7 @@ def fault_of_brackets(results: Path, record: Record) -> str | None:
 def _checked(artifact: Artifact, split: str, record: Record) -> Brackets:
     columns = {name: np.asarray(column, np.int64) for name, column in artifact.columns.items()}
     mended = {name.removeprefix(MENDED): times for name, times in columns.items() if name.startswith(MENDED)}
-    made = Brackets(*(columns[name] for name in COLUMNS), mended)
+    made = Brackets(columns["words"], columns["found"], columns["gold"], columns["right"], mended)
     n = record.n_sentences(split)
     if len(made.words) != n:
         raise ValueError(f"{split}: expected {n:,} sentences, got {len(made.words):,}")

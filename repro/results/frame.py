@@ -334,7 +334,7 @@ def _to_base(frame: "DataFrame", runs: Sequence[Sequence[Record]]) -> "DataFrame
 def _by_seed(runs: Iterable[Record], score: str) -> dict[int, float]:
     """Of each finished run its score, which a mean is of all seeds or none: so none, if one lacks it."""
     split, name = score.split("/")
-    found = {run.seed: number(run.scores[split], name) for run in runs if run.status == "finished"}
+    found = {run.seed: number(run.scores[split], name) for run in runs if run.status == "finished"}  # type: ignore[literal-required]
     known = {seed: value for seed, value in found.items() if value is not None}
     return known if len(known) == len(found) else {}
 
