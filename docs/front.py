@@ -148,8 +148,8 @@ def sentences() -> Iterator[str]:
     one, many = "table3_A/h=1", "table3_A/h=32"
     yield (
         f"**One head instead of eight: undetermined.** {says(GENERATED, one, -1)} BLEU on generated text (too little "
-        f"for a verdict), {says(CAPTIONS, one, 0)} on captions, {minus('-' + printed(one))} in the paper; 32 heads, keys "
-        f"of two numbers, lose {says(GENERATED, many, -1, amount=True)} on generated text ({printed(many)})."
+        f"for a verdict), {says(CAPTIONS, one, 0)} on captions, {minus('-' + printed(one))} in the paper; 32 heads, "
+        f"keys of two numbers, lose {says(GENERATED, many, -1, amount=True)} on generated text ({printed(many)})."
     )
     require("C27a", "opposite sign", GENERATED, CAPTIONS)
     yield (
