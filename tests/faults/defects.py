@@ -194,8 +194,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "dropout stays on while translating",
         "repro/decoding/translate.py",
-        "    model.eval()\n    device = model.embedding.weight.device\n    step",
-        "    device = model.embedding.weight.device\n    step",
+        "    model.eval()\n    device = model.embedding.weight.device\n    batch_tokens",
+        "    device = model.embedding.weight.device\n    batch_tokens",
         ("tests/decoding/test_backend.py::test_nothing_is_dropped_out_of_a_model_that_comes_from_training",),
     ),
     Defect(
@@ -274,9 +274,9 @@ DEFECTS: tuple[Defect, ...] = (
     ),
     Defect(
         "a line after a stop sums up too few steps",
-        "repro/training/module.py",
-        "        self.train_loss.persistent(True)\n        self.train_nll.persistent(True)\n",
-        "",
+        "repro/training/journal_callback.py",
+        "metric.persistent(True)",
+        "metric.persistent(False)",
         (
             "tests/training/test_loop.py::test_stopped_again_and_again_it_writes_the_lines_of_the_unbroken_run[5-1]",
             "tests/training/test_loop.py::test_killed_again_and_again_it_writes_the_lines_of_the_unbroken_run[5]",
@@ -306,8 +306,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a file takes its name before it is on the disk",
         "repro/storage/atomic.py",
-        "                file.push()\n            _compare",
-        "            _compare",
+        "                file.push()\n            os.replace",
+        "            os.replace",
         (
             "tests/storage/test_atomic.py::test_a_crash_at_any_call_leaves_the_old_file_or_the_new",
             "tests/training/test_checkpoint.py::test_a_crash_at_any_call_of_saving_and_pruning",
@@ -350,7 +350,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a checkpoint of another run is taken",
         "repro/training/checkpoint.py",
-        '    if about["run"] != run:',
+        '    if about.get("run") != run:',
         "    if not run:",
         ("tests/training/test_checkpoint.py::test_another_runs_checkpoint_is_refused",),
     ),
@@ -367,8 +367,8 @@ DEFECTS: tuple[Defect, ...] = (
     Defect(
         "a line's checksum is not held against it",
         "repro/storage/journal.py",
-        "zlib.crc32(checked[2]) == int(checked[1], 16) if checked",
-        "True if checked",
+        "checked is None or zlib.crc32(checked[2]) != int(checked[1], 16)",
+        "checked is None",
         (
             "tests/storage/test_journal.py::test_each_flipped_bit_is_noticed",
             "tests/storage/test_journal.py::test_whoever_removes_a_damaged_line_can_go_on",
