@@ -5,8 +5,8 @@ no run settles is alike at all of them, and stands here once.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from repro.claims.blocks import ALPHA
 from repro.claims.catalogue import SCALE_ORDER
@@ -14,6 +14,7 @@ from repro.claims.decisions import EXCLUDED, OF_SIGN, OF_SIZE, Outcome
 from repro.claims.judge import OUTCOMES, Judged, may_judge, may_judge_sizes, place_of_scale
 from repro.pages.claims import ABOUT, RULES, agreement, by_subject, group_of, settles, told_counts, untrained
 from repro.pages.claims import NAME as OF_CLAIMS
+from repro.pages.columns import numbers
 from repro.pages.scale_data import ScaleData, printed_of
 from repro.render.origin import COMMAND, made_from
 from repro.render.page import (
@@ -34,7 +35,29 @@ from repro.render.page import (
 )
 from repro.render.several import several
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 NAME = "README"
+LADDER, PARTS_OUT = "ladder", "table3_D"  # the systems before the Transformer; dropout and smoothing
+SCORES_OF_DEV = (("PPL", "dev/ppl", 2), ("BLEU", "dev/bleu", 1))
+WITHOUT = {"P_drop=0.0": "no dropout", "eps_ls=0.0": "no smoothing"}
+TRIED = "laptop-20000-pairs"  # the first text of laptop; its last one was chosen for what dropout does there
+ABOUT_LADDER = (
+    "The abstract's claim, asked of systems before the Transformer that are as large as the base and see as much text: "
+    "perplexity and BLEU of dev, means over seeds, and the update after which the base's dev loss is the lower one. "
+    "Where none stands, one of the two led from the first measurement to the last. Rows that were run at one scale "
+    "alone stand on its page."
+)
+ABOUT_TEXTS = (
+    "What a row has more than the base on dev, over the seeds that both have. A text that is seen often is learned by "
+    "heart where nothing is dropped, and smoothing keeps a model from being sure of it."
+)
+ABOUT_TRIED = (
+    "The generated text of laptop had 20,000 pairs at first, then 5,000, and has 3,000 now: it became smaller until "
+    "dropout showed the paper's sign, and the sign of smoothing turned round with it. So C27a, C30a, C30e, C31a and "
+    "C31b served to choose that text, and their verdicts at laptop are no evidence of their own."
+)
 TRAINED = "about trained rows"  # as `by_subject` calls them
 AGAINST = {OF_SIZE.no, OF_SIGN.no}  # of what the paper says
 NEITHER = {OF_SIZE.neither, OF_SIGN.neither}
@@ -56,12 +79,15 @@ class AtScale(NamedTuple):
     judged: Sequence[Judged]
     stated: Sequence[Judged] = ()
     agreement: str = ""  # how its differences go with the printed ones, in a sentence
+    frames: "Mapping[str, DataFrame] | None" = None  # by table
+    pairs: int = 0  # of its training text
 
     @classmethod
     def of(cls, data: ScaleData) -> "AtScale":
         """What is shown of a scale here."""
         said = agreement(data.evidence, printed_of(data.result_set)) if not data.is_exploration else ""
-        return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said)
+        pairs = data.result_set.everything[0].corpus["n_train"]
+        return cls(data.runs.scale, data.runs.claim, data.judged, data.stated, said, data.frames, pairs)
 
 
 Verdicts = tuple[Judged, ...]  # of one claim, scale by scale
@@ -92,6 +118,8 @@ def page(scales: Sequence[AtScale], *, is_own: bool = False) -> Page | None:
             Text((_promise(shown), Link("How verdicts are made", rules), ".")),
             Heading("What came out"),
             Listing(tuple(_patterns(judged_here))),
+            tuple(_attention(scales)),
+            tuple(_texts(scales)),
             Heading("Claim by claim"),
             _table(shown, judged_here),
             Text(_about_table(shown, judged_here)),
@@ -130,6 +158,63 @@ def _of_scale(one: AtScale) -> Words:
         Link("Each with its numbers", f"{one.scale}/{OF_CLAIMS}", to_page=True),
         ".",
     )
+
+
+# What no single verdict says
+
+
+def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
+    """Systems before the Transformer beside it, at every scale where one was run."""
+    found = {one.scale: _scored(one, LADDER) for one in _by_size(scales)}
+    found = {scale: frame for scale, frame in found.items() if frame is not None and len(frame) > 1}
+    if not found:
+        return
+    run = Counter(row for frame in found.values() for row in frame.index)
+    rows = [row for row, n in run.items() if n > 1 or len(found) == 1]
+    columns = [Column("", "row", rows)]
+    for scale, frame in found.items():
+        lines = frame.reindex(rows)
+        columns += [Column(scale, name, numbers(lines[of], f".{n}f")) for name, of, n in SCORES_OF_DEV]
+        places = lines.get("along/updates/crossings", [""] * len(rows))
+        told = [one if isinstance(one, str) and one != "nowhere" else "" for one in places]
+        columns.append(Column(scale, "base ahead after", told))
+    yield Heading("Is attention all you need, here?")
+    yield Text(ABOUT_LADDER)
+    yield Table(tuple(columns))
+
+
+def _texts(scales: Sequence[AtScale]) -> Iterator[Block]:
+    """What dropout and smoothing are worth on each text; nothing where no scale has a row without one."""
+    lines = []
+    for one in _by_size(scales):
+        frame = _scored(one, PARTS_OUT)
+        if frame is not None and {*WITHOUT} & {*frame.index}:
+            lines.append((one, frame.reindex([*WITHOUT])))
+    if not lines:
+        return
+    columns = [
+        Column("", "scale", [one.scale for one, _ in lines]),
+        Column("", "pairs", [f"{one.pairs:,}" for one, _ in lines]),
+    ]
+    for row, name in WITHOUT.items():
+        of_row = [frame.loc[row] for _, frame in lines]
+        for score, column, n in (("PPL", "dev/ppl_to_base", 2), ("BLEU", "dev/bleu_to_base", 1)):
+            columns.append(Column(name, score, numbers([one[column] for one in of_row], f"+.{n}f")))
+    yield Heading("What depends on how often the text is seen")
+    yield Text(ABOUT_TEXTS)
+    yield Table(tuple(columns))
+    if any(one.scale == TRIED for one, _ in lines):
+        yield Text(ABOUT_TRIED)
+
+
+def _scored(one: AtScale, table: str) -> "DataFrame | None":
+    """The rows of a table that were scored, by name; None where it was not run."""
+    frame = (one.frames or {}).get(table)
+    return None if frame is None else frame[frame["dev/bleu"].notna()].set_index("row")
+
+
+def _by_size(scales: Iterable[AtScale]) -> list[AtScale]:
+    return sorted(scales, key=lambda one: (place_of_scale(one.scale), one.scale))
 
 
 # Verdicts, in words
