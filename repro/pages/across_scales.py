@@ -165,8 +165,8 @@ def _of_scale(one: AtScale) -> Words:
 
 def _attention(scales: Sequence[AtScale]) -> Iterator[Block]:
     """Systems before the Transformer beside it, at every scale where one was run."""
-    found = {one.scale: _scored(one, LADDER) for one in _by_size(scales)}
-    found = {scale: frame for scale, frame in found.items() if frame is not None and len(frame) > 1}
+    scored = ((one.scale, _scored(one, LADDER)) for one in _by_size(scales))
+    found = {scale: frame for scale, frame in scored if frame is not None and len(frame) > 1}
     if not found:
         return
     run = Counter(row for frame in found.values() for row in frame.index)
@@ -197,9 +197,8 @@ def _texts(scales: Sequence[AtScale]) -> Iterator[Block]:
         Column("", "pairs", [f"{one.pairs:,}" for one, _ in lines]),
     ]
     for row, name in WITHOUT.items():
-        of_row = [frame.loc[row] for _, frame in lines]
         for score, column, n in (("PPL", "dev/ppl_to_base", 2), ("BLEU", "dev/bleu_to_base", 1)):
-            columns.append(Column(name, score, numbers([one[column] for one in of_row], f"+.{n}f")))
+            columns.append(Column(name, score, numbers([float(frame[column][row]) for _, frame in lines], f"+.{n}f")))
     yield Heading("What depends on how often the text is seen")
     yield Text(ABOUT_TEXTS)
     yield Table(tuple(columns))
