@@ -254,7 +254,8 @@ def test_two_vocabularies_of_one_text_never_share_a_table(tmp_path: Path) -> Non
     whole = cells(
         [Table(name="lab", rows=(), title="")], scale.base, seeds=[1], chosen=["base"], task=Translation("en-de")
     )
-    for vocabulary in (None, "en1\n", "en1\nde1\n"):
+    every = "".join(f"{language}{i}\n" for language in ("en", "de") for i in range(11))
+    for vocabulary in (None, every, every.removesuffix("de10\n")):
         if vocabulary:
             (tmp_path / "text" / "vocab").write_text(vocabulary, "utf-8")
         workshop = Workshop((), scale, options, whole)

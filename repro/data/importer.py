@@ -115,7 +115,7 @@ def _written(
     streams: Mapping[str, Pairs],
     texts: Mapping[str, Path],
     drawn: Mapping[str, float],
-    files: Mapping[str, Sequence[io.BufferedWriter[Any]]],
+    files: Mapping[str, "Sequence[io.BufferedWriter[Any]]"],  # no class of Python 3.11 can be asked for its kind
 ) -> Imported:
     """Write each pair to its split, those of the training text to the one that they fall to."""
     pairs, first, joined, empty = dict.fromkeys(SPLITS, 0), ("", ""), 0, 0

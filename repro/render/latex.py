@@ -25,7 +25,6 @@ from repro.render.page import (
     Picture,
     Strong,
     Table,
-    Text,
     Verbatim,
     Words,
     inlines,
@@ -75,9 +74,7 @@ def latex(page: Page) -> str:
 def _caption(page: Page) -> Iterable[str]:
     """What the document may say of it: a line to be taken out of its comment."""
     heading = next((block for block in page.blocks if isinstance(block, Heading)), None)
-    said = next((block for block in page.blocks if isinstance(block, Text)), None)
-    told = ". ".join(tex_line(block.words).rstrip(".") for block in (heading, said) if block)
-    yield from [rf"% \caption{{{told}.}}"] if told else []
+    yield from [rf"% \caption{{{tex_line(heading.words)}.}}"] if heading else []
 
 
 def fitting(table: Table) -> Iterable[Table]:

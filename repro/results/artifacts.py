@@ -14,21 +14,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from repro.storage import atomic, signed_json
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # `--help` waits for neither
+    import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from numpy.typing import NDArray
 
 FORMAT, SUFFIX = 1, ".parquet"
 _KEY = b"repro"  # of what is said of runs, beside the schema
 _OPTIONS = {"compression": "zstd", "compression_level": 19, "write_statistics": False, "write_page_checksum": True}
-Column = NDArray[np.int64] | Sequence[str]
+Column: TypeAlias = "NDArray[np.int64] | Sequence[str]"
 
 
 class Artifact(NamedTuple):
@@ -142,6 +141,7 @@ def _own_files(place: Path) -> list[Path]:
 
 
 def _table(place: Path, artifact: Artifact) -> "pa.Table":
+    import numpy as np
     import pyarrow as pa
 
     row, named, seed = place.stem.rpartition("-seed")  # in the folder of a run its record has no such name
@@ -182,6 +182,7 @@ def _column(file: Path, _of: tuple[int, ...], name: str) -> "pa.ChunkedArray":
 
 
 def _values(column: "pa.ChunkedArray") -> Column:
+    import numpy as np
     import pyarrow as pa
 
     numbers = pa.types.is_integer(column.type)

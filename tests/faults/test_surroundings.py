@@ -64,7 +64,7 @@ def test_the_same_bytes_in_other_surroundings(tmp_path: Path) -> None:
     }
     one, other = made(tmp_path / "one", **here), made(tmp_path / "an other", **there, PYTHONUTF8="1")
     assert one == other
-    assert one.count("\n") == 2 + 8  # hashes of the text, of the plan, and of eight files
+    assert one.count("\n") == 2 + 4  # hashes of the text, of the plan, and of four files
 
 
 ON_READ_ONLY_PROC = """

@@ -36,8 +36,8 @@ def test_a_wide_table_is_parts_that_each_name_the_rows() -> None:
 
 
 def test_a_caption_is_ready_to_be_taken_out_of_its_comment() -> None:
-    page = Page("made", (Heading("Table 3 (A) at scale laptop", 1), Text("It shows 50 %."), WIDE))
-    assert r"% \caption{Table 3 (A) at scale laptop. It shows 50 \%.}" in latex(page).split("\n")
+    page = Page("made", (Heading("Table 3 (A) at scale laptop: 50 %", 1), Text("It shows more."), WIDE))
+    assert r"% \caption{Table 3 (A) at scale laptop: 50 \%.}" in latex(page).split("\n")
     assert "p{" in latex(page), f"a cell of more than {LONGEST} letters is broken"
 
 

@@ -69,7 +69,7 @@ def test_an_option_that_contradicts_the_name_is_refused() -> None:
 def test_a_command_of_a_page_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
     main("t", [], ["--scale=laptop-9-steps-bf16", "--dry-run"])
     said = capsys.readouterr().out
-    assert said.startswith("t at scale laptop-9-steps-bf16: 1 run on grammar; ")
+    assert said.startswith("t at scale laptop-9-steps-bf16: 1 run on grammar, seed 1; ")
     assert " 9 " in said.split("\n")[2]
 
 

@@ -63,7 +63,7 @@ def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]
         return
     reader: IO[bytes] | gzip.GzipFile = gzip.GzipFile(fileobj=file) if member.form is Form.GZIP else file
     n_bytes = 0
-    while block := reader.read(BLOCK):
+    while block := _read(reader):
         n_bytes += len(block)
         if n_bytes > member.max_bytes:
             raise ValueError(
@@ -72,6 +72,14 @@ def _contents(archive: Path, file: IO[bytes], member: Member) -> Iterator[bytes]
                 "again."
             )
         yield block
+
+
+def _read(reader: IO[bytes] | gzip.GzipFile) -> bytes:
+    """The next block. What is no gzip is the archive's fault and not the disk's, which is written to meanwhile."""
+    try:
+        return reader.read(BLOCK)
+    except gzip.BadGzipFile as error:
+        raise zlib.error(str(error)) from error
 
 
 def _written(blocks: Iterator[bytes], path: Path) -> Unpacked:
