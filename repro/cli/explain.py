@@ -133,14 +133,12 @@ def _embedded(seen: "Explained") -> tuple[Block, ...]:
         embedded = seen.model.embedding(torch.tensor(seen.source_ids))
         places = seen.model.source_positions(0, len(embedded))
     return blocks(
-        Table(
-            (
-                Column("", "token", seen.source),
-                Column("", "id", [*map(str, seen.source_ids)]),
-                *_firsts("embedding x sqrt(d_model)", embedded),
-                *_firsts("position", places),
-                *_firsts("their sum: what the encoder reads", embedded + places),
-            )
+        _table(
+            Column("", "token", seen.source),
+            Column("", "id", [*map(str, seen.source_ids)]),
+            *_firsts("embedding x sqrt(d_model)", embedded),
+            *_firsts("position", places),
+            *_firsts("their sum: what the encoder reads", embedded + places),
         )
     )
 
@@ -156,48 +154,33 @@ def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place:
     q, k, v, products, scores, weights, heads = (of.detach()[0] for of in steps[:7])
     of_heads = weights[:, at]
     rows = [of.detach()[0, at] for one in sums for of in (one if one is sums[0] else one[1:])]
-    names = [
-        "x",
-        "all heads, W_O",
-        "x + all heads",
-        "LayerNorm of it",
-        "feed-forward network",
-        "sum",
-        "LayerNorm of it",
-    ]
+    names = ["x", "all heads, W_O", "x + all heads", "LayerNorm", "feed-forward network", "their sum", "LayerNorm"]
+    numbers = ", ".join(_fixed(q[head, at][:FIRST]))
     return blocks(
-        Text(
-            f"“{asked[at]}” asks, head {head + 1} of {len(q)}: q begins with {', '.join(_fixed(q[head, at][:FIRST]))}."
-        ),
-        Table(
-            (
-                Column("", "key", keys),
-                *_firsts("k", k[head]),
-                Column("", "q k^T", _fixed(products[head, at])),
-                Column("", "/ sqrt(d_k)", _fixed(scores[head, at])),
-                Column("", "mask", ["0" if sees else "-inf" for sees in steps.seen[0, head, at]]),
-                Column("", "softmax", _fixed(of_heads[head])),
-                *_firsts("v", v[head]),
-            )
+        Text(f"“{asked[at]}” asks, head {head + 1} of {len(q)}: q begins with {numbers}."),
+        _table(
+            Column("", "key", keys),
+            *_firsts("k", k[head]),
+            Column("", "q k^T", _fixed(products[head, at])),
+            Column("", "/ sqrt(d_k)", _fixed(scores[head, at])),
+            Column("", "mask", ["0" if sees else "-inf" for sees in steps.seen[0, head, at]]),
+            Column("", "softmax", _fixed(of_heads[head])),
+            *_firsts("v", v[head]),
         ),
         Text("All heads for this query: weights times v. Side by side they go through W_O."),
-        Table(
-            (
-                Column("", "head", [f"{n}" for n, _ in enumerate(q, 1)]),
-                Column("", "looks most at", [keys[n] for n in of_heads.argmax(-1).tolist()], is_words=True),
-                Column("", "by", _fixed(of_heads.amax(-1))),
-                Column("", "entropy", _fixed(entropies(of_heads.numpy()))),
-                *_firsts("weights times v", heads[:, at]),
-            )
+        _table(
+            Column("", "head", [f"{n}" for n, _ in enumerate(q, 1)]),
+            Column("", "looks most at", [keys[n] for n in of_heads.argmax(-1).tolist()], is_words=True),
+            Column("", "by", _fixed(of_heads.amax(-1))),
+            Column("", "entropy", _fixed(entropies(of_heads.numpy()))),
+            *_firsts("weights times v", heads[:, at]),
         ),
         Text("Residual sums and norms of this token."),
-        Table(
-            (
-                Column("", "", names[: len(rows)]),
-                Column("", "mean", _fixed([row.mean() for row in rows])),
-                Column("", "deviation", _fixed([row.std(correction=0) for row in rows])),
-                *_firsts("first numbers", rows),
-            )
+        _table(
+            Column("", "", names[: len(rows)]),
+            Column("", "mean", _fixed([row.mean() for row in rows])),
+            Column("", "deviation", _fixed([row.std(correction=0) for row in rows])),
+            *_firsts("first numbers", rows),
         ),
         Text("Weights of all queries of this head in percent, a column for each key in the order above."),
         Verbatim(
@@ -222,7 +205,7 @@ def _logits(seen: "Explained") -> tuple[Block, ...]:
         Column("", "probability", _fixed(seen.log_probs.exp())),
         Column("", "likeliest", others, is_words=True),
     )
-    return blocks(Table(columns), Text(f"Loss of this translation: {seen.loss:.4f} nats a token, without smoothing."))
+    return blocks(_table(*columns), Text(f"Loss of this translation: {seen.loss:.4f} nats a token, without smoothing."))
 
 
 def _search(seen: "Explained") -> tuple[Block, ...]:
@@ -245,7 +228,7 @@ def _search(seen: "Explained") -> tuple[Block, ...]:
         Column("", "best hope", ["" if step.hope is None else f"{step.hope:.3f}" for step in steps]),
     )
     said = "A score is log p over the length penalty. The search ends when no hope beats the best score. It wrote: "
-    return blocks(Table(columns), Text(f"{said}“{seen.found}”."))
+    return blocks(_table(*columns), Text(f"{said}“{seen.found}”."))
 
 
 def _change(seen: "Explained", other: "Explained", without: str) -> tuple[Block, ...]:
@@ -255,13 +238,11 @@ def _change(seen: "Explained", other: "Explained", without: str) -> tuple[Block,
         Text(f"{WITHOUT[without]}. The weights are the same, and were not trained for this."),
         Text(f"Its search writes “{other.found}”; as trained: “{seen.found}”. Below, both read the same translation."),
         _numbers(measures(seen), measures(other), without),
-        Table(
-            (
-                Column("", "read", seen.read),
-                Column("", "to be written", seen.written, is_words=True),
-                Column("probability", "as trained", _fixed(seen.log_probs.exp())),
-                Column("probability", f"without {without}", _fixed(other.log_probs.exp())),
-            )
+        _table(
+            Column("", "read", seen.read),
+            Column("", "to be written", seen.written, is_words=True),
+            Column("probability", "as trained", _fixed(seen.log_probs.exp())),
+            Column("probability", f"without {without}", _fixed(other.log_probs.exp())),
         ),
     )
 
@@ -289,7 +270,11 @@ def _numbers(found: Mapping[str, Any], other: Mapping[str, Any] | None, without:
     for heading, numbers in (("as trained", found), (f"without {without}", other)):
         if numbers is not None:
             columns.append(Column("", heading, [f"{float(numbers[name]):.4g}" for name in found]))
-    return Table(tuple(columns))
+    return _table(*columns)
+
+
+def _table(*columns: Column) -> Table:
+    return Table(columns)
 
 
 def _fixed(values: Iterable[Any]) -> list[str]:
