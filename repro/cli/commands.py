@@ -17,6 +17,7 @@ COMMANDS = {
     "translate": "translate a text with a finished run",
     "parse": "parse sentences with a finished run of Table 4",
     "score": "perplexity of given translations under a finished run",
+    "explain": "what a finished run does with a sentence of yours, step by step, with its gradients",
     "export": "write a finished run for Hugging Face, for CTranslate2 or as safetensors",
     "report": "make tables and verdicts from records, or check them",
     "publish": "add your own results to the published ones",
@@ -75,6 +76,10 @@ def _found(name: str) -> Callable[[list[str]], int]:
             from repro.cli import compare
 
             return compare.main
+        case "explain":
+            from repro.cli import explain
+
+            return explain.main
     with held_interrupts():  # NumPy comes with it
         from repro.cli import decode
 

@@ -31,7 +31,7 @@ PRODUCTS = "of torch's matrix products (default: fp32)"
 
 def translate(argv: Sequence[str] | None = None) -> int:
     """Translate each line of a text with a finished run, to standard output."""
-    parser = _parser("translate", translate.__doc__)
+    parser = run_parser("translate", translate.__doc__)
     add_options(
         parser,
         "backend",
@@ -45,12 +45,12 @@ def translate(argv: Sequence[str] | None = None) -> int:
     beam, alpha = PAPER_SEARCH.beam, PAPER_SEARCH.alpha
     parser.add_argument("--beam", type=int, default=beam, help=f"hypotheses kept for each sentence (default: {beam})")
     parser.add_argument("--alpha", type=float, default=alpha, help=f"exponent of the length penalty (default: {alpha})")
-    return _done(_translate, parser.parse_intermixed_args(argv))
+    return done(_translate, parser.parse_intermixed_args(argv))
 
 
 def parse(argv: Sequence[str] | None = None) -> int:
     """Parse each sentence with a finished run of Table 4: a tree in brackets on each line of standard output."""
-    parser = _parser("parse", parse.__doc__)
+    parser = run_parser("parse", parse.__doc__)
     add_options(
         parser, "backend", "precision", backend="what parses", precision="of torch's matrix products (default: fp32)"
     )
@@ -61,31 +61,31 @@ def parse(argv: Sequence[str] | None = None) -> int:
         default=STDIN,
         help="sentences, one per line, their words split by spaces as the treebank splits them (default: stdin)",
     )
-    return _done(_parse, parser.parse_intermixed_args(argv))
+    return done(_parse, parser.parse_intermixed_args(argv))
 
 
 def score(argv: Sequence[str] | None = None) -> int:
     """Perplexity and mean loss of given translations under a finished run."""
-    parser = _parser("score", score.__doc__)
+    parser = run_parser("score", score.__doc__)
     add_options(
         parser, "backend", "precision", backend="what scores", precision="of torch's matrix products (default: fp32)"
     )
     parser.add_argument("source", type=Path, help="sentences, one per line")
     parser.add_argument("target", type=Path, help="their translations, line by line")
-    return _done(_score, parser.parse_intermixed_args(argv))
+    return done(_score, parser.parse_intermixed_args(argv))
 
 
 def export(argv: Sequence[str] | None = None) -> int:
     """Write the model of a finished run for others to open, with its tokenizer, its record and a model card."""
-    parser = _parser("export", export.__doc__)
+    parser = run_parser("export", export.__doc__)
     parser.add_argument("--format", choices=FORMATS, required=True, help="format to write")
     parser.add_argument(
         "folder", type=Path, help="where to: new, empty, or an earlier export of the same run and format"
     )
-    return _done(_export, parser.parse_intermixed_args(argv))
+    return done(_export, parser.parse_intermixed_args(argv))
 
 
-def _parser(name: str, does: str | None) -> Parser:
+def run_parser(name: str, does: str | None) -> Parser:
     """What these commands share."""
     parser = Parser(prog=ours(name), description=does)
     parser.add_argument("run", help=f"a finished run: {', '.join(NAMED)}, its folder, its id or the beginning of it")
@@ -95,7 +95,7 @@ def _parser(name: str, does: str | None) -> Parser:
     return parser
 
 
-def _done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
+def done(command: Callable[[argparse.Namespace], None], options: argparse.Namespace) -> int:
     """The exit code of a command; what is wrong with its input is said in a sentence."""
     try:
         command(options)
@@ -107,7 +107,7 @@ def _done(command: Callable[[argparse.Namespace], None], options: argparse.Names
     return 0
 
 
-def _said(options: argparse.Namespace) -> Path:
+def named_run(options: argparse.Namespace) -> Path:
     """The folder of the run that is meant; which it is, is said before what takes seconds, on the other stream."""
     folder = run_folder(options.run, options.runs_dir)
     run = finished(folder)
@@ -117,7 +117,7 @@ def _said(options: argparse.Namespace) -> Path:
     return folder
 
 
-def _opened(folder: Path, options: argparse.Namespace) -> Trained:
+def opened_run(folder: Path, options: argparse.Namespace) -> Trained:
     """The run, ready for work."""
     with held_interrupts():
         import torch  # noqa: F401  # which takes seconds
@@ -128,15 +128,15 @@ def _translate(options: argparse.Namespace) -> None:
     search = Search(options.beam, options.alpha)
     check_translates(finished(run_folder(options.run, options.runs_dir)))
     _check_files(options.source)
-    folder = _said(options)
+    folder = named_run(options)
     lines = list(read_lines(options.source))  # what is no text is named before the model is built
-    _warn_of_unseen(finished(folder), lines)
-    trained = _opened(folder, options)
+    warn_of_unseen(finished(folder), lines)
+    trained = opened_run(folder, options)
     for _, text in outputs(trained, lines, search, **_by(options)):
         sys.stdout.buffer.write(text.encode() + b"\n")
 
 
-def _warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
+def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
     """Say which share of the words a run on generated text never saw: to others than those it has no answer."""
     if run.corpus["name"] != "grammar":
         return
@@ -178,9 +178,9 @@ def _parse(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
     check_parses(run)
     _check_files(options.source)
-    folder = _said(options)
+    folder = named_run(options)
     sentences = [tokens_of(line) for line in read_lines(options.source)]
-    trained = _opened(folder, options)
+    trained = opened_run(folder, options)
     n_mended = 0
     for found in trees(trained, sentences, Search.of(run.settings), **_by(options)):
         n_mended += bool(found and found.kinds)
@@ -193,11 +193,11 @@ def _score(options: argparse.Namespace) -> None:
     for file in (options.source, options.target):
         if not file.is_file():
             raise ValueError(f"{file}: expected a file, which can be read twice; got a pipe. Save it as a file first.")
-    folder = _said(options)
+    folder = named_run(options)
     text = Parallel(options.source, options.target)
     pairs = [pair for chunk in text.chunks() for pair in chunk.pairs()]
     sources, targets = zip(*pairs, strict=True)
-    trained = _opened(folder, options)
+    trained = opened_run(folder, options)
     found = score_text(trained, sources, targets, **_by(options))
     print(
         f"{len(pairs):,} pairs, {found.n_tokens:,} target tokens: nll {found.nll:.6f} nats a token, ppl {found.ppl:.4f}"
@@ -206,5 +206,5 @@ def _score(options: argparse.Namespace) -> None:
 
 def _export(options: argparse.Namespace) -> None:
     run = finished(run_folder(options.run, options.runs_dir))
-    export_run(run, lambda: _opened(_said(options), options), options.format, options.folder)
+    export_run(run, lambda: opened_run(named_run(options), options), options.format, options.folder)
     print(f"{options.folder}: run {run.run} for {options.format}; README.md there says how to open it")

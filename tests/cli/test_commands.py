@@ -21,6 +21,7 @@ WORDS = {
     "data inspect": "grammar-en-de",
     "translate": "latest",
     "score": "latest a b",
+    "explain": "latest sees",
     "export": "latest there --format=safetensors",
     "report": "",
     "publish": "",
@@ -41,7 +42,7 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
     for words in ([], ["-h"], ["--help"]):
         assert main(words) == 0
         assert capsys.readouterr().out == overview() + "\n"
-    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:12] == list(COMMANDS)
+    assert [line.split()[0] for line in overview().split("\n") if line.startswith("  ")][:13] == list(COMMANDS)
     assert list(COMMANDS) == [
         "run",
         "data",
@@ -50,6 +51,7 @@ def test_without_a_word_it_lists_what_there_is(capsys: pytest.CaptureFixture[str
         "translate",
         "parse",
         "score",
+        "explain",
         "export",
         "report",
         "publish",

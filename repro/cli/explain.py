@@ -1,0 +1,287 @@
+"""Show what a finished run computes for a sentence of one's own, step by step, and what its gradients are there.
+
+python -m repro explain best "the cat sees a dog"
+python -m repro explain best "the cat sees a dog" --without mask --html explained.html
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from repro.cli.decode import done, named_run, opened_run, run_parser, warn_of_unseen
+from repro.data.parallel_text import as_text
+from repro.render.html import html, whole_table
+from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
+from repro.render.terminal import terminal
+from repro.results.latest import run_folder
+from repro.results.record import Record
+from repro.runs.command import ours
+from repro.runs.load import finished
+from repro.storage.atomic import write_text
+
+if TYPE_CHECKING:
+    from repro.runs.explained import Explained
+
+WITHOUT = {
+    "mask": "The decoder sees later tokens, too. The search stays: when it writes, nothing comes later",
+    "scale": "Scores are not divided by the square root of d_k, so they are that much larger",
+    "positions": "Nothing says where a token stands: the encoder reads a set of tokens",
+    "softmax": "Weights are the scores over the number of seen keys: of either sign, and their sum is not one",
+}
+TITLES = {
+    "encoder": "The encoder's attention: the sentence asks itself",
+    "decoder": "The decoder's masked attention: the translation asks itself",
+    "cross": "The decoder's attention to the encoder: the translation asks the sentence",
+}
+FIRST = 4  # numbers of a vector that are shown
+Part = tuple[str, tuple[Block, ...]]  # a heading and what stands below it
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Explain what a finished run of the Transformer does with a sentence, step by step, to standard output."""
+    parser = run_parser("explain", main.__doc__)
+    parser.add_argument("sentence", help="a sentence of yours, in quotation marks; at most 40 tokens")
+    parser.add_argument("--target", help="the translation that it reads (default: the one that its search finds)")
+    parser.add_argument("--without", choices=WITHOUT, help="what changes in this model without this part")
+    parser.add_argument("--layer", type=int, default=1, help="which layer is shown (default: 1)")
+    parser.add_argument("--head", type=int, default=1, help="which of its heads (default: 1)")
+    parser.add_argument("--token", type=int, help="which token of the sentence asks (default: the one in the middle)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write one page for the browser instead")
+    return done(_explain, parser.parse_intermixed_args(argv))
+
+
+def _explain(options: argparse.Namespace) -> None:
+    run = finished(run_folder(options.run, options.runs_dir))
+    _check(run, options)
+    folder = named_run(options)
+    warn_of_unseen(run, [options.sentence])
+    trained = opened_run(folder, options)
+    from repro.runs.explained import explained, ids_of
+
+    source = ids_of(trained.tokenizer, options.sentence)
+    place = len(source) // 2 + 1 if options.token is None else options.token
+    _check_number("--token", place, len(source))
+    target = None if options.target is None else ids_of(trained.tokenizer, options.target)[:-1]
+    seen = explained(trained, source, target)
+    other = options.without and explained(trained, source, seen.written_ids[:-1], options.without)
+    parts = [
+        ("Tokens, embeddings, positions", _embedded(seen)),
+        *((title, _attention(seen, kind, options, place - 1)) for kind, title in TITLES.items()),
+        ("Logits: what comes next", _logits(seen)),
+        ("The search", _search(seen)),
+        ("Back-propagation: six questions", _back(seen, other, options)),
+    ]
+    if other:
+        parts.insert(0, (f"Without {options.without}", _change(seen, other, options.without)))
+    title = f"What run {run.run} does with “{options.sentence}”"
+    lead = (
+        f"{run.table}, {run.row}, seed {run.seed}, scale {run.scale}, {run.pair}. Layer {options.layer}, head "
+        f"{options.head}; computed in float64, without dropout. Of a vector the first {FIRST} numbers are shown."
+    )
+    if options.html:
+        _write_html(options.html, title, lead, parts)
+        return
+    below = ((Heading(heading), *there) for heading, there in parts)
+    print(terminal(Page("", blocks(Heading(title, 1), Text(lead), *below))), end="")
+
+
+def _check(run: Record, options: argparse.Namespace) -> None:
+    """Raise ValueError for what cannot be explained, before what takes seconds."""
+    if run.system is not None:
+        raise ValueError(
+            f"expected a run of the Transformer as printed, got row {run.row!r} of {run.table}, a {run.system}, whose "
+            "steps are others. Name another run, such as base."
+        )
+    for text in filter(lambda text: text is not None, (options.sentence, options.target)):
+        try:
+            as_text(text.encode("utf-8", "surrogateescape"))
+        except ValueError as reason:
+            raise ValueError(f'expected a sentence; what was typed {reason}. Type one: "the cat sees a dog".') from None
+    _check_number("--layer", options.layer, run.hyper["n_layers"])
+    _check_number("--head", options.head, run.hyper["n_heads"])
+    if options.html and options.html.is_dir():
+        raise ValueError(f"--html {options.html}: expected a file to write, got a folder. Name a file in it.")
+
+
+def _check_number(option: str, given: int, most: int) -> None:
+    if not 1 <= given <= most:
+        raise ValueError(f"{option}: expected a number from 1 to {most}, got {given}.")
+
+
+def _write_html(file: Path, title: str, lead: str, parts: Iterable[Part]) -> None:
+    from markupsafe import Markup
+
+    from repro.web.report import report_html
+    from repro.web.section import Section
+
+    def table(of: Table) -> str:
+        return f'<div class="scroll" tabindex="0">{whole_table(of)}</div>'
+
+    sections = [
+        Section(key=f"step_{n}", title=heading, body=Markup(html(there, table)))
+        for n, (heading, there) in enumerate(parts)
+    ]
+    write_text(file, report_html(sections, title=title, lead=lead, origin=f"Made by {ours('explain')}."))
+    print(f"{file}: open it in a browser; it needs nothing else")
+
+
+def _embedded(seen: "Explained") -> tuple[Block, ...]:
+    import torch
+
+    with torch.inference_mode():
+        embedded = seen.model.embedding(torch.tensor(seen.source_ids))
+        places = seen.model.source_positions(0, len(embedded))
+    return blocks(
+        _table(
+            Column("", "token", seen.source),
+            Column("", "id", [*map(str, seen.source_ids)]),
+            *_firsts("embedding x sqrt(d_model)", embedded),
+            *_firsts("position", places),
+            *_firsts("their sum: what the encoder reads", embedded + places),
+        )
+    )
+
+
+def _attention(seen: "Explained", kind: str, options: argparse.Namespace, place: int) -> tuple[Block, ...]:
+    """One query of one head, all heads of that query, what stands around it, and all queries of that head."""
+    from repro.decoding.heads import entropies
+
+    asked = seen.source if kind == "encoder" else seen.read
+    keys = seen.read if kind == "decoder" else seen.source
+    at, head = place if kind == "encoder" else len(asked) // 2, options.head - 1
+    steps, sums = seen.attention[kind, options.layer], seen.around[kind, options.layer]
+    q, k, v, products, scores, weights, heads = (of.detach()[0] for of in steps[:7])
+    of_heads = weights[:, at]
+    rows = [of.detach()[0, at] for one in sums for of in (one if one is sums[0] else one[1:])]
+    names = ["x", "all heads, W_O", "x + all heads", "LayerNorm", "feed-forward network", "their sum", "LayerNorm"]
+    numbers = ", ".join(_fixed(q[head, at][:FIRST]))
+    return blocks(
+        Text(f"“{asked[at]}” asks, head {head + 1} of {len(q)}: q begins with {numbers}."),
+        _table(
+            Column("", "key", keys),
+            *_firsts("k", k[head]),
+            Column("", "q k^T", _fixed(products[head, at])),
+            Column("", "/ sqrt(d_k)", _fixed(scores[head, at])),
+            Column("", "mask", ["0" if sees else "-inf" for sees in steps.seen[0, head, at]]),
+            Column("", "softmax", _fixed(of_heads[head])),
+            *_firsts("v", v[head]),
+        ),
+        Text("All heads for this query: weights times v. Side by side they go through W_O."),
+        _table(
+            Column("", "head", [f"{n}" for n, _ in enumerate(q, 1)]),
+            Column("", "looks most at", [keys[n] for n in of_heads.argmax(-1).tolist()], is_words=True),
+            Column("", "by", _fixed(of_heads.amax(-1))),
+            Column("", "entropy", _fixed(entropies(of_heads.numpy()))),
+            *_firsts("weights times v", heads[:, at]),
+        ),
+        Text("Residual sums and norms of this token."),
+        _table(
+            Column("", "", names[: len(rows)]),
+            Column("", "mean", _fixed([row.mean() for row in rows])),
+            Column("", "deviation", _fixed([row.std(correction=0) for row in rows])),
+            *_firsts("first numbers", rows),
+        ),
+        Text("Weights of all queries of this head in percent, a column for each key in the order above."),
+        Verbatim(
+            "\n".join(
+                f"{name:>{max(map(len, asked))}} {''.join(f'{100 * weight:4.0f}' for weight in row)}"
+                for name, row in zip(asked, weights[head].tolist(), strict=True)
+            )
+        ),
+    )
+
+
+def _logits(seen: "Explained") -> tuple[Block, ...]:
+    likeliest = seen.logits.softmax(-1).topk(3)
+    others = [
+        ", ".join(f"{seen.spelled(id)} {value:.3f}" for id, value in zip(ids, values, strict=True))
+        for ids, values in zip(likeliest.indices.tolist(), likeliest.values.tolist(), strict=True)
+    ]
+    columns = (
+        Column("", "read", seen.read),
+        Column("", "to be written", seen.written, is_words=True),
+        Column("", "its logit", _fixed(seen.logits[range(len(others)), seen.written_ids])),
+        Column("", "probability", _fixed(seen.log_probs.exp())),
+        Column("", "likeliest", others, is_words=True),
+    )
+    return blocks(_table(*columns), Text(f"Loss of this translation: {seen.loss:.4f} nats a token, without smoothing."))
+
+
+def _search(seen: "Explained") -> tuple[Block, ...]:
+    """For each length: which hypotheses live on, which ended, and what is compared."""
+    steps, lengths = seen.tree.steps, [0]
+    lived: list[list[str]] = [[] for _ in steps]
+    ended: list[list[str]] = [[] for _ in steps]
+    for node in seen.tree.nodes:
+        lengths.append(lengths[node.parent + 1] + 1)
+        if node.score is not None:
+            ended[lengths[-1] - 1].append(f"{node.score:.2f}")
+        elif node.fate.name == "LIVED":
+            lived[lengths[-1] - 1].append(f"{seen.spelled(node.token)} {node.log_prob:.2f}")
+    columns = (
+        Column("", "tokens", [f"{n}" for n, _ in enumerate(steps, 1)]),
+        Column("", "live on, with log p", [*map(", ".join, lived)], is_words=True),
+        Column("", "ended, with score", [*map(", ".join, ended)], is_words=True),
+        Column("", "length penalty", _fixed([step.penalty for step in steps])),
+        Column("", "best score", ["" if step.best is None else f"{step.best:.3f}" for step in steps]),
+        Column("", "best hope", ["" if step.hope is None else f"{step.hope:.3f}" for step in steps]),
+    )
+    said = "A score is log p over the length penalty. The search ends when no hope beats the best score. It wrote: "
+    return blocks(_table(*columns), Text(f"{said}“{seen.found}”."))
+
+
+def _change(seen: "Explained", other: "Explained", without: str) -> tuple[Block, ...]:
+    from repro.runs.explained import measures
+
+    return blocks(
+        Text(f"{WITHOUT[without]}. The weights are the same, and were not trained for this."),
+        Text(f"Its search writes “{other.found}”; as trained: “{seen.found}”. Below, both read the same translation."),
+        _numbers(measures(seen), measures(other), without),
+        _table(
+            Column("", "read", seen.read),
+            Column("", "to be written", seen.written, is_words=True),
+            Column("probability", "as trained", _fixed(seen.log_probs.exp())),
+            Column("probability", f"without {without}", _fixed(other.log_probs.exp())),
+        ),
+    )
+
+
+def _back(seen: "Explained", other: "Explained | None", options: argparse.Namespace) -> tuple[Block, ...]:
+    from repro.runs.explained import six_answers
+
+    told = [*six_answers(seen, options.layer)]
+    changed = [*six_answers(other, options.layer)] if other else []
+    each = (
+        (
+            Heading(f"{n + 1}. {one.question}", 3),
+            Text(one.says),
+            _numbers(one.numbers, changed[n].numbers if changed else None, options.without),
+        )
+        for n, one in enumerate(told)
+    )
+    lead = f"Gradients of the loss of this translation, at the encoder's attention of layer {options.layer}."
+    return blocks(Text(lead), *each)
+
+
+def _numbers(found: Mapping[str, Any], other: Mapping[str, Any] | None, without: str) -> Table:
+    """Numbers by name, beside them those of the other model."""
+    columns = [Column("", "", [*found])]
+    for heading, numbers in (("as trained", found), (f"without {without}", other)):
+        if numbers is not None:
+            columns.append(Column("", heading, [f"{float(numbers[name]):.4g}" for name in found]))
+    return _table(*columns)
+
+
+def _table(*columns: Column) -> Table:
+    return Table(columns)
+
+
+def _fixed(values: Iterable[Any]) -> list[str]:
+    return [f"{float(value):.3f}" for value in values]
+
+
+def _firsts(group: str, rows: Any) -> Iterator[Column]:
+    """The first numbers of each row, a column each."""
+    for n in range(min(FIRST, len(rows[0]))):
+        yield Column(group, f"{n + 1}", [f"{float(row[n]):.2f}" for row in rows])
