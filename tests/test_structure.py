@@ -74,7 +74,7 @@ MOST_LINES = {
     "web": 1_967,
     "experiment": 271,
     "cli": 1_856,
-    "tests": 52_494,
+    "tests": 52_599,
 }
 
 
