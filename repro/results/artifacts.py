@@ -103,6 +103,12 @@ def is_of(place: Path, text: str, run: str) -> bool:
     return found is not None and bool(found.about["run"] == run)
 
 
+def is_same(one: Artifact, other: Artifact) -> bool:
+    """Whether two runs, or one in two places, have the same of each sentence."""
+    alike = one.about == other.about and one.columns.keys() == other.columns.keys()
+    return alike and all(np.array_equal(one.columns[name], other.columns[name]) for name in one.columns)
+
+
 def drop(place: Path, kept: Iterable[str] = ()) -> None:
     """Remove the files of one run beside the record at `place`, but for those of these texts."""
     for file in {*_own_files(place)} - {own_file(place, text) for text in kept}:

@@ -227,12 +227,11 @@ def load(path: Path) -> Record:
             content["hyper"] = {field.name: field.default for field in fields(Hyper)} | content["hyper"]
         _check_names(content, _hints(Record), "record")
         return Record(**content)  # which holds the values against their annotations
-    except (IsADirectoryError, FileNotFoundError) as error:
-        if not (path.is_dir() or path.is_symlink()):
+    except FileNotFoundError as error:
+        if not path.is_symlink():
             raise
-        got = "a folder" if path.is_dir() else "a link to nothing"
         raise ValueError(
-            f"{path}: expected a record, got {got}. {RESTORE}, or delete it and run the row again."
+            f"{path}: expected a record, got a link to nothing. {RESTORE}, or delete it and run the row again."
         ) from error
     except (OverflowError, RecursionError, ValueError) as error:
         instead = UPDATE if isinstance(error, signed_json.Newer) else RESTORE

@@ -19,6 +19,7 @@ from typing import Any
 
 from repro.storage import atomic
 from repro.storage.lock import lock
+from repro.storage.regular import require_file
 
 FRAME = ("kind", "step", "time", "attempt")  # stands in every line; the other fields are measured values
 CHECKED = re.compile(rb'\{"crc32": "([0-9a-f]{8})", (.*)')
@@ -156,6 +157,7 @@ class Tail:
 
     def lines(self) -> Iterator[Line]:
         """One at a time: a long journal takes no memory."""
+        self._require_file()
         with suppress(FileNotFoundError), open(self.path, "rb") as file:
             file.seek(self.offset)
             for text in file:
@@ -167,6 +169,12 @@ class Tail:
                 self.offset += len(text)
                 self.n_lines += 1
                 yield line
+
+    def _require_file(self) -> None:
+        try:
+            require_file(self.path, "a journal")
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}. Take it from a copy, or delete what is there.") from None
 
     def _line(self, text: bytes) -> Line:
         checked = CHECKED.fullmatch(text)

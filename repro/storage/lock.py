@@ -46,7 +46,7 @@ def lock(handle: int, patience: float, tell: Callable[[], object] = lambda: None
 def locked(path: Path, patience: float = TURN, tell: Callable[[], object] = lambda: None) -> Iterator[bool]:
     """Hold the lock of a file or folder that is there; gives False where another keeps it."""
     with atomic.named(path):
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # of a pipe: not until somebody writes
     try:
         yield lock(handle, patience, tell)
     finally:

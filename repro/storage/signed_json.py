@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from repro.storage.atomic import write_json
+from repro.storage.regular import require_file
 
 KEY = "sha256"
 SHOWN = 80  # letters of a value that a message has at most
@@ -34,9 +35,10 @@ class Newer(ValueError):
 def read(path: Path, what: str, version: int) -> dict[str, Any]:
     """The content without its checksum.
 
-    Raises ValueError, without the name of the file, for what is no JSON, is of another format, has a key twice, a
-    number that is not finite, or another checksum than it states.
+    Raises ValueError, without the name of the file, for what is no file, no JSON, is of another format, has a key
+    twice, a number that is not finite, or another checksum than it states.
     """
+    require_file(path, what)
     content = json.loads(path.read_bytes(), object_pairs_hook=_unique, parse_constant=_not_finite)
     got = content.get("format") if isinstance(content, dict) else content
     if got != version or isinstance(got, bool):

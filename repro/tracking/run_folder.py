@@ -18,6 +18,7 @@ from repro.results.further_tests import read_further
 from repro.storage import atomic, signed_json
 from repro.storage.journal import FINAL, FRAME, Line
 from repro.storage.lock import locked
+from repro.storage.regular import require_file
 
 APART = ("corpus", "pair", "text", "devices", "precision", "threads")  # tags: no mean is over runs that differ in one
 PrintedScore = Literal["ppl", "bleu", "f1"]
@@ -83,6 +84,7 @@ def describe(folder: Path) -> dict[str, Any]:
     """Read run.json."""
     path = folder / "run.json"
     try:
+        require_file(path)
         run: dict[str, Any] = json.loads(path.read_bytes())
         _check(run)
         run.setdefault("execution", run["run"])
@@ -154,7 +156,7 @@ def measured(line: Line) -> list[Point]:
 def has_diverged(folder: Path) -> bool:
     """Whether the record of a run says so."""
     try:
-        return bool(json.loads((folder / RECORD).read_bytes())["status"] == "diverged")
+        return _status(folder) == "diverged"
     except FileNotFoundError:
         return False
 
@@ -171,7 +173,16 @@ def is_training(folder: Path) -> bool:
 def outcome(folder: Path) -> str:
     """What became of a run, told by its files: it has a record, or its journal has a writer, or neither."""
     try:
-        status = json.loads((folder / RECORD).read_bytes())["status"]
+        return "FINISHED" if _status(folder) == "finished" else "FAILED"
     except FileNotFoundError:
         return "RUNNING" if is_training(folder) else "KILLED"
-    return "FINISHED" if status == "finished" else "FAILED"
+
+
+def _status(folder: Path) -> object:
+    """What the record says; it is verified elsewhere. Raises FileNotFoundError where there is none."""
+    path = folder / RECORD
+    try:
+        require_file(path)
+        return json.loads(path.read_bytes())["status"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: expected a record, got {error!r}. Take it from a copy, or delete it.") from error

@@ -12,7 +12,8 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from repro.web.section import Section, packed_in_html
+from repro.render.escape import shown
+from repro.web.section import Section, named, packed_in_html
 from repro.web.vega import bundle
 
 INFLATE, FRAME, CHARTS = "inflate.js", "report.js", "charts.js"  # in repro/web/assets/, in the order in which they run
@@ -36,7 +37,7 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
     ]
     library = bundle() if charts else ""
     page = Environment(loader=PackageLoader("repro.web", "assets"), autoescape=True, undefined=StrictUndefined)
-    return page.get_template(TEMPLATE).render(
+    written = page.get_template(TEMPLATE).render(
         title=title,
         lead=lead,
         home=home,
@@ -47,9 +48,10 @@ def report_html(sections: Sequence[Section], *, title: str, lead: str = "", home
         scripts=[Markup(script) for script in scripts],
         embedded=[
             *(part for section in sections for part in section.embedded),
-            *([("charts", packed_in_html(charts)), ("library", packed_in_html(library))] if charts else []),
+            *([("charts", packed_in_html(named(charts))), ("library", packed_in_html(library))] if charts else []),
         ],
     )
+    return shown(written)
 
 
 def asset(name: str) -> str:

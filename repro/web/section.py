@@ -3,7 +3,8 @@
 A section is a value; it knows neither the page that it stands on nor the sections beside it. `report.py` joins sections
 to one file of HTML. What its maker puts into `body` is HTML already, so all that a name or a sentence could hold is
 escaped there (`render/html.py` does it, and so does `markupsafe.escape`); what is put into `data` is text and numbers,
-and a script shows it as text (`report.element` in `assets/report.js` never reads HTML).
+and a script shows it as text (`report.element` in `assets/report.js` never reads HTML). What would turn the order of
+letters, and other control characters, are written as they are called, in the page and in the values.
 """
 
 import base64
@@ -15,6 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from repro.render.escape import shown
 from repro.storage.packed import packed
 
 
@@ -44,7 +46,17 @@ class Section:
     def embedded(self) -> tuple[tuple[str, Markup], ...]:
         """Its values and its files, packed, each with its id in the page."""
         values = {"data": self.data, "csv": dict(self.csv) or None, "folded": dict(self.folded) or None}
-        return tuple((f"{name}-{self.key}", packed_in_html(one)) for name, one in values.items() if one is not None)
+        there = {name: named(one) for name, one in values.items() if one is not None}
+        return tuple((f"{name}-{self.key}", packed_in_html(one)) for name, one in there.items())
+
+
+def named(value: Any) -> Any:
+    """A value with what a browser would obey in its texts written as it is called: what turns the order of letters."""
+    if isinstance(value, str):
+        return shown(value)
+    if isinstance(value, Mapping):
+        return {named(key): named(one) for key, one in value.items()}
+    return [named(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def fold(id: str, summary: Markup) -> Markup:

@@ -17,6 +17,8 @@ from repro.cli import commands, report
 from repro.model.config import BASE
 from repro.results import artifacts, layer_costs
 from repro.results.frame import ResultSet, note_rows, noted_rows
+from repro.results.further_tests import FurtherTest, write_further
+from repro.results.inside import packed_inside, write_inside
 from repro.results.record import Record, load, path
 from repro.results.sentences import are_of, faults
 from repro.runs.table import Paper, Row, Table, listed
@@ -409,3 +411,63 @@ def test_translations_that_are_published_stay_though_ones_own_are_gone(project: 
     artifacts.drop(path(Path("results/own"), run("x", 1)))
     assert commands.main(["publish", "lab"]) == 0
     assert are_of(path(Path("results"), run("x", 1)), run("x", 1).run)
+
+
+def written(*names: str) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in Path("results/lab").rglob("*") if file.name in names}
+
+
+def test_what_comes_beside_a_published_record_is_said(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own(run("base", 4), run("x", 4), run("x", 5))
+    assert commands.main(["publish", "lab"]) == 0
+    capsys.readouterr()
+    files = ("further.parquet", "test.parquet", "x-seed4.inside.gz")
+    for seed in (4, 5):
+        record = run("x", seed)
+        place = path(Path("results/own"), record)
+        write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": 1.0}, ["a b"])})
+        write_inside(place, packed_inside({"run": record.run, "sentences": []}, b""))
+    before = written(*files)
+    assert commands.main(["publish", "lab", "--dry-run"]) == 0
+    said = capsys.readouterr().out.split("\n")
+    assert said[:2] == [
+        "lab: new: sentences of further of x (seed 4, 5)",
+        "lab: new: attention and search of x (seed 4)",  # of a row one seed shows it
+    ]
+    assert written(*files) == before
+    assert commands.main(["publish", "lab"]) == 0
+    assert capsys.readouterr().out.split("\n")[:2] == said[:2]
+    assert written(*files).keys() == {Path("results/lab/lab", name) for name in files} | {
+        Path("results/lab/base/test.parquet")
+    }
+    assert commands.main(["publish", "lab"]) == 0
+    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")
+
+
+@pytest.mark.parametrize("what", ["further", "inside"])
+def test_what_stands_beside_a_published_record_is_replaced_only_when_asked(
+    project: Path, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    record = run("x", 4)
+    own(record)
+    place = path(Path("results/own"), record)
+
+    def leave_beside(number: float) -> None:
+        if what == "further":
+            write_further(place, record.run, {"further": FurtherTest("ab", {"bleu": number}, ["a b"])})
+        else:
+            write_inside(place, packed_inside({"run": record.run, "sentences": [], "n": number}, b""))
+
+    leave_beside(1.0)
+    assert commands.main(["publish", "lab"]) == 0
+    leave_beside(2.0)
+    capsys.readouterr()
+    name = "sentences of further" if what == "further" else "attention and search"
+    change = f"lab: lab, row 'x', seed 4: other {name} of the same run"
+    said = refused(capsys)
+    assert change in said
+    assert "Type the same with --replace if that is meant" in said
+    assert commands.main(["publish", "lab", "--replace"]) == 0
+    assert change in capsys.readouterr().out
+    assert commands.main(["publish", "lab"]) == 0
+    assert capsys.readouterr().out.startswith("lab: nothing is new.\n")

@@ -19,6 +19,7 @@ from playwright.sync_api import expect
 from repro.decoding.heads import entropies
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
+from repro.render.escape import shown
 from repro.results.inside import first_sentences, has_glimpse, inside_file, packed_inside, read_inside, weights_of
 from repro.results.record import path
 from repro.runs.inside import keep_inside
@@ -323,7 +324,7 @@ def test_what_is_shown_is_handed_out_as_comma_separated_values(results: Path, pa
     assert name.endswith("-layer-2-head-2-tokens.csv")
     weights = of_all["cross"][1, 1]
     assert [float(line["weight"]) for line in lines] == pytest.approx(weights.ravel().tolist(), abs=5e-5)
-    keys, queries = one["source"]["tokens"], one["target"]["tokens"]
+    keys, queries = ([*map(shown, one[side]["tokens"])] for side in ("source", "target"))
     assert [line["key"] for line in lines[: len(keys)]] == keys
     assert [line["query"] for line in lines[:: len(keys)]] == queries
 
@@ -338,12 +339,12 @@ def test_what_is_shown_is_handed_out_as_comma_separated_values(results: Path, pa
     tree = one["tree"]
     for line, (parent, piece, log_prob, score, _) in zip(lines, tree["nodes"], strict=True):
         assert line["parent"] == ("" if parent < 0 else str(parent))
-        assert line["token"] == tree["pieces"][piece]
+        assert line["token"] == shown(tree["pieces"][piece])
         assert float(line["log_probability"]) == log_prob
         assert float(line["penalty"]) == tree["steps"][int(line["length"]) - 1][0]
         assert line["score"] == ("" if score is None else str(score))
     [answer] = [line for line in lines if line["is_answer"] == "true"]
-    assert answer["text"].strip().removesuffix("</s>") == "".join(one["target"]["tokens"]).strip().removesuffix("</s>")
+    assert answer["text"].strip().removesuffix("</s>") == "".join(queries).strip().removesuffix("</s>")
 
 
 def test_values_that_a_spreadsheet_would_take_for_formulas_are_text(page: Any) -> None:
@@ -382,6 +383,14 @@ def test_a_file_of_another_row_is_opened_from_the_disk_and_a_bad_one_is_refused(
     assert "no norm-seed2, run 00000000000000cd" in page.locator("#inside").inner_text()
     page.get_by_label("Model").select_option("0")
     expect(page.locator("#inside")).not_to_contain_text("Beam 77,")
+
+
+def test_what_a_browser_would_obey_in_a_file_is_called_by_its_name(page: Any) -> None:
+    text = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA1), *range(0x2028, 0x2030), *range(0x2065, 0x206B))))
+    assert page.evaluate("(text) => report.inside.named(text)", text) == shown(text).replace("\\r", "\\x0d")
+    head = json.dumps({"format": 1, "sentences": [{"attention": [], "about": "\u202ex"}]}) + "\n"
+    read = page.evaluate("(text) => report.inside.read(new TextEncoder().encode(text)).sentences[0].about", head)
+    assert read == "\\u202ex"
 
 
 def test_what_was_left_out_of_a_file_is_named_with_the_reason(results: Path, opened: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from markupsafe import Markup
 from packed_values import unpacked
 
+from repro.render.escape import shown
 from repro.web import report
 from repro.web.report import asset, report_html
 from repro.web.section import Section, packed_in_html
@@ -57,8 +58,8 @@ def test_data_comes_out_as_it_went_in_and_ends_no_script() -> None:
     assert packed_in_html(value) == written, "neither the time nor a name is in it"
     page = made(section(data=value, csv={"a.csv": HOSTILE}))
     scripts = dict(Scripts(page).found)
-    assert unpacked(scripts["data-one"]) == value
-    assert unpacked(scripts["csv-one"]) == {"a.csv": HOSTILE}
+    assert unpacked(scripts["data-one"]) == {**value, "text": shown(HOSTILE)}
+    assert unpacked(scripts["csv-one"]) == {"a.csv": shown(HOSTILE)}
     assert len(Scripts(page).found) == 4, "data, numbers, what unpacks them, the frame"
 
 
@@ -72,6 +73,27 @@ def test_titles_and_names_are_text_wherever_they_stand() -> None:
     page = report_html([section(title="<b>", csv={"<i>": ""})], title="<u>", lead="<s>", origin="<q>")
     assert [tag for tag in ("<b>", "<i>", "<u>", "<s>", "<q>") if tag in page] == []
     assert page.count("&lt;b&gt;") == 2, "the heading and the navigation"
+
+
+def test_what_a_browser_would_obey_is_called_by_its_name_wherever_it_stands() -> None:
+    name, called = "cor\x1b[31mpus\u202e\u2066x\x9b", "cor\\x1b[31mpus\\u202e\\u2066x\\x9b"
+    chart = {"title": name, "data": {"values": [{name: [name]}]}}
+    one = section(
+        title=name,
+        body=Markup("<p>{}</p>").format(name),
+        data={"names": [(name, 1)], name: {"n": name}},
+        csv={name: f"{name},1\n\t"},
+        folded={"rows": Markup("<i>{}</i>").format(name)},
+        charts={"cost": chart},
+    )
+    page = report_html([one], title=name, lead=name, origin=name)
+    scripts = dict(Scripts(page).found)
+    values = [unpacked(scripts[of]) for of in ("data-one", "csv-one", "folded-one", "charts")]
+    assert values[0] == {"names": [[called, 1]], called: {"n": called}}
+    assert values[1] == {called: f"{called},1\n\t"}
+    for text in (page, *map(repr, values)):
+        assert not re.search("[\x1b\x9b\u202a-\u202e\u2066-\u2069]", text)
+    assert page.count(called) == 9, "title twice, lead, navigation, heading, body, a file twice, origin"
 
 
 def test_a_script_stands_once_and_the_policy_names_each_by_its_hash(monkeypatch: pytest.MonkeyPatch) -> None:

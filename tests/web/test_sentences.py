@@ -17,6 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from repro.data.corpora import Corpus, GrammarSizes, open_corpus
 from repro.pages.build import read_results
 from repro.pages.scale_data import ScaleData, scale_data
+from repro.render.escape import shown
 from repro.results import artifacts
 from repro.results.record import Record, path
 from repro.results.sentences import write_sentences
@@ -223,7 +224,7 @@ def test_all_rows_stand_by_what_they_wrote_and_lead_to_their_runs(file: Path, op
     assert lines.count() == 2
     assert lines.nth(0).locator("a").all_inner_texts() == ["base, seed 1", "base, seed 2"]
     assert lines.nth(0).locator("ins, del").count() == 0
-    assert lines.nth(1).locator("ins").inner_text() == HOSTILE
+    assert lines.nth(1).locator("ins").inner_text() == shown(HOSTILE)
     assert page.locator("img").count() == 0
     lines.nth(1).locator("a").click()
     assert page.evaluate("location.hash").endswith("#run=3000000000000001")

@@ -18,6 +18,7 @@ from report_records import HOSTILE, scored
 
 from repro.pages.build import read_results
 from repro.pages.scale_data import scale_data
+from repro.render.escape import shown
 from repro.results.record import Record, path
 from repro.web.files import by_evidence, index_report, lead
 from repro.web.runs import runs_section
@@ -127,7 +128,7 @@ def test_a_hostile_name_is_a_name(made: Path, opened: Any) -> None:
     assert page.locator("img").count() == 0
     page.locator("#table3 tbody a", has_text="<script>").first.click()
     dialog = page.get_by_role("dialog")
-    assert dialog.locator("h2").text_content() == HOSTILE
+    assert dialog.locator("h2").text_content() == shown(HOSTILE)
     assert "\nNone were kept beside the record.\n" in dialog.inner_text()
     assert page.locator("script").count() == page.evaluate("document.querySelectorAll('body > script').length")
 

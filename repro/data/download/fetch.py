@@ -139,6 +139,12 @@ def _download(source: Source, urls: Sequence[str], folder: Path, tell: Announce,
 def _verify(source: Source, path: Path) -> None:
     """Refuse an archive that is not what it should be, and set it aside; each file is read once per process."""
     status = path.stat()
+    if not path.is_file():
+        got = "a folder" if path.is_dir() else "neither a file nor a folder"
+        raise ValueError(
+            f"{path}: expected the file as it is published, got {got}. Move that away and start again to download the "
+            "file, or put it there yourself; archives are unpacked for you."
+        )
     if source.size is not None and status.st_size != source.size:
         raise _set_aside(path, f"{source.size:,} bytes", f"{status.st_size:,}")
     for algorithm, digest in _expected(source).items():

@@ -21,7 +21,9 @@ def noted_step(journal: Path) -> int:
 
 
 def end_of(path: Path, n_bytes: int = 8_000) -> bytes:
-    """The last bytes of a file; none where it cannot be read."""
+    """The last bytes of a file; none where it cannot be read, or is none."""
+    if not path.is_file():
+        return b""
     try:
         with path.open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - n_bytes))

@@ -6,11 +6,17 @@
 report.inside = {
   FORMAT: 1, // of repro/results/inside.py
 
+  /** A text with what a browser would obey written as it is called, as `shown` of repro/render/escape.py does. */
+  named(text) {
+    const called = (n) => (n < 256 ? `\\x${n.toString(16).padStart(2, "0")}` : `\\u${n.toString(16)}`);
+    return text.replace(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (one) => called(one.charCodeAt(0)));
+  },
+
   /** The content of a file, and its weights: an Uint8Array for each sentence and kind. Raises an Error for any other file. */
   read(data) {
     const end = data.indexOf(10);
     const head = new TextDecoder().decode(data.subarray(0, Math.max(0, end)));
-    const content = /^\{.*\}$/.test(head) ? JSON.parse(head) : {};
+    const content = /^\{.*\}$/.test(head) ? JSON.parse(head, (_, value) => (typeof value === "string" ? this.named(value) : value)) : {};
     if (!Array.isArray(content.sentences)) throw new Error("Expected a file .inside.gz, as it stands beside a record, got another.");
     if (content.format !== this.FORMAT) throw new Error(`Expected a file of format ${this.FORMAT}, got ${content.format}: it was written by another version.`);
     if (!content.sentences.length) throw new Error("Expected a sentence, got none: the text of that run may not be given on.");

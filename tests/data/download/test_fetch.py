@@ -2,9 +2,11 @@
 
 import gzip
 import hashlib
+import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -63,6 +65,19 @@ def test_a_file_put_there_by_hand_is_verified_and_used(tmp_path: Path, watched: 
     (tmp_path / "x.tgz").write_bytes(ARCHIVE)
     assert watched.fetch(source_at("http://example.invalid/x.tgz"), tmp_path).read_bytes() == ARCHIVE
     assert watched.told == []
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
+@pytest.mark.parametrize("changed", [{}, {"size": None}])
+def test_what_is_no_file_is_refused_and_left_where_it_is(
+    tmp_path: Path, watched: Watched, make: Callable[[Path], object], changed: dict[str, Any]
+) -> None:
+    make(tmp_path / "x.tgz")
+    with pytest.raises(
+        ValueError, match=r"x.tgz: expected the file as it is published, got (a f|neither)"
+    ):
+        watched.fetch(source_at("http://example.invalid/x.tgz", **changed), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tgz"]
 
 
 @pytest.mark.parametrize("changed", [{}, {"sha256": None, "md5": MD5}, {"sha256": None, "md5": MD5, "size": None}])
