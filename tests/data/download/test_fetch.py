@@ -73,9 +73,7 @@ def test_what_is_no_file_is_refused_and_left_where_it_is(
     tmp_path: Path, watched: Watched, make: Callable[[Path], object], changed: dict[str, Any]
 ) -> None:
     make(tmp_path / "x.tgz")
-    with pytest.raises(
-        ValueError, match=r"x.tgz: expected the file as it is published, got (a f|neither)"
-    ):
+    with pytest.raises(ValueError, match=r"x.tgz: expected the file as it is published, got (a f|neither)"):
         watched.fetch(source_at("http://example.invalid/x.tgz", **changed), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["x.tgz"]
 
