@@ -74,7 +74,7 @@ MOST_LINES = {
     "web": 1_953,
     "experiment": 271,
     "cli": 2_145,
-    "tests": 52_696,
+    "tests": 52_702,
 }
 
 

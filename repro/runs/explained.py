@@ -210,7 +210,7 @@ def explained(
                 tensor.retain_grad()
     chosen = logits.log_softmax(-1)[range(len(written)), written]
     [later] = torch.autograd.grad(chosen[0], around["decoder", 1][0].x, retain_graph=True)
-    (-chosen.mean()).backward()  # type: ignore[no-untyped-call]
+    (-chosen.mean()).backward()
     with torch.no_grad():
         backwards = model(torch.tensor([[*source_ids[-2::-1], EOS]]), decoder_in)[0]
     return Explained(
