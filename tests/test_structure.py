@@ -74,7 +74,7 @@ MOST_LINES = {
     "web": 1_967,
     "experiment": 271,
     "cli": 2_148,
-    "tests": 52_996,
+    "tests": 53_000,
 }
 
 

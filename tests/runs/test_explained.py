@@ -57,19 +57,24 @@ def told(trained: Trained, without: Missing | None = None) -> Explained:
     return explained(trained, source, target[:-1], without)
 
 
+def copied(model: Any) -> Any:
+    """The same model, to be changed."""
+    return copy.deepcopy(model)
+
+
 def plain(trained: Trained, seen: Explained, model: Any = None) -> tuple[Any, torch.Tensor]:
     """The model itself in float64, after the backward pass of the same loss; and its logits."""
-    model = copy.deepcopy(trained.model if model is None else model).double().eval()
+    model = copied(trained.model if model is None else model).double().eval()
     logits = model(torch.tensor([seen.source_ids]), torch.tensor([[PAD, *seen.written_ids[:-1]]]))[0]
     torch.nn.functional.cross_entropy(logits, torch.tensor(seen.written_ids)).backward()
     return model, logits.detach()
 
 
 def test_each_step_is_that_of_the_plain_model(trained: Trained, seen: Explained) -> None:
-    model = copy.deepcopy(trained.model).double()
+    model = copied(trained.model).double()
     given: dict[str, Any] = {}
-    for name, part in model.named_modules():
-        part.register_forward_hook(lambda _, read, made, name=name: given.update({name: (read[0], made)}))
+    for name, module in model.named_modules():
+        module.register_forward_hook(lambda _, read, made, name=name: given.update({name: (read[0], made)}))
     source, read = torch.tensor([seen.source_ids]), torch.tensor([[PAD, *seen.written_ids[:-1]]])
     maps = model.attention_maps(source, read)
     assert seen.attention.keys() == {(kind, n) for kind in ATTENTION for n in (1, 2)} == seen.around.keys()
@@ -107,7 +112,7 @@ def test_logits_loss_and_gradients_are_those_of_the_plain_model(trained: Trained
 
 
 def test_the_search_is_the_runs_own(trained: Trained, seen: Explained) -> None:
-    model = copy.deepcopy(trained.model).double()
+    model = copied(trained.model).double()
     [ids] = translate(model, as_ids(trained.tokenizer, [SENTENCE]), Search.of(trained.record.settings))
     assert seen.found == trained.tokenizer.decode(ids)
     assert explained(trained, seen.source_ids).written_ids == [*ids, EOS]
@@ -116,7 +121,8 @@ def test_the_search_is_the_runs_own(trained: Trained, seen: Explained) -> None:
 def test_without_the_mask_a_later_token_changes_an_earlier_row(trained: Trained, seen: Explained) -> None:
     other = told(trained, "mask")
     changed = [*seen.written_ids[:-2], seen.written_ids[0]]
-    for without, is_changed in ((None, False), ("mask", True)):
+    cases: tuple[tuple[Missing | None, bool], ...] = ((None, False), ("mask", True))
+    for without, is_changed in cases:
         before, after = (
             explained(trained, seen.source_ids, ids, without).logits for ids in (seen.written_ids[:-1], changed)
         )
@@ -134,7 +140,7 @@ def test_without_the_mask_a_later_token_changes_an_earlier_row(trained: Trained,
 
 
 def test_without_the_scale_it_is_a_model_whose_queries_are_larger(trained: Trained, seen: Explained) -> None:
-    other, model = told(trained, "scale"), copy.deepcopy(trained.model).double()
+    other, model = told(trained, "scale"), copied(trained.model).double()
     first = seen.attention["encoder", 1].scores
     torch.testing.assert_close(other.attention["encoder", 1].scores, first * HYPER.d_k**0.5)
     for part in model.modules():
@@ -149,11 +155,10 @@ def test_without_positions_the_source_is_a_set(trained: Trained, learned: bool) 
     if learned:
         hyper = replace(HYPER, learned_positions=True)
         torch.manual_seed(1)
-        model = Transformer(hyper, trained.tokenizer.size).eval()
-        record = its_record(hyper=asdict(hyper))
-        trained = Trained(record=record, model=model, tokenizer=trained.tokenizer)
+        learner = Transformer(hyper, trained.tokenizer.size).eval()
+        trained = Trained(record=its_record(hyper=asdict(hyper)), model=learner, tokenizer=trained.tokenizer)
     seen, other = told(trained), told(trained, "positions")
-    model = copy.deepcopy(trained.model)
+    model = copied(trained.model)
     for positions in (model.source_positions, model.target_positions):
         (positions.weight.data if learned else positions.table).zero_()
     torch.testing.assert_close(other.logits, plain(trained, seen, model)[1])
@@ -190,6 +195,7 @@ def test_the_six_answers_are_the_plain_models_gradients(trained: Trained, seen: 
     x = attended.x.detach().requires_grad_()
     [through] = torch.autograd.grad(part(x), x, attended.total.grad)
     assert float(residual["through the sub-layer"]) == pytest.approx(through.norm().item())
+    assert attended.total.grad is not None
     torch.testing.assert_close(attended.x.grad, attended.total.grad + through)
     p, g = steps.weights, steps.weights.grad
     assert g is not None
