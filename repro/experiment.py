@@ -18,7 +18,7 @@ from repro.render.several import several
 from repro.results.frame import program_place
 from repro.results.record import PROGRAM, Record
 from repro.runs import command, streams
-from repro.runs.cards import HIDE
+from repro.runs.cards import HIDE, refuse_cards
 from repro.runs.command import code_of
 from repro.runs.executors.channel import Channel
 from repro.runs.executors.slurm import array_for, submission
@@ -156,7 +156,8 @@ def _run(name: str, tables: Sequence[Table], argv: Sequence[str] | None) -> int:
         for task in tasks:
             task.find(task.at(scale).corpus, options.data_dir)  # before anything takes time
         if options.processes > 1 and peer is None and options.on == "here":
-            refuse_systems(asked, scale, options)  # once, and not by each process
+            refuse_cards(options.products)  # once, and not by each process
+            refuse_systems(asked, scale, options)
             print(f"{name} at scale {scale.name}: {options.processes} processes begin", flush=True)
             return launch(sys.argv, options.processes)
         streams.outlive_reader()
@@ -202,6 +203,7 @@ def _show(
     Raises FileNotFoundError where the folder of the text was named and is not there.
     """
     if options.measure:
+        refuse_cards(options.products)
         _measure(tables, asked, scale, options)
     tasks = dict.fromkeys(cell.task for cell in asked if options.hardware is None)  # of a machine that is here
     found = [_whereabouts(task.at(scale).corpus, task, options.data_dir) for task in tasks]

@@ -108,7 +108,7 @@ def _word(outcome: Outcome, part: Part) -> str:
 
 
 def _differences(every: Iterable[Found], part: Part) -> Iterator[str]:
-    """0.12 log PPL worse, BLEU open: a number where its sign was decided, and only there; nothing where none was."""
+    """0.12 log PPL worse, BLEU undetermined: a number where its sign was decided, and only there; else nothing."""
     known = [found for found in every if found.value is not None]
     if all(found.verdict.outcome in UNDECIDED for found in known):
         return

@@ -6,10 +6,11 @@ ask, finds none where the driver is too old for it.
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from repro.runs.options import Precision
@@ -36,24 +37,57 @@ def present() -> tuple[str, ...]:
     return _of_nvidia() or _of_amd()
 
 
+class _Memory(ctypes.Structure):
+    _fields_ = (("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong))
+
+
+def free_on_cards(environment: Mapping[str, str]) -> int | None:
+    """Bytes free on the fullest of the visible cards; None where nobody says."""
+    chosen = list(visible(environment))
+    with _nvml() as nvml:
+        if nvml is None or not chosen or not all(map(str.isdecimal, chosen)):
+            return None
+        found = []
+        for i in map(int, chosen):
+            card, memory = ctypes.c_void_p(), _Memory()
+            nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(card))
+            if nvml.nvmlDeviceGetMemoryInfo(card, ctypes.byref(memory)) != 0:
+                return None
+            found.append(int(memory.free))
+    return min(found)
+
+
 def _of_nvidia() -> tuple[str, ...]:
-    for place in NVML:
-        try:
-            nvml = ctypes.CDLL(place)
-        except OSError:
-            continue
-        if nvml.nvmlInit_v2() != 0:
+    names = []
+    with _nvml() as nvml:
+        if nvml is None:
             return ()
-        n, names = ctypes.c_uint(), []
+        n = ctypes.c_uint()
         nvml.nvmlDeviceGetCount_v2(ctypes.byref(n))
         for i in range(n.value):
             card, name = ctypes.c_void_p(), ctypes.create_string_buffer(96)
             nvml.nvmlDeviceGetHandleByIndex_v2(i, ctypes.byref(card))
             nvml.nvmlDeviceGetName(card, name, len(name))
             names.append(name.value.decode("ascii", "replace"))
-        nvml.nvmlShutdown()
-        return tuple(names)
-    return ()
+    return tuple(names)
+
+
+@contextmanager
+def _nvml() -> Iterator[Any]:
+    """NVIDIA's library of management, which comes with the driver; None where there is none that works."""
+    for place in NVML:
+        try:
+            nvml = ctypes.CDLL(place)
+        except OSError:
+            continue
+        if nvml.nvmlInit_v2() != 0:
+            break
+        try:
+            yield nvml
+        finally:
+            nvml.nvmlShutdown()
+        return
+    yield None
 
 
 def _of_amd(nodes: Path = AMD) -> tuple[str, ...]:

@@ -53,7 +53,7 @@ def _bar(low: str, mean: str, high: str, base: str) -> Markup:
 
 
 def verdict_html(words: Words) -> Markup:
-    """Verdicts with their marks, and the names of their claims where they have them: C27a: ✓ same sign."""
+    """Verdicts with their marks, and the names of their claims where they have them: C27a: ✓ sign as printed."""
     parts = [text.rpartition(": ") for text in plain(words).split(", ") if text]
     return Markup(", ").join(Markup("{}{}{}").format(name, colon, outcome_html(word)) for name, colon, word in parts)
 

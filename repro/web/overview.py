@@ -62,7 +62,7 @@ def _finding(one: Judged) -> Markup:
 
 
 def _grounds(one: Judged) -> str:
-    """By which scores it came out so, and what of them says otherwise: log PPL, though ...; BLEU open."""
+    """By which scores it came out so, and what of them says otherwise: log PPL, though ...; BLEU undetermined."""
     by = [f.endpoint.name + steps_against(one.claim, f) for f in one.found if f.verdict.outcome == one.verdict]
     others = [f"{f.endpoint.name} {f.verdict.outcome}" for f in one.found if f.verdict.outcome != one.verdict]
     return with_minus("; ".join([" and ".join(by), *others] if by else others))

@@ -14,7 +14,7 @@ WIDE = Table(
     (
         Column("", "row", ["base", "(C) d_model=1024 (here 128)"]),
         *(Column(group, name, ["2.90 ± 0.07", ""]) for group in ("PPL", "BLEU", "F1") for name in ("ours", "paper")),
-        Column("", "verdict", ["same sign, which is said in more words than fit", ""], is_words=True),
+        Column("", "verdict", ["sign as printed, which is said in more words than fit", ""], is_words=True),
     )
 )
 

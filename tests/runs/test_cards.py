@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from repro import experiment
 from repro.runs import cards
 from repro.runs.cards import has_kernels, refuse_cards, visible
 from repro.runs.options import Precision
@@ -37,6 +38,11 @@ class Nvml:
 
     def nvmlDeviceGetHandleByIndex_v2(self, i: int, card: Any) -> int:
         card._obj.value = i + 1
+        return 0
+
+    def nvmlDeviceGetMemoryInfo(self, card: ctypes.c_void_p, memory: Any) -> int:
+        assert card.value is not None
+        memory._obj.free = 1_000 * card.value
         return 0
 
     def nvmlDeviceGetName(self, card: ctypes.c_void_p, name: Any, room: int) -> int:
@@ -71,6 +77,15 @@ def test_the_driver_says_which_cards_there_are(monkeypatch: pytest.MonkeyPatch, 
     assert visible({"CUDA_VISIBLE_DEVICES": "1,0"}) == {"1": "Tesla T4", "0": "NVIDIA A100"}
     assert list(visible({"CUDA_VISIBLE_DEVICES": "GPU-5"})) == ["GPU-5"]
     assert visible({"CUDA_VISIBLE_DEVICES": ""}) == visible({"CUDA_VISIBLE_DEVICES": "-1"}) == {}
+
+
+def test_the_fullest_of_the_visible_cards_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, Nvml("a", "b", "c"))
+    assert cards.free_on_cards({}) == 1_000
+    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "2,1"}) == 2_000
+    assert cards.free_on_cards({"CUDA_VISIBLE_DEVICES": "GPU-5"}) is None
+    use(monkeypatch, None)
+    assert cards.free_on_cards({}) is None
 
 
 def test_there_are_none_without_a_driver(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,3 +183,20 @@ def test_the_processor_can_be_asked_for(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, cwd=tmp_path,
                           capture_output=True, text=True)  # fmt: skip
     assert done.stdout.endswith("True\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("typed", [["--dry-run", "--measure"], ["--devices", "2"]])
+def test_cards_are_refused_before_a_row_is_tried_or_processes_begin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, typed: list[str]
+) -> None:
+    def refuse(precision: Precision) -> None:
+        raise ValueError(f"no card for {precision}")
+
+    monkeypatch.setattr(experiment, "refuse_cards", refuse)
+    monkeypatch.setattr(experiment, "_measure", lambda *_: pytest.fail("it measured"))
+    monkeypatch.setattr(experiment, "launch", lambda *_: pytest.fail("it began"))
+    places = [f"--{name}-dir={tmp_path / name}" for name in ("results", "runs", "cache")]
+    with pytest.raises(SystemExit) as ended:
+        experiment.main("t", [], ["--scale=smoke", *places, *typed])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "error: no card for fp32\n"

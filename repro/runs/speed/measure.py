@@ -38,6 +38,8 @@ def measure_run(run: Run, cache: Path) -> None:
     settings = run.settings
     trial = Trial(**vars(run.recipe))
     sizes = _sizes(trial, trial.batch_tokens)
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
     known = Known(
         how=speed_conditions(this_machine(), settings.threads, settings.processes, settings.precision),
         row=row_of(vars(settings.hyper), system_text(settings.system) or None),
@@ -46,6 +48,7 @@ def measure_run(run: Run, cache: Path) -> None:
         step=seconds_of_an_update(trial),
         sentence=None,
         made=now(),
+        memory=torch.cuda.max_memory_allocated() if torch.cuda.is_available() and trial.accumulate == 1 else None,
     )
     note_trial(cache, known)
 

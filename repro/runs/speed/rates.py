@@ -62,9 +62,11 @@ class Known:
     step: float  # seconds of an update
     sentence: float | None  # seconds to search and score one of held-out text; None: not known
     made: str  # UTC, ISO 8601
+    memory: int | None = None  # bytes of a GPU at the peak of a whole update; None on a processor, or not known
 
     def __post_init__(self) -> None:
-        numbers = [self.step, self.flops, self.tokens, *([] if self.sentence is None else [self.sentence])]
+        known = [one for one in (self.sentence, self.memory) if one is not None]
+        numbers = [self.step, self.flops, self.tokens, *known]
         if not all(type(number) in (int, float) and 0 < number < math.inf for number in numbers):
             raise ValueError(f"expected positive numbers, got {self}")
 
@@ -111,6 +113,19 @@ class Speeds:
         return next(same, min(self.known, key=lambda one: abs(math.log(one.flops / flops)), default=None))
 
 
+def card_peaks(cache: Path, runs: Path, how: How) -> dict[tuple[str, int], int]:
+    """Bytes of a card of this machine at the peak, by row and tokens of an update: of runs, and of trials.
+
+    The largest of several, as a peak depends on which sentences came together.
+    """
+    mine = speed_conditions(this_machine(), how.threads, how.processes, how.products)
+    found: dict[tuple[str, int], int] = {}
+    for one in (*finished(runs), *tried(cache)):
+        if one.how == mine and one.memory is not None:
+            found[one.row, one.tokens] = max(one.memory, found.get((one.row, one.tokens), 0))
+    return found
+
+
 # Finished runs ---------------------------------------------------------------------------------------------------
 
 
@@ -135,6 +150,7 @@ def _of_record(content: Mapping[str, Any]) -> Known:
     if cost["train_seconds"] < SHORTEST:
         raise ValueError(f"expected at least {SHORTEST:g} s of training, got {cost['train_seconds']}")
     machine = Machine(stamp["cpu"], stamp["device"], stamp["versions"]["torch"].partition("+")[0])
+    is_on_card = stamp["device"] not in (None, stamp["cpu"])
     searched = content["status"] == "finished" and cost["decode_seconds"]
     return Known(
         how=speed_conditions(machine, stamp["n_threads"], settings["devices"], settings["precision"]),
@@ -144,6 +160,7 @@ def _of_record(content: Mapping[str, Any]) -> Known:
         step=cost["train_seconds"] / cost["steps"],
         sentence=cost["decode_seconds"] / (corpus["n_dev"] + corpus["n_test"]) if searched else None,
         made=stamp["started"],
+        memory=None if settings.get("accumulate", 1) > 1 or not is_on_card else cost.get("peak_memory_bytes"),
     )
 
 

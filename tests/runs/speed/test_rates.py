@@ -10,7 +10,8 @@ import pytest
 from repro.results.provenance import provenance
 from repro.runs.options import Options
 from repro.runs.scales import SCALES
-from repro.runs.speed.rates import Known, Speeds, note_trial, row_of, speed_conditions, this_machine, tried
+from repro.runs.speed import rates
+from repro.runs.speed.rates import Known, Speeds, card_peaks, note_trial, row_of, speed_conditions, this_machine, tried
 from repro.storage import signed_json
 
 LAPTOP = SCALES["laptop"]
@@ -202,3 +203,19 @@ def test_a_gpu_is_found_without_asking_pytorch(monkeypatch: pytest.MonkeyPatch) 
         assert this_machine().device == this_machine().cpu
     finally:
         this_machine.cache_clear()
+
+
+def test_the_peaks_of_a_card_are_of_whole_updates_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    card = replace(HERE, device="A card")
+    monkeypatch.setattr(rates, "this_machine", lambda: card)
+    stamp = RECORD["stamp"] | {"device": "A card"}
+    kept(tmp_path / "runs", 1, stamp=stamp, cost__peak_memory_bytes=5)
+    kept(tmp_path / "runs", 2, stamp=stamp, cost__peak_memory_bytes=7)
+    kept(tmp_path / "runs", 3, stamp=stamp, cost__peak_memory_bytes=9, settings__accumulate=2)  # of half an update
+    kept(tmp_path / "runs", 4, cost__peak_memory_bytes=9)  # of the host
+    kept(tmp_path / "runs", 5, stamp=stamp, cost__peak_memory_bytes=None, settings__batch_tokens=99)
+    how = speed_conditions(card, 1, 1, "fp32")
+    note_trial(tmp_path / "cache", replace(TRIED, how=how, tokens=64, memory=3))
+    assert card_peaks(tmp_path / "cache", tmp_path / "runs", Options()) == {(TRIED.row, 512): 7, (TRIED.row, 64): 3}
+    monkeypatch.undo()
+    assert card_peaks(tmp_path / "cache", tmp_path / "runs", Options()) == {}
