@@ -74,7 +74,7 @@ MOST_LINES = {
     "web": 1_967,
     "experiment": 273,
     "cli": 2_148,
-    "tests": 53_101,
+    "tests": 53_067,
 }
 
 

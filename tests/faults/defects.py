@@ -138,26 +138,6 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/decoding/test_beam.py::test_a_live_hypothesis_counts_only_where_none_has_ended",),
     ),
     Defect(
-        "padding that is predicted is correct",
-        "repro/model/loss.py",
-        "((best.unsqueeze(1) == gold) & (gold != PAD)).sum()",
-        "(best.unsqueeze(1) == gold).sum()",
-        (
-            "tests/model/test_loss.py::test_correct_predictions_by_hand[at once]",
-            "tests/model/test_loss.py::test_correct_predictions_by_hand[by_the_gpus_way]",
-        ),
-    ),
-    Defect(
-        "the prediction is made of probabilities after rounding",
-        "repro/model/loss.py",
-        "torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)",
-        "logits.softmax(1).argmax(1)",
-        (
-            "tests/model/test_loss.py::test_correct_predictions_by_hand[at once]",
-            "tests/model/test_loss.py::test_correct_predictions_by_hand[in_chunks]",
-        ),
-    ),
-    Defect(
         "the prediction is made of the smoothed loss",
         "repro/model/loss.py",
         "torch.from_numpy(logits.numpy().argmax(1)) if by_numpy else logits.argmax(1)",
@@ -417,13 +397,6 @@ DEFECTS: tuple[Defect, ...] = (
         ("tests/runs/test_table.py::test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says",),
     ),
     Defect(
-        "a row of Table 2 beside another's number",
-        "experiments/table2.py",
-        'base_averaged, printed(BASE, "en-fr"), Translation("en-fr")',
-        'base_averaged, printed(BIG, "en-fr"), Translation("en-fr")',
-        ("tests/runs/test_table.py::test_table_2_is_averaged_dropped_out_and_scored_as_section_6_1_says",),
-    ),
-    Defect(
         "two systems of Table 2 have changed numbers",
         "repro/paper.py",
         'System(name="ByteNet", kind="single", bleu={"en-de": 23.75})',
@@ -454,13 +427,6 @@ DEFECTS: tuple[Defect, ...] = (
         "    tags = [(leaf.tag, i, i + 1) for i, leaf in enumerate(tree.leaves)]\n"
         "    for label, begin, end in [*tree.brackets, *tags]:\n",
         ("tests/decoding/test_evalb.py::test_the_golden_example_to_the_last_count",),
-    ),
-    Defect(
-        "labels are cut into sub-words",
-        "repro/data/tokenizer.py",
-        '    contents["model"]["ignore_merges"] = True  # what the vocabulary has is taken as it is\n',
-        "",
-        ("tests/data/test_treebanks.py::test_labels_and_tags_are_one_token_each_and_the_card_says_what_the_trees_are",),
     ),
     Defect(
         "ConvS2S sees one position of the future",
