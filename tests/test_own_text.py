@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from own_signals import own_signals
 
-from repro.data.corpora import open_corpus
-from repro.data.prepare import prepare
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.data.vocabulary import Subwords
 from repro.experiment import Paper, Row, main
 from repro.results import record

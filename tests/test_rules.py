@@ -232,7 +232,7 @@ RULES = {
         ),
         "path.replace(other)",
         # an archive takes its name when its hash is known
-        allowed=("data/download/fetch.py", "data/download/transfer.py"),
+        allowed=("corpora/download/fetch.py", "corpora/download/transfer.py"),
     ),
     "to_csv": Rule(
         "never half a file: repro/storage/atomic.py writes",

@@ -15,7 +15,7 @@ FLOORS = """
     storage render paper
     model
     data results
-    decoding tracking claims
+    decoding tracking claims corpora
     training pages
     complexity
     runs
@@ -61,7 +61,8 @@ MOST_LINES = {
     "render": 852,
     "paper": 195,
     "model": 3_554,
-    "data": 9_377,
+    "data": 2_275,
+    "corpora": 7_114,
     "results": 4_058,
     "training": 1_953,
     "tracking": 1_370,
@@ -79,7 +80,7 @@ MOST_LINES = {
 
 
 def folder(module: str) -> str:
-    """`data` of repro.data.grammar.tree, `experiment` of repro.experiment."""
+    """`data` of repro.corpora.grammar.tree, `experiment` of repro.experiment."""
     return module.split(".")[1]
 
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
-from repro.data.corpora import CORPORA, FETCHED, GIVEN, PROJECT
-from repro.data.download.sources import COLLECTIONS, Collection
-from repro.data.filters import FILTER_RULES, check_rules
-from repro.data.treebanks import TREEBANKS, TREES
+from repro.corpora.catalogue import CORPORA, FETCHED, GIVEN, PROJECT
+from repro.corpora.download.sources import COLLECTIONS, Collection
+from repro.corpora.filters import FILTER_RULES, check_rules
+from repro.corpora.treebanks import TREEBANKS, TREES
 from repro.runs.command import Parser, code_of, folder_named, ours, python, script
 from repro.runs.options import USUAL, add_options, refuse_vocabulary
 from repro.runs.parsing import Parsing
@@ -151,7 +151,7 @@ def _name_and_pair(corpus: str) -> tuple[str, str]:
 
 
 def _import(options: argparse.Namespace) -> None:
-    from repro.data.importer import import_text
+    from repro.corpora.importer import import_text
 
     made = import_text(
         options.text,
@@ -180,7 +180,7 @@ def _import(options: argparse.Namespace) -> None:
 
 def _listing(corpus: str | None) -> str:
     """Every archive of a corpus, or of all: what it is, where, how large, its licence and hash, who reads it."""
-    from repro.data.download.fetch import described
+    from repro.corpora.download.fetch import described
 
     chosen = COLLECTIONS if corpus is None else {corpus: _collection(*_name_and_pair(corpus))}
     archives = {source.archive: source for one in chosen.values() for source in one.sources}
@@ -202,7 +202,7 @@ def _collection(name: str, pair: str) -> Collection:
 
 
 def _fetch(name: str, pair: str, options: argparse.Namespace) -> None:
-    from repro.data.download.fetch import copies, instructions, missing, text
+    from repro.corpora.download.fetch import copies, instructions, missing, text
 
     known = _collection(name, pair)
     for source in known.sources:
@@ -228,8 +228,8 @@ def _fetch_trees(name: str, options: argparse.Namespace) -> None:
     """The files of a treebank into its own folder, each known by its hash."""
     if name != "craft":
         raise ValueError(f"Nothing to fetch for {name}. {CORPORA[name].origin}")
-    from repro.data.download.craft import fetch_craft, missing_of_craft
-    from repro.data.download.fetch import described
+    from repro.corpora.download.craft import fetch_craft, missing_of_craft
+    from repro.corpora.download.fetch import described
 
     folder = options.data_dir / name
     lacking = missing_of_craft(folder)

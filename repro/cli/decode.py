@@ -140,7 +140,7 @@ def warn_of_unseen(run: Record, lines: Sequence[str]) -> None:
     """Say which share of the words a run on generated text never saw: to others than those it has no answer."""
     if run.corpus["name"] != "grammar":
         return
-    from repro.data.grammar.generate import sentences
+    from repro.corpora.grammar.generate import sentences
 
     held_out, column = run.corpus["n_test"] + run.corpus["n_dev"], ("en", "de", "fr").index(run.pair.split("-")[0])
     trained = islice(sentences(0), held_out, held_out + run.corpus["n_train"])

@@ -1,7 +1,7 @@
 """Ids on disk, in shards that are memory-mapped: a billion pairs cost little memory and no start-up time.
 
 A shard is one file, opened when it is first read, and few are open at a time: a batch costs the shards that it
-touches. `repro/data/prepare.py` makes them. In the file stand, little-endian, one after the other:
+touches. `repro/corpora/prepare.py` makes them. In the file stand, little-endian, one after the other:
 
     pairs, kinds, source tokens, target tokens             4 numbers of 64 bits
     counts [kinds, 3]: two lengths, and how many pairs     32 bits, see `repro/data/lengths.py`
@@ -24,10 +24,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from repro.data.cut_text import whole_words
 from repro.data.lengths import Counts, PairLengths, Whole, counted
 from repro.data.parallel_text import Parallel
 from repro.data.tokenizer import Tokenizer
+from repro.data.vocabulary import whole_words
 from repro.storage import atomic
 
 SIDES = ("source", "target")

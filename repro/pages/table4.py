@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repro.claims.judge import Judged
-from repro.data.treebanks import TREEBANKS
+from repro.corpora.treebanks import TREEBANKS
 from repro.pages.claims import NAME as CLAIMS
 from repro.pages.claims import settled_claims
 from repro.pages.columns import (

@@ -28,7 +28,7 @@ from repro.results.systems import modules, named_parts
 # what an experiment file or a program takes from there decides nothing that the run's id does not say
 FACES = (PACKAGE.name, f"{PACKAGE.name}.experiment")
 INSTALLED = ("site-packages", "dist-packages")  # folders whose neighbours have nothing to do with each other
-ROOTS = ("repro.data.prepare", "repro.runs.trial")  # text to ids; ids to scores
+ROOTS = ("repro.corpora.prepare", "repro.runs.trial")  # text to ids; ids to scores
 RELEASE = "release.json"  # in an installed package: the commit it was built from and the fingerprint of its code
 LIBRARIES = ("torch", "lightning", "tokenizers", "sacrebleu", "numpy")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)  # syntax that has a docstring
@@ -199,7 +199,7 @@ def _code_of(system: Any) -> _Code:
 
 
 def fingerprints(system: Any = None) -> dict[str, str]:
-    """SHA-256 of each file that decides a result, by "data/prepare.py": to say which of them differ."""
+    """SHA-256 of each file that decides a result, by "model/loss.py": to say which of them differ."""
     found = sorted(_code_of(system).alone.items())
     return {_file(module).removeprefix(f"{PACKAGE.name}/"): digest for module, digest in found}
 

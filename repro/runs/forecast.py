@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from repro.data.corpora import CORPORA
-from repro.data.download.sources import COLLECTIONS, source
-from repro.data.treebanks import TREEBANKS
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.download.sources import COLLECTIONS, source
+from repro.corpora.treebanks import TREEBANKS
 from repro.model.config import BASE, Hyper
 from repro.model.cost import PAPER_VOCABULARY, TextSizes, n_parameters, training_flops
 from repro.render.several import several

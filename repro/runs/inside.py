@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from repro.data.corpora import CORPORA
-from repro.data.pair import languages
+from repro.corpora.catalogue import CORPORA
+from repro.corpora.pair import languages
 from repro.paper import FIGURE_SENTENCES
 from repro.results.inside import LARGEST, copy_inside, is_inside_of, packed_inside, write_inside
 from repro.results.record import Record, path

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from repro.data.corpora import CORPORA
+from repro.corpora.catalogue import CORPORA
 from repro.render.markdown import markdown
 from repro.render.page import Block, Code, Column, Heading, Listing, Page, Table, Text, Words, blocks
 from repro.results.record import Record

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Self, Union, get_args, get_origin, get_type_hints
 
+from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
-from repro.data.corpora import CORPORA
 from repro.data.vocabulary import Subwords
 from repro.model.special_tokens import SPECIAL
 from repro.results.frame import ROWS_FILE
@@ -30,7 +30,7 @@ Device = Literal["auto", "cpu"]
 Precision = Literal["fp32", "bf16"]
 Strategy = Literal["ddp", "fsdp"]  # `repro/training/loop.py`, likewise
 Backend = Literal["torch", "ctranslate2", "ctranslate2-int8"]  # `repro/decoding/backend.py`, which brings torch
-CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/data/filters.py`, which brings numpy
+CLEANING = ("length_ratio", "fairseq", "language", "duplicates")  # `repro/corpora/filters.py`, which brings numpy
 PLACES = ("here", "slurm", "ray")
 WHERE = re.compile("here|slurm|ray|ray://[^/:]+:[0-9]+")
 KINDS = {tuple: "a list of words, such as ['one', 'other']"}  # of a value, where Python's name for it says too little
@@ -367,7 +367,7 @@ def _rules(names: Sequence[str]) -> tuple[str, ...]:
     """The cleaning rules of these names in the order in which they are applied."""
     if not names:
         return ()
-    from repro.data.filters import check_rules
+    from repro.corpora.filters import check_rules
 
     return check_rules(names)
 

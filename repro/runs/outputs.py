@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.data.corpora import CORPORA, Corpus, GrammarSizes, open_corpus
-from repro.data.pair import languages
+from repro.corpora.catalogue import CORPORA, Corpus, GrammarSizes, open_corpus
+from repro.corpora.pair import languages
 from repro.results import artifacts
 from repro.results.brackets import Brackets, are_brackets_of, has_brackets, write_brackets
 from repro.results.further_tests import read_further

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.data.corpora import Corpus
+from repro.corpora.catalogue import Corpus
+from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
 from repro.data.treebank import Mended, mended, tokens_of
-from repro.data.treebanks import TREES, find_trees, open_trees, with_left_out
 from repro.decoding.evalb import SHORT, score_trees
 from repro.results.search import Search
 from repro.results.task import Named, TaskFacts, signature_of
@@ -63,7 +63,7 @@ class Parsing:
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
         """The ids; trees that could not be read count among what train lost."""
-        from repro.data.prepare import prepare
+        from repro.corpora.prepare import prepare
 
         prepared = prepare(corpus, **how)
         return replace(prepared, train=replace(prepared.train, dropped=with_left_out(prepared.train.dropped, corpus)))

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from repro.data.corpora import Corpus
+from repro.corpora.catalogue import Corpus
 from repro.data.shards import Prepared
 from repro.model.config import Hyper
 from repro.model.cost import PAPER_VOCABULARY, n_parameters

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from repro.data.corpora import Corpus, find, open_corpus
-from repro.data.pair import languages
+from repro.corpora.catalogue import Corpus, find, open_corpus
+from repro.corpora.pair import languages
 from repro.results.search import PAPER_SEARCH, Search
 from repro.results.task import TRANSLATION, Named, TaskFacts
 
@@ -51,11 +51,11 @@ class Task(Protocol):
         ...
 
     def open_corpus(self, corpus: str, **where: Any) -> Corpus:
-        """Its text, found and recognised; `where` is as `repro.data.corpora.open_corpus` takes it."""
+        """Its text, found and recognised; `where` is as `repro.corpora.catalogue.open_corpus` takes it."""
         ...
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        """Its text as ids; `how` is as `repro.data.prepare.prepare` takes it."""
+        """Its text as ids; `how` is as `repro.corpora.prepare.prepare` takes it."""
         ...
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
@@ -98,7 +98,7 @@ class Translation:
         return open_corpus(corpus, self.pair, **where)
 
     def prepare(self, corpus: Corpus, **how: Any) -> "Prepared":
-        from repro.data.prepare import prepare
+        from repro.corpora.prepare import prepare
 
         return prepare(corpus, **how)
 

@@ -1,6 +1,6 @@
 """What a run computes, from prepared text to scores. All that decides a result is here or imported from here.
 
-`repro/results/provenance.py` follows the imports of this file and of `repro/data/prepare.py` to say which code made
+`repro/results/provenance.py` follows the imports of this file and of `repro/corpora/prepare.py` to say which code made
 a number; so nothing here writes a record, a table or to the tracker. Paper: sections 5 and 6.1.
 """
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from repro.data.corpora import CORPORA
+from repro.corpora.catalogue import CORPORA
 from repro.model.config import BASE
 from repro.render.several import several
 from repro.results.record import short
@@ -20,7 +20,7 @@ from repro.runs.task import Task, Translation
 from repro.storage import atomic
 
 if TYPE_CHECKING:
-    from repro.data.corpora import Corpus
+    from repro.corpora.catalogue import Corpus
     from repro.data.shards import Prepared
     from repro.runs.run import Run
 

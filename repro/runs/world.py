@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from repro.corpora.catalogue import CORPORA
 from repro.data.batch_by import RECORDED
-from repro.data.corpora import CORPORA
 from repro.runs.options import CLEANING, USUAL, Options, chosen_scale
 from repro.runs.scales import SCALES
 

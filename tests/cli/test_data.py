@@ -16,10 +16,10 @@ from file_server import FileServer
 from own_limits import files_of
 
 from repro.cli.data import main
-from repro.data.corpora import open_corpus
-from repro.data.download import sources
-from repro.data.grammar.generate import write_grammar
-from repro.data.prepare import prepare
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.download import sources
+from repro.corpora.grammar.generate import write_grammar
+from repro.corpora.prepare import prepare
 from repro.experiment import Paper, Row
 from repro.experiment import main as experiment
 from repro.results.record import load
@@ -264,7 +264,7 @@ def test_captions_are_known_by_their_texts(
         said(capsys, *fetch)
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr("repro.data.corpora.SHA256", {})
+    monkeypatch.setattr("repro.corpora.catalogue.SHA256", {})
     fetched = open_corpus("multi30k", "en-de", data_dir=tmp_path / "data", cache=tmp_path / "cache")
     by_hand = open_corpus("multi30k", "en-de", data_dir=tmp_path, cache=tmp_path / "cache")
     assert fetched.test.source.parent.name == "multi30k_test_2016_flickr-en-de"

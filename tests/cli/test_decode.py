@@ -19,7 +19,7 @@ from own_limits import files_of
 
 from repro.cli import decode
 from repro.cli.commands import main
-from repro.data.grammar.generate import sentences
+from repro.corpora.grammar.generate import sentences
 from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords

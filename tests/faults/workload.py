@@ -21,7 +21,7 @@ from own_signals import hear_all
 
 STEPS, LOG = 32, 5  # no stop, checkpoint or averaged step has to fall on a line of the journal
 FORK = multiprocessing.get_context("forkserver")
-PRELOADED = ["faults.workload", "repro.runs.execution", "repro.runs.sweep", "repro.data.prepare", "torch._dynamo"]
+PRELOADED = ["faults.workload", "repro.runs.execution", "repro.runs.sweep", "repro.corpora.prepare", "torch._dynamo"]
 
 
 def write_text(folder: Path) -> None:
@@ -157,7 +157,7 @@ class NoMirror:
 
 def install(act: Act, each: Callable[[], None] | None = None) -> None:
     """Have `act` happen at its place; `each` happens every time."""
-    from repro.data import prepare
+    from repro.corpora import prepare
     from repro.decoding import backend
     from repro.training import checkpoint, module
 

@@ -38,7 +38,7 @@ def score(page: "Page"):
 """
 FILES = {
     "runs/trial.py": TRIAL,
-    "data/prepare.py": b"import repro.data.order\n",
+    "corpora/prepare.py": b"import repro.data.order\n",
     "data/order.py": b"def first(): return 1\n",
     "data/fetch.py": b"WAIT = 10\n",
     "model/layer.py": LAYER,
@@ -139,10 +139,10 @@ def test_it_covers_what_is_imported_at_any_distance_and_nothing_else(tmp_path: P
     seen = {fingerprint(write(tmp_path / "as it was"))}
     for name in ("report", "data__fetch", "model__other"):  # for types alone; by nobody; an importer
         assert fingerprint(write(tmp_path / name, **{name: b"x = 1"})) in seen
-    deciding = {"durable": b"def write(what): return [what]", "data__prepare": b"x = 1", "data__order": b"x = 1"}
+    deciding = {"durable": b"def write(what): return [what]", "corpora__prepare": b"x = 1", "data__order": b"x = 1"}
     for name, text in deciding.items():
         seen.add(fingerprint(write(tmp_path / name, **{name: text})))
-    seen.add(fingerprint(write(tmp_path / "more", data__prepare=b"import repro.data.fetch\n")))
+    seen.add(fingerprint(write(tmp_path / "more", corpora__prepare=b"import repro.data.fetch\n")))
     assert len(seen) == 5
 
 
@@ -152,7 +152,7 @@ def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
         .replace(b"repro.model.layer", b"repro.model.deep.layers")
         .replace(b"from math import sin\n", b"")
         .replace(b"import Layer\n", b"import Layer\nfrom math import sin\n"),
-        "data__prepare": b"from repro.plan import digest\n",
+        "corpora__prepare": b"from repro.plan import digest\n",
         "data__order": None,
         "plan__digest": FILES["data/order.py"],
         "model__layer": None,
@@ -168,18 +168,18 @@ def test_a_moved_file_changes_nothing(tmp_path: Path) -> None:
         (b"from math import sin", b"from math import cos as sin"),
         (b"from math import sin", b"from cmath import sin"),
         (b"repro.model.layer import", b"repro.model.other import"),
-        (b"from repro.data import order", b"from repro.data import prepare as order"),
+        (b"from repro.data import order", b"from repro.corpora import prepare as order"),
     ],
 )
 def test_the_same_name_for_another_thing_counts(tmp_path: Path, old: bytes, new: bytes) -> None:
-    other = {"model__other": LAYER.replace(b"512", b"256"), "data__prepare": b"import repro.data.order as o\n"}
+    other = {"model__other": LAYER.replace(b"512", b"256"), "corpora__prepare": b"import repro.data.order as o\n"}
     both = {**other, "decoding__bleu": FILES["decoding/bleu.py"] + b"import repro.model.other\n"}
     as_it_was = fingerprint(write(tmp_path / "as it was", **both))
     assert old in TRIAL
     assert fingerprint(write(tmp_path / "changed", **both, runs__trial=TRIAL.replace(old, new))) != as_it_was
 
 
-@pytest.mark.parametrize("name", ["runs__trial", "data__prepare", "data__order", "durable"])
+@pytest.mark.parametrize("name", ["runs__trial", "corpora__prepare", "data__order", "durable"])
 def test_a_package_without_sources_has_no_fingerprint(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileNotFoundError, match="expected the source repro/"):
         fingerprint(write(tmp_path, **{name: None}))
@@ -199,14 +199,14 @@ def test_our_own_code_that_decides() -> None:
     assert not [
         file
         for file in files
-        if file.startswith(("tracking/", "figures/", "data/download/fetch", "data/download/transfer", "pages/"))
+        if file.startswith(("tracking/", "figures/", "corpora/download/fetch", "corpora/download/transfer", "pages/"))
     ]
 
 
 def test_of_our_own_code_each_file_counts(tmp_path: Path) -> None:
     # a bias dropped in prepacked.py once left a finished run "finished before"
     seen = {stamp.fingerprint()}
-    for name in ("model/prepacked.py", "decoding/bleu.py", "data/filters.py"):
+    for name in ("model/prepacked.py", "decoding/bleu.py", "corpora/filters.py"):
 
         def source(path: str, changed: str = f"repro/{name}") -> bytes | None:
             text = stamp._here(path)

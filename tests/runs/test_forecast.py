@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from repro.data.corpora import GrammarSizes
+from repro.corpora.catalogue import GrammarSizes
 from repro.model.config import Hyper
 from repro.runs.forecast import (
     FLOPS_PER_CORE,

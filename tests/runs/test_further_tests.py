@@ -15,7 +15,7 @@ import torch
 from own_signals import own_signals
 from paper_runs import paper_run
 
-from repro.data.corpora import CORPORA, GrammarSizes, open_corpus
+from repro.corpora.catalogue import CORPORA, GrammarSizes, open_corpus
 from repro.experiment import main
 from repro.pages.further_tests import further_section
 from repro.render.page import Table

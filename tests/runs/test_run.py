@@ -19,10 +19,10 @@ from own_signals import own_signals
 from torch import Tensor
 
 from repro.claims.lists import catalogue_digest
+from repro.corpora.catalogue import open_corpus
+from repro.corpora.prepare import prepare
 from repro.data.batch import Batch
 from repro.data.batching import updates
-from repro.data.corpora import open_corpus
-from repro.data.prepare import prepare
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
 from repro.decoding import backend as backends

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from repro.data.corpora import Corpus
+from repro.corpora.catalogue import Corpus
 from repro.data.shards import Prepared
 from repro.experiment import Translation
 from repro.results.search import Search

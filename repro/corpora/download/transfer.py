@@ -1,0 +1,388 @@
+"""One archive over the network: into a `.part` file, and given its name when it is whole and known by its hash.
+
+What breaks on the way is tried again, from where it stopped if a hash tells whether the parts fit. What was refused (an
+error page, another length, another host) and who cannot be reached is left to the next address. A wrong hash is never
+tried again: the file is set aside as `.refused`. Who sends nothing, or next to nothing, is left after a minute.
+"""
+
+import errno
+import functools
+import hashlib
+import math
+import queue
+import shutil
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from repro.corpora.download.sources import Source
+from repro.storage import atomic
+from repro.storage.lock import locked
+
+BLOCK = 1 << 17
+QUEUED = 16  # blocks that have come and are not written yet
+SLOWEST = 1_000  # bytes a second: less is as good as nothing
+ATTEMPTS = 6  # at one address, in a row, none with more progress than this:
+PROGRESS = 1 << 20
+MAX_REDIRECTS = 5
+TELL_SECONDS = 10.0
+MAGIC = {".tgz": b"\x1f\x8b", ".gz": b"\x1f\x8b"}
+Announce = Callable[[str], object]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Clock:
+    """How much time a server and another process get."""
+
+    sleep: Callable[[float], object] = time.sleep
+    connect_seconds: float = 5.0  # to each address of a host; without a network all mirrors together take some seconds
+    stall_seconds: float = 60.0  # with next to nothing received
+    wait_seconds: float = 600.0  # for another process whose part does not grow
+
+
+CLOCK = Clock()
+
+
+def at_most(source: Source) -> str:
+    """The size of an archive, or its bound, in words."""
+    return f"{source.size:,} bytes" if source.size is not None else f"at most {source.max_size:,} bytes"
+
+
+def require_room(folder: Path, n_bytes: int, what: str) -> None:
+    """Refuse what the disk has no room for, before it is begun."""
+    free = shutil.disk_usage(folder).free
+    if n_bytes > free:
+        raise atomic.DiskError(
+            errno.ENOSPC,
+            f"{folder} has {free:,} bytes free, {what} needs {n_bytes:,}. Make room and start again; what was "
+            "received is kept.",
+        )
+
+
+def digest_of(path: Path, algorithm: str) -> str:
+    """The hash of a file as it is now, which is read once per process."""
+    status = path.stat()
+    return _digest_of_file(path, algorithm, status.st_size, status.st_mtime_ns)
+
+
+@functools.cache
+def _digest_of_file(path: Path, algorithm: str, size: int, mtime_ns: int) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
+
+
+class RefusedTransfer(Exception):
+    """This address does not have the archive; the words say why."""
+
+
+class BrokenTransfer(Exception):
+    """The transfer broke; it may succeed when it is tried again."""
+
+
+class Unreachable(Exception):
+    """No connection could be made: to ask again at once would only take time."""
+
+
+class WrongHash(Exception):
+    """Something came whole, and it is not the archive."""
+
+
+FAILURES = (RefusedTransfer, BrokenTransfer, Unreachable, WrongHash)
+
+
+def download(
+    source: Source, urls: Sequence[str], folder: Path, known: Mapping[str, str], tell: Announce, clock: Clock = CLOCK
+) -> dict[str, Exception]:
+    """Have the archive from the first address that gives it: {}; else what each of them did.
+
+    `known` are the hashes that it must have, by algorithm.
+    """
+    failures: dict[str, Exception] = {}
+    path = folder / f"{source.archive}.part"
+    try:
+        for url in urls:
+            try:
+                with closing(atomic.Appended(path)) as part:
+                    _Transfer(source, url, part, known, tell, clock).receive()
+                return {}
+            except FAILURES as failure:
+                failures[url] = failure
+                tell(f"{url}: {failure}")
+    finally:
+        if not (known and _size_of(path)):  # without a hash nobody could go on with it
+            path.unlink(missing_ok=True)
+    return failures
+
+
+@contextmanager
+def received_by_one(source: Source, folder: Path, tell: Announce, clock: Clock = CLOCK) -> Iterator[None]:
+    """Be the only process that receives the archive. Who waits for another waits as long as its part grows."""
+    lock, part = folder / f".{source.archive}.lock", folder / f"{source.archive}.part"
+    atomic.Appended(lock).close()
+    size, since, told = -1, 0.0, False
+    while True:
+        with locked(lock, min(1.0, clock.wait_seconds)) as mine:
+            if mine:
+                yield
+                return
+        if not told:
+            tell(f"Another process receives {source.archive}; waiting for it.")
+        told = True
+        if (now := _size_of(part)) != size:
+            size, since = now, time.monotonic()
+        elif time.monotonic() - since >= clock.wait_seconds:
+            raise TimeoutError(
+                f"Another process receives {source.archive} and holds {lock}, but {part.name} has not grown for "
+                f"{clock.wait_seconds:g} seconds. End that process, and type the same command again: it goes on."
+            )
+
+
+class _Answer(NamedTuple):
+    """How an answer begins."""
+
+    status: int
+    headers: Mapping[str, str]
+
+
+class _Transfer:
+    """One archive on its way from one address into its part."""
+
+    def __init__(
+        self, source: Source, url: str, part: atomic.Appended, known: Mapping[str, str], tell: Announce, clock: Clock
+    ) -> None:
+        self._source, self._url, self._part, self._known = source, url, part, known
+        self._tell, self._clock, self._told = tell, clock, -math.inf
+        part.cut(_size_of(part.path) if known else 0)
+        self._is_patched = part.end > 0  # whether it was not received in one go
+        self._has_answered = False
+
+    def receive(self) -> None:
+        """Have the archive whole, under its name."""
+        part, folder, name = self._part.path, self._part.path.parent, self._source.archive
+        while True:
+            self._receive_all()
+            self._part.push()
+            wrong = [
+                f"expected {algorithm} {digest}, got {found}"
+                for algorithm, digest in self._known.items()
+                if (found := digest_of(part, algorithm)) != digest
+            ]
+            if not wrong:
+                part.replace(folder / name)
+                return
+            if not self._is_patched:
+                part.replace(folder / f"{name}.refused")
+                raise WrongHash(f"{'; '.join(wrong)}; set aside as {name}.refused and not used")
+            self._tell(f"{name}: the parts do not fit together; from the start.")
+            self._restart()
+
+    def _receive_all(self) -> None:
+        """Receive what is lacking, in as many attempts as make progress."""
+        failed = 0
+        while True:
+            before = self._part.end
+            try:
+                self._attempt()
+                return
+            except BrokenTransfer as broken:
+                failed = 1 if self._part.end - before > PROGRESS else failed + 1
+                if failed == ATTEMPTS:
+                    raise
+                seconds = min(2.0**failed, 60.0)
+                self._tell(f"{self._url}: {broken}; again in {seconds:.0f} seconds.")
+                self._clock.sleep(seconds)
+
+    def _attempt(self) -> None:
+        """One request for what is lacking."""
+        import requests  # here, not above: it takes a tenth of a second, which --help need not wait
+        import urllib3
+
+        size, total = self._source.size, self._source.size
+        if not self._known or (size is not None and self._part.end > size):
+            self._restart()
+        if self._part.end == size:
+            return
+        headers = {"Accept-Encoding": "identity"}
+        if self._part.end:
+            headers["Range"] = f"bytes={self._part.end}-"
+        try:
+            with closing(_watched(self._source, self._url, headers, self._clock)) as items:
+                for item in items:
+                    if isinstance(item, _Answer):
+                        self._has_answered = True
+                        if item.status == 416 and self._part.end:  # it may be whole: its hash tells
+                            return
+                        total = self._begun(item)
+                        continue
+                    self._take(item, total)
+                    if self._part.end == total:  # what the server says after that is no matter
+                        break
+        except (requests.RequestException, urllib3.exceptions.HTTPError, UnicodeError) as error:
+            raise _failure(error, self._has_answered) from None
+        if total is not None and self._part.end < total:
+            raise BrokenTransfer(f"the connection ended after {self._part.end:,} of {total:,} bytes")
+        if not self._part.end:
+            raise RefusedTransfer("an empty file")
+
+    def _begun(self, answer: _Answer) -> int | None:
+        """Bytes of the whole archive, if the server says; the part is cut to where the answer goes on."""
+        if answer.status not in (200, 206):
+            kind = BrokenTransfer if answer.status in (408, 425, 429) or answer.status >= 500 else RefusedTransfer
+            raise kind(f"the server answered {answer.status}")
+        if "html" in answer.headers.get("Content-Type", "").lower():
+            raise RefusedTransfer("a web page instead of an archive")
+        length, goes_on = answer.headers.get("Content-Length", ""), answer.status == 206
+        if goes_on:
+            first, _, length = answer.headers.get("Content-Range", "").removeprefix("bytes ").partition("/")
+            if not first.startswith(f"{self._part.end}-"):
+                self._restart()
+                raise BrokenTransfer("the server went on with something else")
+        total, expected = int(length) if length.isdecimal() else None, self._source.size
+        if total is not None and (total != expected if expected is not None else total > self._source.max_size):
+            raise RefusedTransfer(f"{total:,} bytes, expected {at_most(self._source)}")
+        if not goes_on:
+            self._restart()  # the server knows no ranges
+        self._is_patched |= goes_on
+        total = expected if total is None else total
+        require_room(self._part.path.parent, (total or 0) - self._part.end, self._source.archive)
+        return total
+
+    def _take(self, block: bytes, total: int | None) -> None:
+        """Write what came; a page at its beginning, or more than is expected, is refused."""
+        magic = MAGIC.get(Path(self._source.archive).suffix, b"")
+        if not self._part.end and block.lstrip()[:1] == b"<":
+            raise RefusedTransfer("a web page instead of an archive")
+        if not self._part.end and not block.startswith(magic[: len(block)]):
+            raise RefusedTransfer(f"it begins with {block[:4].hex(' ')}, expected {magic.hex(' ')}")
+        if self._part.end + len(block) > (self._source.max_size if total is None else total):
+            self._restart()
+            raise RefusedTransfer(f"more than the {at_most(self._source)} that were expected")
+        self._part.append(block)
+        if (now := time.monotonic()) - self._told >= TELL_SECONDS:
+            self._told, done = now, self._part.end
+            share = f" of {total:,} bytes ({done / total:.0%})" if total else " bytes"
+            self._tell(f"{self._source.archive}: {done:,}{share}")
+
+    def _restart(self) -> None:
+        self._part.cut(0)
+        self._is_patched = False
+
+
+# What comes ----------------------------------------------------------------------------------------------------------
+
+
+def _watched(
+    source: Source, url: str, headers: Mapping[str, str], clock: Clock
+) -> Generator[_Answer | bytes, None, None]:
+    """What a server sends. BrokenTransfer where too little comes, be it in the head, the body or after it.
+
+    Another thread receives, since a server that drips can keep whoever reads for ever: that thread is then left.
+    """
+    came: queue.Queue[_Answer | bytes | Exception | None] = queue.Queue(QUEUED)
+    is_left = threading.Event()
+
+    def put(item: _Answer | bytes | Exception | None) -> None:
+        while not is_left.is_set():
+            with suppress(queue.Full):
+                came.put(item, timeout=1.0)
+                return
+        raise BrokenTransfer("nobody waits for it any more")
+
+    def receive() -> None:
+        with suppress(BrokenTransfer):
+            try:
+                _ask(source, url, headers, clock, put)
+                put(None)
+            except Exception as error:
+                put(error)
+
+    threading.Thread(target=receive, daemon=True).start()
+    enough = SLOWEST * clock.stall_seconds
+    until, n = time.monotonic() + clock.stall_seconds, 0.0
+    try:
+        while True:
+            try:
+                item = came.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                raise BrokenTransfer(f"too little came for {clock.stall_seconds:g} seconds") from None
+            if item is None:
+                return
+            if isinstance(item, Exception):
+                raise item
+            yield item
+            n += len(item) if isinstance(item, bytes) else enough
+            if n >= enough:
+                until, n = time.monotonic() + clock.stall_seconds, 0.0
+    finally:
+        is_left.set()
+
+
+def _ask(
+    source: Source, url: str, headers: Mapping[str, str], clock: Clock, put: Callable[[_Answer | bytes], None]
+) -> None:
+    """Give the answer to a request to `put`, block by block; redirected at most to where `next_hop` allows."""
+    import requests
+
+    seconds = (clock.connect_seconds, 2 * clock.stall_seconds)  # whoever waits has less patience
+    with requests.Session() as session:
+        # else requests looks at the address too, and breaks where it is none
+        vars(session)["get_redirect_target"] = lambda _: None
+        for _ in range(MAX_REDIRECTS + 1):
+            with session.get(url, headers=headers, stream=True, timeout=seconds, allow_redirects=False) as response:
+                if response.status_code not in (301, 302, 303, 307, 308):
+                    put(_Answer(response.status_code, response.headers))
+                    while block := response.raw.read1(BLOCK, decode_content=False):  # whatever has come by now
+                        put(block)
+                    return
+                url = next_hop(source, url, response.headers.get("Location", ""))
+    raise RefusedTransfer(f"more than {MAX_REDIRECTS} redirections")
+
+
+def next_hop(source: Source, url: str, location: str) -> str:
+    """Where a redirection leads: to a host that the manifest names, or over TLS to any where a SHA-256 tells the file
+    from all others. RefusedTransfer elsewhere."""
+    try:
+        here, there = urlsplit(url), urlsplit(urljoin(url, location))
+        host, _ = there.hostname or "", there.port
+    except ValueError:  # "http://[::1/", "http://x:99999/"
+        raise RefusedTransfer(f"redirected to {location[:200]!r}, which is no address") from None
+    is_named = any(
+        host == one or (one.startswith(".") and host.endswith(one)) for one in (here.hostname, *source.hosts) if one
+    )
+    is_known = source.is_pinned and there.scheme == "https" and host
+    if not is_known and (not is_named or there.scheme not in ("https", here.scheme)):
+        raise RefusedTransfer(
+            f"redirected to {there.scheme}://{host}, expected {here.scheme}://{here.hostname}"
+            f"{''.join(f' or {one}' for one in source.hosts)}"
+        )
+    return there.geturl()
+
+
+def _failure(error: Exception, has_answered: bool) -> Exception:
+    """What went wrong; not in the error's own words, which may hold the address of a proxy with its password."""
+    import requests
+    import urllib3
+
+    kind = type(error).__name__
+    reason = getattr(error.args[0] if error.args else None, "reason", None)  # of requests' ConnectionError
+    if isinstance(error, (requests.exceptions.InvalidURL, urllib3.exceptions.LocationValueError, UnicodeError)):
+        return RefusedTransfer(f"the address, or that of a proxy, is none ({kind})")
+    was_refused = isinstance(reason, urllib3.exceptions.NewConnectionError)
+    is_unreachable = was_refused or isinstance(
+        error, (requests.ConnectTimeout, requests.exceptions.ProxyError, requests.exceptions.SSLError)
+    )
+    if is_unreachable and not has_answered:  # one that answered before may do it again
+        return Unreachable(f"no connection could be made ({type(reason or error).__name__})")
+    return BrokenTransfer(f"the connection failed or broke ({kind})")
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
