@@ -37,7 +37,7 @@ ARROWS = (
         "text -> lines",
         r"Strict UTF-8, a line ends at `\n` and nowhere else, line i of one file translates line i of the other. Bad pairs "
         "of the training text are counted by reason and left out; in held-out text they are refused.",
-        "corpora/catalogue corpora/pair data/parallel_text corpora/subset data/treebank corpora/treebanks",
+        "corpora/catalogue corpora/pair corpora/parallel_text corpora/subset data/treebank corpora/treebanks",
     ),
     Arrow(
         "lines -> tokenizer",
@@ -90,7 +90,7 @@ ARROWS = (
         "averaged weights -> translations",
         "The search knows no model: it takes a function from (last tokens [R], state, K) to the K likeliest next tokens "
         "(log-probabilities [R, K], ids [R, K], state). It returns ids in the order of the sentences, and text.",
-        "results/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
+        "decoding/search decoding/backend decoding/translate decoding/beam decoding/topk model/kv_cache model/prepacked "
         "decoding/ctranslate decoding/marian runs/export runs/model_card runs/examples/* runs/use",
     ),
     Arrow(
@@ -102,7 +102,7 @@ ARROWS = (
         "all of it -> record",
         "One row and one seed make one run in a folder of its own, and leave one JSON file: settings, scores, learning "
         "curves, cost, and where every number comes from.",
-        "runs/table runs/scales runs/options runs/sweep runs/run runs/trial runs/changed runs/determinism results/record "
+        "runs/table runs/scales runs/options runs/sweep runs/run training/trial runs/changed runs/determinism results/record "
         "runs/outputs results/sentences "
         "results/provenance storage/lease storage/signed_json runs/* storage/*",
     ),

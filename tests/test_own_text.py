@@ -98,7 +98,7 @@ def test_text_in_pieces_of_a_language_with_a_tag(
     (text / "vocab").write_bytes("".join(f"{token}\n" for token in vocabulary).encode())
     (text / "train.en.gz").write_bytes(gzip.compress((text / "train.en").read_bytes()))
     (text / "train.en").unlink()
-    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     done = trained(tmp_path, text, "en-de-AT")
     assert done.tokenizer["size"] == len(vocabulary) + 3  # with <pad>, </s> and the unknown
     assert (done.settings["pieces"], done.settings["vocab_size"], done.pair) == ("given", 0, "en-de-AT")

@@ -224,10 +224,10 @@ def imported(folder: Path, modules: list[str]) -> list[str]:
 
 HEAVY = ("repro.model", "repro.training", "repro.decoding", "repro.figures", "repro.runs.examples")  # torch and such
 HEAVY_TOO = (
-    "runs.execution runs.speed.measure runs.trial runs.determinism runs.changed "
-    "data.batch data.datamodule data.datasets complexity"
+    "runs.execution runs.speed.measure runs.determinism runs.changed "
+    "results.counts results.scored_2017 corpora.datamodule data.batch data.datamodule data.datasets complexity"
 )
-LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost"
+LIGHT_AMONG_THEM = "model.config model.special_tokens model.cost decoding.search training.recipe"
 LIGHT = [
     name
     for name in MODULES

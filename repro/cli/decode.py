@@ -13,11 +13,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from repro.data.parallel_text import Parallel, read_lines
+from repro.corpora.parallel_text import Parallel, read_lines
 from repro.data.treebank import bracketed, tokens_of
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.results.latest import NAMED, run_folder
 from repro.results.record import Record
-from repro.results.search import PAPER_SEARCH, Search
 from repro.runs.command import Parser, code_of, held_interrupts, ours
 from repro.runs.export import FORMATS, export_run
 from repro.runs.load import Trained, finished, open_run

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from repro.cli.decode import done, named_run, opened_run, run_parser, warn_of_unseen
-from repro.data.parallel_text import as_text
+from repro.corpora.parallel_text import as_text
 from repro.render.html import html, whole_table
 from repro.render.page import Block, Column, Heading, Page, Table, Text, Verbatim, blocks
 from repro.render.terminal import terminal

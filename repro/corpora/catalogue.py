@@ -10,9 +10,9 @@ from typing import Any
 from repro.corpora.cut_text import Cut, form_of, refuse_mixed
 from repro.corpora.download.sources import CAPTIONS, COLLECTIONS
 from repro.corpora.pair import languages
+from repro.corpora.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
 from repro.corpora.same_sentence import same_spelling
 from repro.corpora.subset import Subset, subset_of
-from repro.data.parallel_text import Fingerprint, Parallel, slow_to_read, text_fingerprint
 from repro.data.vocabulary import Subwords
 from repro.storage.folder_cache import MANIFEST, is_made, made_once, stated, verified
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from repro.data.parallel_text import Parallel
+from repro.corpora.parallel_text import Parallel
 from repro.data.vocabulary import SCHEMES, whole_words
 
 CUT = "cut"  # the file in a folder of one's own text that says how it is cut

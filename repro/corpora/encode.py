@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from repro.corpora.datacard import SEEN, Overlap
 from repro.corpora.filters import STOOD_BEFORE, pair_hashes, reasons
+from repro.corpora.parallel_text import Chunk
 from repro.corpora.same_sentence import same_spelling
 from repro.corpora.workers import FolderFacts
-from repro.data.parallel_text import Chunk
 from repro.data.shards import Ids, write_shard
 from repro.data.tokenizer import Tokenizer, n_lone_bytes, n_unknown
 from repro.storage import atomic

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 from repro.corpora.catalogue import DEV_NAMES, GIVEN, refuse_several
 from repro.corpora.cut_text import CUT
 from repro.corpora.pair import languages
+from repro.corpora.parallel_text import as_text
 from repro.corpora.same_sentence import normalised
-from repro.data.parallel_text import as_text
 from repro.storage import atomic
 from repro.storage.folder_cache import made_new
 

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from repro.corpora import parallel_text
 from repro.corpora.catalogue import Corpus
 from repro.corpora.datacard import Facts, Overlap, card, refuse_unlisted, repeats, unlisted, write_card
 from repro.corpora.encode import Encoder
 from repro.corpora.filters import check_rules, first_occurrences, identity, reasons
+from repro.corpora.parallel_text import Parallel
 from repro.corpora.workers import FolderFacts, Tell, made_all, made_each, usable_cores, whole
-from repro.data import parallel_text
-from repro.data.parallel_text import Parallel
-from repro.data.shards import SIDES, Prepared, Shards, Split, Store, mapped, shard_folder
+from repro.data.shards import SHARD, SIDES, Prepared, Shards, Split, Store, mapped, shard_folder
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.storage import atomic
@@ -92,6 +92,7 @@ def prepare(
         dev=replace(dev, pieces=corpus.pieces),
         test=replace(test, pieces=corpus.pieces),
         data_hash=told.data_hash,
+        ids_hash=_ids_hash(encoded, facts),
         manifest_hash=told.shards_sha256,
         card=encoded / "card",
         repeats=repeats(told),
@@ -141,6 +142,13 @@ def _manifest_hash(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> str
     """Of the manifests of all shards."""
     shards = [f"{name} {stated(shard_folder(encoded / name, i))[1]}" for name in facts for i in range(len(facts[name]))]
     return hashlib.sha256("\n".join(shards).encode()).hexdigest()
+
+
+def _ids_hash(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> str:
+    """Of the ids of all shards: whatever code made them, equal hashes are equal bytes."""
+    folders = [shard_folder(encoded / name, i) for name in facts for i in range(len(facts[name]))]
+    found = [json.loads((folder / MANIFEST).read_bytes())["files"][SHARD] for folder in folders]
+    return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
 
 def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[str, ...]) -> str:

@@ -7,8 +7,8 @@ and written nowhere: their orders differ, and the order in one archive says noth
 import hashlib
 from dataclasses import dataclass
 
+from repro.corpora.parallel_text import Parallel
 from repro.corpora.same_sentence import same_spelling
-from repro.data.parallel_text import Parallel
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Any
 from repro.corpora.catalogue import CORPORA, PROJECT, Corpus, GrammarSizes
 from repro.corpora.download.craft import check_craft
 from repro.corpora.pair import languages
-from repro.data.parallel_text import Parallel, text_fingerprint
+from repro.corpora.parallel_text import Parallel, text_fingerprint
 from repro.data.treebank import EMPTY_ELEMENT, Tree, cleaned, linearised, trees_of
 from repro.storage import atomic
 from repro.storage.folder_cache import made_once, verified

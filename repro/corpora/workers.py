@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from repro.data.parallel_text import Parallel
+from repro.corpora.parallel_text import Parallel
 from repro.storage.folder_cache import MANIFEST, made_once, verified
 from repro.storage.process_pool import process_pool
 

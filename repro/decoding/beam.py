@@ -15,8 +15,8 @@ from typing import Protocol, Self, TypeVar
 import torch
 from torch import Tensor
 
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 
 
 class State(Protocol):

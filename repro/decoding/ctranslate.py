@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from repro.data.batch import Batch
 from repro.data.shards import Side
+from repro.decoding.search import PAPER_SEARCH, Search
 from repro.decoding.translate import BATCH_TOKENS, TokenScores, batches_by_length, tokens_at_once
 from repro.model.attention import MultiHeadAttention, SelfAttention
 from repro.model.embedding import LearnedPositions
@@ -35,12 +36,12 @@ from repro.model.layers import NORM_EPS, EncoderLayer
 from repro.model.protocol import TranslationSystem
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.render.extras import install
-from repro.results.search import PAPER_SEARCH, Search
 from repro.storage import atomic
 
 POSITIONS = 4_096  # of sinusoids, which the format wants as a table; CTranslate2 refuses what is longer
 WEIGHTS = "model.bin"  # the file that makes a folder a model: written last
+
+INSTALL = "Install it: pip install 'attention-repro[fast]', or in a clone pip install -c constraints.txt -e '.[fast]'."
 
 Array = NDArray[np.float32]
 
@@ -246,5 +247,5 @@ def _library() -> Any:
     try:
         import ctranslate2
     except ImportError as error:
-        raise ImportError(f"expected CTranslate2, got {error}. Install it: {install('fast')}") from None
+        raise ImportError(f"expected CTranslate2, got {error}. {INSTALL}") from None
     return ctranslate2

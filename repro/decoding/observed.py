@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS
-from repro.results.search import Search
 
 
 class Fate(IntEnum):

@@ -34,7 +34,6 @@ from repro.runs.progress import Watched
 from repro.runs.run import Run, Settings
 from repro.runs.silence import Silence
 from repro.runs.speed.busy import BusyWatch
-from repro.runs.trial import Scored, Trial
 from repro.storage import atomic
 from repro.storage.journal import Journal, read, read_all
 from repro.storage.lease import Lease, Superseded
@@ -44,6 +43,7 @@ from repro.tracking.tracker import Tracker
 from repro.training import cpu_tuning, loop
 from repro.training.group import Group
 from repro.training.module import NonFinite, TranslationModule
+from repro.training.trial import Scored, Trial
 
 
 class Stopped(Exception):

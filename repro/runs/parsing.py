@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from repro.corpora.catalogue import Corpus
 from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
-from repro.data.treebank import Mended, mended, tokens_of
-from repro.decoding.evalb import SHORT, score_trees
-from repro.results.search import Search
-from repro.results.task import Named, TaskFacts, signature_of
+from repro.decoding.evalb import parse_scores
+from repro.decoding.search import Search
+from repro.results.task import Named, TaskFacts
 from repro.runs.task import task_in_words
 
 if TYPE_CHECKING:
@@ -70,28 +69,4 @@ class Parsing:
 
     def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
         """Both sides are lines of brackets and tags; F1 asks for no word, only for how many there are."""
-        gold = [tree_of(line, n_leaves(line)) for line in references]
-        found = [tree_of(line, len(one.tree.leaves)) for line, one in zip(outputs, gold, strict=True)]
-        wrong = {i for i, one in enumerate(found) if one.kinds}
-        trees = [one.tree for one in gold], [one.tree for one in found]
-        score, short = score_trees(*trees, mended=wrong), score_trees(*trees, mended=wrong, at_most=SHORT)
-        values: dict[str, float] = {
-            "f1": score.counts.f1,
-            "precision": score.counts.precision,
-            "recall": score.counts.recall,
-            "exact": score.counts.exact_match,
-            "f1_short": short.counts.f1,
-            "mended": score.mended,
-        }
-        scorers = dict.fromkeys(values, score.scorer) | {"f1_short": short.scorer}  # `mended` stands beside them
-        return {**values, **{signature_of(name): scorer for name, scorer in scorers.items()}}
-
-
-def n_leaves(line: str) -> int:
-    """How many words a true line of brackets and tags is over."""
-    return sum(token[0] not in "()" for token in tokens_of(line))
-
-
-def tree_of(line: str, n_words: int) -> Mended:
-    """The tree that a line means, over words that nobody needs to know."""
-    return mended(line, ["_"] * n_words)
+        return parse_scores(outputs, references)

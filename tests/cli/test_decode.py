@@ -24,11 +24,11 @@ from repro.data.shards import Encoded
 from repro.data.tokenizer import Tokenizer, given_tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
 from repro.decoding import ctranslate
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.training import checkpoint
 
 LINES = ["the cat sees a dog", "a\u2028b", "the old dog sleeps", "sees"]

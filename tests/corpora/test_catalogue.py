@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 import repro.corpora.grammar
-from repro.corpora import catalogue, prepare
+from repro.corpora import catalogue, parallel_text, prepare
 from repro.corpora.catalogue import (
     CORPORA,
     SHA256,
@@ -19,8 +19,7 @@ from repro.corpora.catalogue import (
     open_corpus,
 )
 from repro.corpora.datacard import Overlap
-from repro.data import parallel_text
-from repro.data.parallel_text import text_fingerprint
+from repro.corpora.parallel_text import text_fingerprint
 from repro.data.vocabulary import Subwords
 
 

@@ -28,7 +28,7 @@ from repro.corpora.filters import (
     pair_hashes,
     reasons,
 )
-from repro.data.parallel_text import Parallel
+from repro.corpora.parallel_text import Parallel
 from repro.render.extras import install
 
 ENGLISH = "The committee will meet again on Thursday to discuss the report."

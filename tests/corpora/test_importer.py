@@ -513,7 +513,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "-m repro data prepare folder-es-zh-Hans --vocab-size " in said
     assert {path.name for path in (tmp_path / "made").iterdir()} >= {"train.zh-Hans", "dev.es", "test.zh-Hans"}
     options = [f"--data-dir={tmp_path / 'made'}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
-    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     assert main(["prepare", "folder-es-zh-Hans", *options]) == 0
     said = capsys.readouterr().out
     assert "folder-es-zh-Hans: train 1" in said
@@ -527,7 +527,7 @@ def test_preparing_tells_of_large_gzip_and_of_repeated_text(
     for split in ("train", "dev", "test"):
         put(tmp_path / f"{split}.en.gz", gzip.compress(b"one %d\n" % len(split) * 3))
         put(tmp_path / f"{split}.es", b"uno %d\n" % len(split) * 3)
-    monkeypatch.setattr("repro.data.parallel_text.SLOW_GZIP", 1)
+    monkeypatch.setattr("repro.corpora.parallel_text.SLOW_GZIP", 1)
     options = [f"--data-dir={tmp_path}", f"--cache-dir={tmp_path / 'cache'}", "--vocab-size=300"]
     assert main(["prepare", "folder-en-es", *options]) == 0
     said = capsys.readouterr().out

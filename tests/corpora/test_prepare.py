@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repro.corpora import encode
+from repro.corpora import encode, parallel_text
 from repro.corpora import prepare as preparing
 from repro.corpora import workers as processes
 from repro.corpora.catalogue import Corpus, open_corpus
 from repro.corpora.encode import Encoder
 from repro.corpora.prepare import prepare
-from repro.data import parallel_text
 from repro.data.shards import Prepared, Shards, Store, shard_folder
 from repro.data.tokenizer import Tokenizer, train_tokenizer
 from repro.data.vocabulary import Subwords
@@ -392,7 +391,7 @@ def test_ids_are_never_read_with_another_tokenizer(tmp_path: Path, monkeypatch: 
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from repro.data import parallel_text as text
+from repro.corpora import parallel_text as text
 from repro.corpora.catalogue import open_corpus
 from repro.data.vocabulary import Subwords
 from repro.corpora.encode import Encoder

@@ -12,10 +12,10 @@ from repro.corpora.catalogue import open_corpus
 from repro.corpora.datacard import Overlap
 from repro.corpora.filters import first_occurrences, pair_hashes
 from repro.corpora.importer import share_of
+from repro.corpora.parallel_text import Parallel
 from repro.corpora.prepare import prepare
 from repro.corpora.same_sentence import QUOTES, normalised, same_spelling
 from repro.corpora.subset import subset_of
-from repro.data.parallel_text import Parallel
 from repro.data.vocabulary import Subwords
 
 FRENCH = "L'été, c'est \"déjà\" fini ?"

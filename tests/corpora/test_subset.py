@@ -8,11 +8,11 @@ import pytest
 import sacrebleu
 
 from repro.corpora.catalogue import open_corpus
+from repro.corpora.parallel_text import Parallel
 from repro.corpora.subset import subset_of
-from repro.data.parallel_text import Parallel
 from repro.runs.execution import Execution
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
+from repro.training.trial import Trial
 
 WHOLE = [("one dog", "ein Hund"), ("two  cats", "zwei Katzen"), ("one dog", "ein Hund!"), ("a bird", "ein Vogel")]
 

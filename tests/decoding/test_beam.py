@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from repro.decoding.beam import Hypothesis, Step, beam_search, length_penalty
+from repro.decoding.search import Search
 from repro.model.special_tokens import EOS, PAD
-from repro.results.search import Search
 
 A, B, C, D = 2, 3, 4, 5
 IMPOSSIBLE = -math.inf

@@ -18,6 +18,7 @@ from model.narrow_products import Products, both_ways
 from torch import Tensor, nn
 from training.tiny_run import digest, train
 
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.bfloat16 import without_gradients
 from repro.model.build import build, gradient_norm, reads_ragged
@@ -31,7 +32,6 @@ from repro.model.rivals.bytenet import ByteNet
 from repro.model.rivals.convs2s import ConvS2S
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 from repro.runs.scales import SCALES
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from repro.decoding.search import Search
 from repro.model.config import LATER, Hyper
 from repro.results import record
 from repro.results.record import Record, load, path, short, slug, thinned
-from repro.results.search import Search
 
 PUBLISHED = sorted((Path(__file__).parents[2] / "results").glob("*/*/*-seed*.json"))
 SCORE: dict[str, Any] = {

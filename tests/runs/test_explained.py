@@ -13,11 +13,11 @@ from looked_inside import HYPER, LINES, RUN, its_record, looked_at
 from repro.cli import explain
 from repro.cli.commands import main
 from repro.data.tokenizer import Tokenizer
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.model.ablations.selection import LinearWeights
 from repro.model.special_tokens import EOS, PAD
 from repro.model.transformer import Transformer
-from repro.results.search import Search
 from repro.runs.explained import ATTENTION, LONGEST, Explained, Missing, explained, ids_of, measures, six_answers
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import Trained, open_run

@@ -17,9 +17,9 @@ from results.test_departures import parsed
 from repro.cli.commands import main
 from repro.data.tokenizer import train_tokenizer
 from repro.data.vocabulary import Subwords
+from repro.decoding.search import Search
 from repro.decoding.translate import translate
 from repro.results.record import load
-from repro.results.search import Search
 from repro.runs.export import EXAMPLES, FORMATS
 from repro.runs.line_lengths import as_ids
 from repro.runs.load import open_run

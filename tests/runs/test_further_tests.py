@@ -33,9 +33,9 @@ from repro.results.record import Record, load, path
 from repro.runs import further_tests, outputs
 from repro.runs.afterwards import kept_weights
 from repro.runs.outputs import rescored
-from repro.runs.trial import Trial
 from repro.tracking.client import connect
 from repro.training import cpu_tuning
+from repro.training.trial import Trial
 
 SIDES = ("en", "de")
 RUN = "00000000000000ab"

@@ -14,16 +14,17 @@ from tree_samples import whole
 from repro.cli.commands import main as command
 from repro.corpora.grammar.generate_trees import gold_trees
 from repro.data.treebank import Leaf, Tree, bracketed, linearised, read_trees
+from repro.decoding.evalb import n_leaves
+from repro.decoding.search import Search
 from repro.experiment import Parsing, Translation, main
 from repro.model.config import BASE
 from repro.results import record
 from repro.results.brackets import read_brackets
 from repro.results.record import Record
-from repro.results.search import Search
 from repro.runs import sweep
 from repro.runs.options import Options, chosen_scale
 from repro.runs.outputs import brackets_of
-from repro.runs.parsing import SCORES, n_leaves
+from repro.runs.parsing import SCORES
 from repro.runs.scales import SCALES
 from repro.runs.signals import Signals
 from repro.runs.table import Row

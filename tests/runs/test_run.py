@@ -26,13 +26,13 @@ from repro.data.batching import updates
 from repro.data.shards import Prepared, Side
 from repro.data.vocabulary import Subwords
 from repro.decoding import backend as backends
+from repro.decoding.search import Search
 from repro.decoding.translate import TokenScores
 from repro.experiment import Paper, Row, main
 from repro.model.config import Hyper
 from repro.model.transformer import Transformer
 from repro.results import record
 from repro.results.inside import is_inside_of
-from repro.results.search import Search
 from repro.results.sentences import faults, read_hypotheses
 from repro.runs import execution
 from repro.runs.scales import SCALES

@@ -24,7 +24,7 @@ from repro.corpora.download.transfer import (
     received_by_one,
     require_room,
 )
-from repro.data.parallel_text import text_fingerprint
+from repro.corpora.parallel_text import text_fingerprint
 from repro.storage import atomic
 from repro.storage.folder_cache import MANIFEST, made_once, verified
 

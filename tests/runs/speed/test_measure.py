@@ -19,9 +19,9 @@ from repro.runs.speed.measure import measure_run, seconds_of_an_update
 from repro.runs.speed.rates import Speeds, tried
 from repro.runs.table import Table, cells
 from repro.runs.task import Translation
-from repro.runs.trial import Trial
 from repro.runs.workshop import Workshop
 from repro.training import loop
+from repro.training.trial import Trial
 
 SMOKE = SCALES["smoke"]
 

@@ -1,7 +1,7 @@
 """What a run computes, from prepared text to scores. All that decides a result is here or imported from here.
 
-`repro/results/provenance.py` follows the imports of this file and of `repro/corpora/prepare.py` to say which code made
-a number; so nothing here writes a record, a table or to the tracker. Paper: sections 5 and 6.1.
+`repro/results/provenance.py` follows the imports of this file to say which code made a number; so nothing here writes a
+record, a table or to the tracker. Paper: sections 5 and 6.1.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from repro.data.datamodule import TranslationData
 from repro.data.datasets import DevBatches
 from repro.data.shards import Split
 from repro.decoding import backend as backends
+from repro.decoding.search import Named
 from repro.model.build import reads_ragged
 from repro.model.protocol import TranslationSystem
-from repro.results.task import Named
-from repro.runs.recipe import Recipe
 from repro.training import averaging, cpu_tuning, loop
 from repro.training.module import TranslationModule
+from repro.training.recipe import Recipe
 
 
 class Scored(NamedTuple):

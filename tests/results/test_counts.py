@@ -6,7 +6,7 @@ import pytest
 from sacremoses import MosesTokenizer
 
 from repro.decoding.bleu import published_score, sacrebleu_score
-from repro.decoding.counts import ngram_counts, thirds
+from repro.results.counts import ngram_counts, thirds
 from repro.results.sentences import SMOOTHED, bleu
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -7,9 +7,9 @@ never copied.
 import os
 from pathlib import Path
 
-from repro.data.parallel_text import Parallel
+from repro.corpora.parallel_text import Parallel
 from repro.decoding.bleu import sacrebleu_score
-from repro.decoding.counts import ngram_counts
+from repro.results.counts import ngram_counts
 from repro.results.outputs_2017 import KINDS, QUARTERS, Outputs2017, ScoredOutput
 from repro.results.parts import by_length
 from repro.results.sentences import sha256_of

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from repro.decoding.bleu import sacrebleu_score
-from repro.decoding.outputs_2017 import found_outputs, score_outputs
 from repro.pages import outputs_2017 as page_of
 from repro.render.markdown import markdown
 from repro.results.outputs_2017 import load_outputs, save_outputs
+from repro.results.scored_2017 import found_outputs, score_outputs
 
 WORDS = ["der", "Hund", "läuft", "heute", "sehr", "schnell", "nach", "Hause", "und", "die", "Katze", "schläft"]
 REFERENCES = [" ".join(WORDS[: 4 + i]) for i in range(8)]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from repro.data import parallel_text
-from repro.data.parallel_text import Fingerprint, Parallel, text_fingerprint
+from repro.corpora import parallel_text
+from repro.corpora.parallel_text import Fingerprint, Parallel, text_fingerprint
 
 SPLITTERS = "a\x0bb\x0cc\x1cd\x1de\x1ef\x85g\u2028h\u2029i\rj"  # str.splitlines() makes ten lines of it
 clean = st.text().filter(lambda line: line.strip() and not {"\n", "\0"} & set(line))

@@ -1,9 +1,11 @@
-"""How a trained model is searched: what the paper chose by its dev set, as one value. Paper: section 6.1."""
+"""How a trained model is searched, as one value, and what its outputs are scored by. Paper: section 6.1."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
+
+Named = dict[str, float | str | None]  # "bleu": 25.8, "bleu_signature": "nrefs:1|..."; None: it has no value
 
 
 @dataclass(frozen=True)
@@ -37,3 +39,16 @@ class Search:
 
 
 PAPER_SEARCH = Search()
+
+
+class Scorer(Protocol):
+    """What a run asks its task for."""
+
+    @property
+    def search(self) -> Search:
+        """The paper's for it."""
+        ...
+
+    def score(self, outputs: Sequence[str], references: Sequence[str], *, in_tokens: bool) -> Named:
+        """What outputs are worth: each score and its signature. `in_tokens`: both sides are Moses tokens."""
+        ...

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from repro.results.search import PAPER_SEARCH, Search
+from repro.decoding.search import PAPER_SEARCH, Search
 
 
 def test_the_search_is_the_papers() -> None:
