@@ -36,8 +36,8 @@ def git(*arguments: str) -> bytes:
 
 
 def unpack(commit: str, folder: Path) -> Path:
-    """The files of a commit, in `folder`."""
-    with tarfile.open(fileobj=BytesIO(git("archive", commit))) as archive:
+    """The code of a commit, in `folder`."""
+    with tarfile.open(fileobj=BytesIO(git("archive", commit, "repro", "experiments"))) as archive:
         archive.extractall(folder, filter="data")
     return folder
 

@@ -91,7 +91,7 @@ class _Code:
         if not _is_ours(target) and not (self.follows and self._text(target) is not None):
             return f"{module}:{name}"
         if _is_ours(target) and not _decides(target):
-            return f"{','.join(sorted(self.taken(target)))}:{name}" if self.is_of_task else f"{module}:{name}"
+            return f"{','.join(sorted(self.taken(target))) if self.is_of_task else PACKAGE.name}:{name}"
         if self._text(target) is None:
             raise FileNotFoundError(f"expected the source {_file(target)}, found none. Install the package again.")
         return self.digest(target) if target != module else f"{self.digest(target)}:{name}"

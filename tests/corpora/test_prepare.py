@@ -290,6 +290,18 @@ def test_the_data_hash_tells_all_that_changes_the_ids(tmp_path: Path) -> None:
     int(base.data_hash, 16)
 
 
+def test_other_ids_of_the_same_choices_have_another_hash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # the code of the preparation is outside the wall: a run is told by what it reads
+    base, same = (prepared(written(tmp_path / name), workers=1) for name in ("base", "same"))
+    far = "far far far far"
+    monkeypatch.setattr(
+        encode, "reasons", lambda _, __, lines, ___: ["a bug" if far in line else None for line in lines]
+    )
+    other = prepared(written(tmp_path / "other"), workers=1)
+    assert same.ids_hash == base.ids_hash != other.ids_hash
+    assert same.data_hash == base.data_hash == other.data_hash
+
+
 def test_the_data_hash_is_for_ever(tmp_path: Path) -> None:
     # Every plan is a function of it: a change here changes all numbers. Raise FORMAT, and name the rows.
     (tmp_path / "a").mkdir()
