@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
@@ -82,9 +82,8 @@ def prepare(
 
     # 3. what it is
     facts = {"train": train_facts, "dev": dev_facts, "test": test_facts}
-    told = _facts(
-        corpus, subwords, tokenizer, encoded, version=version, max_length=max_length, rules=rules, facts=facts
-    )
+    shards = [shard_folder(encoded / name, i) for name, of in facts.items() for i in range(len(of))]
+    told = _facts(corpus, subwords, tokenizer, shards, version=version, max_length=max_length, rules=rules, facts=facts)
     made_once(encoded / "card", functools.partial(_write_card, told))
     return Prepared(
         tokenizer=tokenizer,
@@ -92,7 +91,7 @@ def prepare(
         dev=replace(dev, pieces=corpus.pieces),
         test=replace(test, pieces=corpus.pieces),
         data_hash=told.data_hash,
-        ids_hash=_ids_hash(encoded, facts),
+        ids_hash=_hash(json.loads((shard / MANIFEST).read_bytes())["files"][SHARD] for shard in shards),
         manifest_hash=told.shards_sha256,
         card=encoded / "card",
         repeats=repeats(told),
@@ -105,7 +104,7 @@ def _facts(
     corpus: Corpus,
     subwords: Subwords,
     tokenizer: Tokenizer,
-    encoded: Path,
+    shards: Sequence[Path],
     *,
     version: str,
     max_length: int,
@@ -113,6 +112,7 @@ def _facts(
     facts: Mapping[str, list[FolderFacts]],
 ) -> Facts:
     """What the data card is made of; `facts` are those of the shards of each split."""
+    files = [path for shard in shards for path in shard.iterdir() if path.name != MANIFEST]
     made = Facts(
         corpus=corpus.name,
         pair=corpus.pair,
@@ -124,8 +124,8 @@ def _facts(
         tokenizer=_described(tokenizer, corpus, subwords),
         sha256=corpus.files,
         data_hash=hashlib.sha256((version + tokenizer.sha256).encode()).hexdigest(),
-        shards_sha256=_manifest_hash(encoded, facts),
-        bytes_on_disk={"ids": _bytes(encoded, facts)},
+        shards_sha256=_hash(f"{shard.parent.name} {stated(shard)[1]}" for shard in shards),
+        bytes_on_disk={"ids": sum(path.stat().st_size for path in files)},
         about=corpus.about,
     )
     if corpus.vocabulary:
@@ -138,17 +138,8 @@ def _write_card(told: Facts, empty: Path) -> FolderFacts:
     return {}
 
 
-def _manifest_hash(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> str:
-    """Of the manifests of all shards."""
-    shards = [f"{name} {stated(shard_folder(encoded / name, i))[1]}" for name in facts for i in range(len(facts[name]))]
-    return hashlib.sha256("\n".join(shards).encode()).hexdigest()
-
-
-def _ids_hash(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> str:
-    """Of the ids of all shards: whatever code made them, equal hashes are equal bytes."""
-    folders = [shard_folder(encoded / name, i) for name in facts for i in range(len(facts[name]))]
-    found = [json.loads((folder / MANIFEST).read_bytes())["files"][SHARD] for folder in folders]
-    return hashlib.sha256("\n".join(found).encode()).hexdigest()
+def _hash(of_shards: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(of_shards).encode()).hexdigest()
 
 
 def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[str, ...]) -> str:
@@ -165,12 +156,6 @@ def _version(corpus: Corpus, subwords: Subwords, max_length: int, rules: tuple[s
     unusual = {name: chosen for name, (chosen, usual) in choices.items() if chosen != usual}
     key = [FORMAT, corpus.sha256, corpus.pair, subwords.size, max_length, *([unusual] if unusual else [])]
     return hashlib.sha256(json.dumps(key).encode()).hexdigest()
-
-
-def _bytes(encoded: Path, facts: Mapping[str, list[FolderFacts]]) -> int:
-    """On disk, of the shards."""
-    shards = (shard_folder(encoded / name, i) for name in facts for i in range(len(facts[name])))
-    return sum(path.stat().st_size for shard in shards for path in shard.iterdir() if path.name != MANIFEST)
 
 
 # Sub-words ---------------------------------------------------------------------------------------------------

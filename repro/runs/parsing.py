@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from repro.corpora.catalogue import Corpus
 from repro.corpora.treebanks import TREES, find_trees, open_trees, with_left_out
@@ -25,19 +25,10 @@ SCORES = ["f1", "precision", "recall", "exact", "f1_short", "mended"]
 class Parsing:
     """Words in, brackets and tags out; with `silver`, trees that a parser made are learned from as well."""
 
+    name: ClassVar = TREES
+    command: ClassVar = "parse"
+    search: ClassVar = PARSING_SEARCH
     silver: bool = False
-
-    @property
-    def name(self) -> str:
-        return TREES
-
-    @property
-    def command(self) -> str:
-        return "parse"
-
-    @property
-    def search(self) -> Search:
-        return PARSING_SEARCH
 
     @property
     def facts(self) -> TaskFacts:

@@ -7,11 +7,11 @@ their own. Nothing heavy is imported before it is put to use, so that experiment
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from repro.corpora.catalogue import Corpus, find, open_corpus
 from repro.corpora.pair import languages
-from repro.decoding.search import PAPER_SEARCH, Scorer, Search
+from repro.decoding.search import PAPER_SEARCH, Scorer
 from repro.results.task import TRANSLATION, Named, TaskFacts
 
 if TYPE_CHECKING:
@@ -61,6 +61,9 @@ class Task(Scorer, Protocol):
 class Translation:
     """From one language to another, scored by BLEU. Paper: sections 5.1 and 6.1."""
 
+    command: ClassVar = "translate"
+    search: ClassVar = PAPER_SEARCH
+    facts: ClassVar = TRANSLATION
     pair: str  # "en-de"
 
     def __post_init__(self) -> None:
@@ -69,18 +72,6 @@ class Translation:
     @property
     def name(self) -> str:
         return self.pair
-
-    @property
-    def command(self) -> str:
-        return "translate"
-
-    @property
-    def search(self) -> Search:
-        return PAPER_SEARCH
-
-    @property
-    def facts(self) -> TaskFacts:
-        return TRANSLATION
 
     def at(self, scale: "Scale") -> "Scale":
         return scale
