@@ -27,6 +27,14 @@ from repro.storage.atomic import write_text
 
 ROOT = Path(__file__).parent.parent
 CODE = ("fingerprint", "system", "task")  # which of an outcome say what made it
+# printed: of the system of each row its own digest and that of all its code
+ROWS = """
+import json, runpy
+from pathlib import Path
+from repro.results.provenance import _parts, fingerprint
+rows = [row for file in Path("experiments").glob("*.py") for row in runpy.run_path(str(file)).get("ROWS", [])]
+print(json.dumps([[_parts(row.system)["system_fingerprint"], fingerprint(row.system)] for row in rows if row.system]))
+"""
 SEED: dict[str, Any] = {"scale": "smoke", "table": "table3_A", "row": "base", "seed": 1}
 
 
@@ -72,6 +80,13 @@ def outcome(code: Path, run: dict[str, Any], folder: Path) -> dict[str, Any]:
         "weights": weights(newest),
         "translations": {path.name: path.read_bytes() for path in work.glob("*.hyp")},
     }
+
+
+def codes(code: Path) -> dict[str, str]:
+    """Of each system that a row has: the digest of what is its own, and that of all that decides with it."""
+    environment = {**os.environ, "PYTHONPATH": f"{code}{os.pathsep}{code / 'experiments'}"}
+    done = subprocess.run([sys.executable, "-c", ROWS], cwd=code, env=environment, check=True, capture_output=True)
+    return dict(json.loads(done.stdout))
 
 
 def told(file: Path) -> dict[str, Any]:
@@ -122,17 +137,20 @@ def main() -> None:
     run = {name: getattr(options, name) for name in SEED}
     commits = [git("rev-parse", "--verify", f"{name}^{{commit}}").decode().strip() for name in options.commits]
     found: list[dict[str, Any]] = []
+    systems: list[dict[str, str]] = []
     for commit in commits:
         with tempfile.TemporaryDirectory() as folder:
-            found.append(outcome(unpack(commit, Path(folder) / "code"), run, Path(folder) / "work"))
+            code = unpack(commit, Path(folder) / "code")
+            found.append(outcome(code, run, Path(folder) / "work"))
+            systems.append(codes(code))
         print(f"{commit[:12]}: code {found[-1]['fingerprint'][:12]}, weights {found[-1]['weights'][:12]}")
     if differing := unlike(*found):
         sys.exit(f"The commits differ in {', '.join(differing)}: nothing is listed.")
     listed = json.loads(LIST.read_bytes())
     for name in CODE:
-        older, newer = (one[name] for one in found)
-        if older != newer:
-            join(listed["classes"], older, newer)
+        join(listed["classes"], *(one[name] for one in found))
+    for own, older in systems[0].items():  # what all rows share is equal, and so is what this one has beside it
+        join(listed["classes"], older, systems[1].get(own, older))
     shown = {"run": run, "commits": commits, "weights": found[-1]["weights"]}
     listed["shown"] = [one for one in listed["shown"] if one["commits"] == commits and one["run"] != run] + [shown]
     write_text(LIST, json.dumps(listed, indent=1) + "\n")
@@ -141,6 +159,8 @@ def main() -> None:
 
 def join(classes: list[list[str]], older: str, newer: str) -> None:
     """Let two digests count as one: their classes become one, in the place of the older's."""
+    if older == newer:
+        return
     parts = [next((one for one in classes if name in one), [name]) for name in (older, newer)]
     joined = list(dict.fromkeys([*parts[0], *parts[1]]))
     place = classes.index(parts[0]) if parts[0] in classes else len(classes)
