@@ -91,12 +91,9 @@ def differences(before: Origin, decides: Mapping[str, Any], system: Any = None) 
     """A line for each field that differs, with the files for the code."""
     there = before["decides"]
     for name in sorted(there.keys() | decides.keys()):
-        if there.get(name) in (
-            equal_codes(decides[name]) if name in OF_CODE and name in decides else [decides.get(name)]
-        ):
+        alike = equal_codes(decides[name]) if name in OF_CODE and name in decides else [decides.get(name)]
+        if there.get(name) in alike or (name == "ids" and name not in there):  # those of before the wall had no ids
             continue
-        if name == "ids" and name not in there:
-            continue  # runs of before the wall had the code of the preparation in theirs
         if name == "code":
             now = {file: digest[:DIGITS] for file, digest in fingerprints(system).items()}
             files = sorted(before["code"].keys() | now.keys())
