@@ -31,13 +31,14 @@ from repro.runs.task import Task
 from repro.storage import atomic
 
 BYTES_A_PARAMETER = 12  # in a checkpoint: the weight and Adam's two moments
-SPARE_CHECKPOINTS = 2  # beside those that the row averages
+SPARE_CHECKPOINTS = 2  # beside those of `Hyper.kept_steps`
 BYTES_A_CHECKPOINT, BYTES_A_LINE = 64_000, 250  # at most: names and counters of a checkpoint; a line of the journal
 BYTES_A_TOKEN, BYTES_AN_OFFSET = 2, 4
 FLOPS_PER_CORE = 40e9  # sustained by one thread: a guess, used only for rows that are called unmeasured
 USUAL_CARD = "a100"  # where none is named or here, of models that want one
 NO_TEXTS: Mapping[Task, tuple[int, int]] = MappingProxyType({})
 NOTHING_BEGUN: Mapping[Cell, Standing] = MappingProxyType({})
+WEIGHTS = 2  # dev and test are scored by: the paper's, and the mean of the last checkpoints
 HELD_OUT = 3_000  # sentences of dev and of test, where nothing says how many
 BACKWARD_AND_FORWARD = 3  # of an update's time, forward is one part
 SEARCHED_ON = 1.17  # tokens that a search reads for each that its answer keeps (`docs/log.md`)
@@ -111,7 +112,7 @@ def estimate(cell: Cell, scale: Scale, speeds: Speeds, *, sentences: tuple[int, 
     return Estimate(
         train_seconds=hyper.steps * step,
         validation_seconds=hyper.steps // scale.validate_every * n_dev * length * forward,
-        decode_seconds=(n_dev + n_test + further_sentences(scale, pair)) * sentence,
+        decode_seconds=(WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * sentence,
         measured=known is not None,
     )
 
@@ -120,7 +121,7 @@ def _on_card(cell: Cell, scale: Scale, card: Hardware, devices: int) -> Estimate
     """Of a run that so many cards share; one of them translates."""
     pair, scale = cell.task.name, cell.task.at(scale)
     n_dev, n_test = held_out(scale, pair)
-    translated = (n_dev + n_test + further_sentences(scale, pair)) * scale.sentence_tokens
+    translated = (WEIGHTS * (n_dev + n_test) + further_sentences(scale, pair)) * scale.sentence_tokens
     speed = card.rate(cell.hyper).flops * devices * card.efficiency(devices)
     train = expected_flops(cell.hyper, scale, pair, cell.row.system) / speed
     read = cell.hyper.steps // scale.validate_every * n_dev * scale.sentence_tokens  # tokens of dev along the way
@@ -354,7 +355,7 @@ def run_bytes(hyper: Hyper, scale: Scale, pair: str, system: Any = None) -> int:
     n = n_parameters(hyper, expected_vocabulary(scale, pair), system)
     checkpoint = BYTES_A_PARAMETER * n + BYTES_A_CHECKPOINT
     lines = hyper.steps // scale.log_every + hyper.steps // scale.validate_every + 1
-    return checkpoint * (SPARE_CHECKPOINTS + hyper.average) + lines * BYTES_A_LINE
+    return checkpoint * (SPARE_CHECKPOINTS + len(hyper.kept_steps)) + lines * BYTES_A_LINE
 
 
 def cell_bytes(cell: Cell, scale: Scale) -> int:

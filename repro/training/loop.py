@@ -87,7 +87,7 @@ def fit(
 ) -> Fitted:
     """Train `module` to its number of steps, or to the first step after `should_stop()` says so.
 
-    Checkpoints go to `folder`; those that the row averages are kept, and the last two that are whole, so that whatever
+    Checkpoints go to `folder`; those of `Hyper.kept_steps` are kept, and the last two that are whole, so that whatever
     befalls one leaves another to go on from. `watch` receives each logged line. The cost tells by its steps whether
     training is finished. `conditions` is what the result may depend on in its last digits; a change is noted. Of a
     `group` of `devices` processes the first alone sees the folder, and tells the others what is in it.
@@ -102,7 +102,7 @@ def fit(
     journal_callback, replay_check = JournalCallback(log, every.log, watch), ReplayCheck(conditions or {})
     stream = _Stream(data)
     checkpoint_callback = CheckpointCallback(
-        journal_callback, replay_check, folder, every, module.hyper.averaged_steps, should_stop
+        journal_callback, replay_check, folder, every, module.hyper.kept_steps, should_stop
     )
     # numbers are written down before the checkpoint that follows them
     callbacks = [journal_callback, replay_check, checkpoint_callback]
